@@ -26,10 +26,8 @@ pub struct BenchCondition {
 /// Why a text is not a condition on a target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BenchConditionError {
-    /// It has no operator or no value.
     #[error(transparent)]
     Syntax(ConditionError),
-    /// There is no such figure.
     #[error("{0}: {1}")]
     Unknown(String, UnknownCellFigure),
     /// The value has another unit than the figure.
@@ -78,13 +76,9 @@ impl fmt::Display for BenchCondition {
 pub struct BenchAssertionResult {
     /// The line of the scenario that states it, from 1.
     pub line: usize,
-    /// The target.
     pub target: String,
-    /// The case.
     pub case: String,
-    /// The condition.
     pub condition: String,
-    /// Whether it holds.
     pub outcome: BenchAssertionOutcome,
 }
 
@@ -92,7 +86,6 @@ pub struct BenchAssertionResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "result", content = "reason")]
 pub enum BenchAssertionOutcome {
-    /// It holds.
     Holds(String),
     /// It does not hold, or the outcome is unknown.
     Breached(String),

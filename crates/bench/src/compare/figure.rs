@@ -8,7 +8,6 @@ use records::metrics::{LatencyClass, LoadLatency};
 
 use crate::results::{CellResult, ResourceUsage};
 
-/// A figure of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CellFigure {
     /// What processes used.
@@ -22,7 +21,6 @@ pub enum CellFigure {
 pub struct UsageFigure {
     /// Its name, such as `target.cpu.per_request`.
     pub name: &'static str,
-    /// Its unit.
     pub unit: FigureUnit,
     /// The definition, in a sentence.
     pub definition: &'static str,
@@ -180,7 +178,6 @@ impl CellFigure {
         }
     }
 
-    /// The unit of its value.
     pub fn unit(&self) -> FigureUnit {
         match self {
             Self::Usage(figure) => figure.unit,
@@ -196,7 +193,6 @@ impl CellFigure {
         }
     }
 
-    /// When it may be compared.
     pub(crate) fn comparability(&self) -> Comparability {
         match self {
             Self::Usage(_) => Comparability::Usage,

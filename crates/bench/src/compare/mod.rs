@@ -36,7 +36,6 @@ pub(crate) const ALPHA: f64 = 0.05;
 /// How the targets of a scenario compare.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BenchComparison {
-    /// The scenario's name.
     pub name: String,
     /// The subject of the comparison, in a line.
     pub title: String,
@@ -54,16 +53,13 @@ pub struct BenchComparison {
     pub assertions: Vec<BenchAssertionResult>,
     /// The worst state of the machine during any cell.
     pub machine: MachineUsage,
-    /// Notes that a reader needs.
     pub notes: Vec<String>,
 }
 
 /// How the targets compare in a case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CaseComparison {
-    /// The case's name.
     pub name: String,
-    /// The question of the case.
     pub question: Question,
     /// The latency bound of a capacity case.
     pub bound: Option<LatencyBound>,
@@ -80,13 +76,11 @@ pub struct CaseComparison {
 /// How a target compares with the baseline in a case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TargetComparison {
-    /// The target's name.
     pub name: String,
     /// The rounds in which it was measured.
     pub rounds_run: u32,
     /// The rounds that the ratio of the primary figure rests on; of the baseline those with sound cells.
     pub rounds_used: u32,
-    /// Its figures.
     pub figures: Vec<CellFigureComparison>,
     /// The verdict on the primary figure; `None` for the baseline, and for a case without verdicts.
     pub verdict: Option<CaseVerdict>,
@@ -105,7 +99,6 @@ pub struct TargetComparison {
 pub struct CellFigureComparison {
     /// Its name in the catalogue, or in [`USAGE_FIGURES`].
     pub name: String,
-    /// Its unit.
     #[serde(serialize_with = "serialize::unit")]
     pub unit: FigureUnit,
     /// The median over rounds.
@@ -125,9 +118,7 @@ pub struct CellFigureComparison {
 /// A remark on a target in a case, and the rounds that it is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Remark {
-    /// The remark, in words.
     pub text: String,
-    /// The rounds.
     pub rounds: Vec<u32>,
 }
 
@@ -184,7 +175,6 @@ impl CaseComparison {
         }
     }
 
-    /// A target of it.
     pub fn target(&self, name: &str) -> Option<&TargetComparison> {
         self.targets.iter().find(|target| target.name == name)
     }
@@ -218,7 +208,6 @@ impl TargetComparison {
         }
     }
 
-    /// A figure of it.
     pub fn figure(&self, name: &str) -> Option<&CellFigureComparison> {
         self.figures.iter().find(|figure| figure.name == name)
     }
@@ -245,5 +234,4 @@ fn worst(cells: &[CellResult]) -> MachineUsage {
     cells.iter().fold(MachineUsage::default(), |worst, cell| worse(worst, &cell.machine))
 }
 
-/// Values by round.
 type ByRound<T> = BTreeMap<u32, T>;

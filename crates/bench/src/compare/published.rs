@@ -9,16 +9,12 @@ use crate::scenario::PublishedFigure;
 /// A published figure beside the measured one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PublishedComparison {
-    /// The case.
     pub case: String,
-    /// The target.
     pub target: String,
-    /// The figure's name.
     pub figure: String,
     /// The unit of both values.
     #[serde(serialize_with = "serialize::unit")]
     pub unit: FigureUnit,
-    /// The published value.
     pub published: f64,
     /// The median that was measured; `None` if it was not.
     pub measured: Option<f64>,

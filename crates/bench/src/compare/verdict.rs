@@ -15,7 +15,6 @@ use crate::scenario::ROUNDS_MIN;
 /// The conclusion from the ratio of a primary figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CaseVerdict {
-    /// The verdict.
     #[serde(serialize_with = "serialize::text")]
     pub outcome: ExperimentOutcome,
     /// Why nothing can be said, or which difference could be shown; empty for a difference.

@@ -16,7 +16,6 @@ pub struct CaseAnswer {
 }
 
 impl CaseAnswer {
-    /// The answer of a case.
     pub fn of(case: &CaseComparison, baseline: &str) -> Self {
         let with_ratio = case.targets.iter().filter_map(|target| Some((target, ratio_of(case, target)?)));
         let with_ratio: Vec<(&TargetComparison, Ratio)> = with_ratio.collect();

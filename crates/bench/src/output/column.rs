@@ -2,7 +2,6 @@
 
 use model::figures::FigureUnit;
 
-/// The most decimals.
 const DECIMALS_MAX: i32 = 3;
 
 /// How the numbers of a column are written.
@@ -35,7 +34,6 @@ impl ColumnFormat {
         group(whole) + decimals
     }
 
-    /// A heading with the unit behind it.
     pub fn heading(&self, title: &str) -> String {
         if self.unit.is_empty() { title.to_owned() } else { format!("{title} {}", self.unit) }
     }

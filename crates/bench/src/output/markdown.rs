@@ -27,7 +27,6 @@ const BESIDE: [(&str, &str); 12] = [
     ("generator.cpu.per_request", "generator CPU"),
 ];
 
-/// The comparison as Markdown.
 pub fn markdown(comparison: &BenchComparison) -> String {
     // Writing into a string does not fail.
     let mut out = String::new();

@@ -1,6 +1,5 @@
 //! A table of aligned texts, no wider than a given width.
 
-/// The space between columns.
 const GAP: &str = "  ";
 
 /// How the cells of a column are aligned.

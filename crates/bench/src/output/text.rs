@@ -10,9 +10,7 @@ use crate::compare::{
 };
 use crate::scenario::Question;
 
-/// The width of the text.
 const WIDTH: usize = 80;
-/// The longest name of a target.
 const NAME_MAX: usize = 24;
 /// The longest name of a figure or case beside published figures.
 const FIGURE_MAX: usize = 18;
@@ -32,7 +30,6 @@ const BESIDE: [(&str, &str); 9] = [
     ("generator.cpu.percent", "generator"),
 ];
 
-/// The comparison as text.
 pub fn text(comparison: &BenchComparison) -> String {
     let mut lines = wrap(&format!("{}: {}", comparison.name, comparison.title), WIDTH, "  ");
     lines.extend(wrap(&wording::method(comparison), WIDTH, "  "));

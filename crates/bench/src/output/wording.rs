@@ -9,7 +9,6 @@ use crate::scenario::Question;
 /// Shown for an unknown value.
 pub const UNKNOWN: &str = "–";
 
-/// The question of a case, in words.
 pub fn question(case: &CaseComparison) -> String {
     let rate = case.rate.map(|rate| {
         let format = ColumnFormat::of([rate], FigureUnit::PerSecond);
@@ -40,7 +39,6 @@ pub fn method(comparison: &BenchComparison) -> String {
     )
 }
 
-/// The ratio's interval.
 pub fn interval(figure: &CellFigureComparison) -> String {
     figure.ratio.map_or_else(String::new, |ratio| format!("{:.3} to {:.3}", ratio.low, ratio.high))
 }
@@ -104,7 +102,6 @@ pub fn machine(comparison: &BenchComparison) -> String {
     )
 }
 
-/// A number and its noun.
 pub fn plural(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

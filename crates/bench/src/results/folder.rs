@@ -22,13 +22,11 @@ const CELLS: &str = "cells.jsonl";
 const JOURNALS: &str = "cells";
 /// The beginning of the name of a journal whose cell has no result yet.
 const NEW: &str = "new-";
-/// The comparison.
 const COMPARISON: &str = "bench.json";
 /// Scenarios name hosts and paths: only the owner may read the folder.
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 
-/// Why the folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// The folder has a comparison.
@@ -37,7 +35,6 @@ pub enum FolderError {
     /// The folder has other files.
     #[error("{} is not empty; name a new folder", .0.display())]
     NotEmpty(PathBuf),
-    /// The folder has no comparison.
     #[error("{} holds no comparison: it has no scenario.json; --save begins one", .0.display())]
     NoComparison(PathBuf),
     /// Another process writes there.
@@ -48,7 +45,6 @@ pub enum FolderError {
     Damaged {
         /// The file, with the line if it has lines.
         path: PathBuf,
-        /// Why not.
         reason: String,
     },
     /// The comparison is of another version, whose figures have other meanings.
@@ -56,22 +52,9 @@ pub enum FolderError {
         "{} was written by another version of bench (format {format} and not {PLAN_FORMAT}): begin a new comparison",
         .path.display()
     )]
-    OtherFormat {
-        /// The folder.
-        path: PathBuf,
-        /// Its format.
-        format: u32,
-    },
-    /// A file operation failed.
+    OtherFormat { path: PathBuf, format: u32 },
     #[error("cannot {what} {}: {error}", .path.display())]
-    Io {
-        /// The operation that failed.
-        what: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// Why it failed.
-        error: io::Error,
-    },
+    Io { what: &'static str, path: PathBuf, error: io::Error },
 }
 
 /// The part of a plan that says how to read the others.
@@ -80,7 +63,6 @@ struct PlanFormat {
     format: u32,
 }
 
-/// The folder of a comparison.
 #[derive(Debug)]
 pub struct ResultsFolder {
     path: PathBuf,
@@ -152,7 +134,6 @@ impl ResultsFolder {
         Ok((Self { path, lines, cells, temporary: None }, plan, dropped))
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

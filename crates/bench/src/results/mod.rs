@@ -16,9 +16,7 @@ pub struct CellResult {
     pub round: u32,
     /// The position of the target in the random order of the round, from 1.
     pub position: u32,
-    /// The target's name.
     pub target: String,
-    /// The case's name.
     pub case: String,
     /// When it began, in microseconds since 1970.
     pub began_us: u64,
@@ -71,7 +69,6 @@ pub struct ResourceUsage {
     pub pss_at_rest: u64,
     /// Resident memory at the end, in bytes.
     pub rss_at_end: u64,
-    /// The most threads.
     pub threads_max: u64,
     /// The most open descriptors; 0 if the kernel hides them.
     pub descriptors_max: u64,
@@ -97,9 +94,7 @@ pub struct MachineUsage {
 pub struct NegotiatedParameters {
     /// `TLSv1.3` or `TLSv1.2`.
     pub version: String,
-    /// The cipher suite.
     pub cipher: String,
-    /// The key exchange group.
     pub group: String,
     /// The application protocol; empty without ALPN.
     pub alpn: String,
@@ -110,7 +105,6 @@ pub struct NegotiatedParameters {
 pub struct Doubt {
     /// The figures that it invalidates.
     pub spoils: DoubtScope,
-    /// The reason, in words.
     pub reason: String,
 }
 
@@ -127,7 +121,6 @@ pub enum DoubtScope {
 }
 
 impl ResourceUsage {
-    /// The CPU time, in microseconds.
     pub fn cpu_us(&self) -> u64 {
         self.user_us + self.system_us
     }

@@ -25,7 +25,6 @@ const START_FAILURES_MAX: u32 = 2;
 /// How long the process of a load takes to start, at most.
 const LOAD_START: Duration = Duration::from_millis(100);
 
-/// A measured cell.
 #[derive(Debug)]
 struct CellMeasurement {
     run: LoadRun,

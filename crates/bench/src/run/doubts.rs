@@ -39,11 +39,9 @@ pub(super) struct CellEvidence<'a> {
     pub(super) answered_in_turns: Option<u64>,
     /// All cores of generator and upstream, if they share any.
     pub(super) shared_cores: Option<&'a Cpus>,
-    /// The threads of the upstream.
     pub(super) upstream_threads: u32,
 }
 
-/// Every doubt about a cell.
 pub(super) fn doubts(evidence: &CellEvidence<'_>) -> Vec<Doubt> {
     let all = |reason: String| Doubt { spoils: DoubtScope::All, reason };
     let latency = |reason: String| Doubt { spoils: DoubtScope::RateAndLatency, reason };

@@ -18,7 +18,6 @@ const LENGTH_MAX: Duration = Duration::from_secs(3_600);
 /// How often progress is shown and an interruption is noticed.
 pub(super) const POLL: Duration = Duration::from_millis(50);
 
-/// A load that has ended.
 #[derive(Debug)]
 pub(super) struct LoadRun {
     pub(super) recording: LoadRecording,
@@ -39,7 +38,6 @@ pub(super) struct LoadStart {
     pub(super) at_us: Option<u64>,
     /// Its position among the loads that run at the same time.
     pub(super) position: usize,
-    /// When used resources are sampled.
     pub(super) samples: SampleTimes,
     /// The interval of its records.
     pub(super) interval: Duration,
@@ -66,7 +64,6 @@ pub(super) struct RunningLoad {
     machine: MachineMeter,
 }
 
-/// Why a load has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum LoadFailure {
     /// The run is to end.
@@ -81,7 +78,6 @@ impl From<String> for LoadFailure {
     }
 }
 
-/// Where a load runs.
 pub(super) struct LoadRunner<'a> {
     pub(super) programs: &'a RunPrograms<'a>,
     pub(super) setup: &'a BenchSetup,
@@ -126,7 +122,6 @@ impl LoadRunner<'_> {
         self.finish(load, started, case, None)
     }
 
-    /// Starts a load.
     pub(super) fn begin(
         &self,
         target: &BenchTarget,

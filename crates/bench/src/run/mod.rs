@@ -73,7 +73,6 @@ pub struct RunPrograms<'a> {
     pub read_recording: &'a dyn Fn(&Path) -> Result<LoadRecording, String>,
 }
 
-/// Watches a run.
 pub trait Observer {
     /// Something to be known at once.
     fn note(&self, text: &str);
@@ -83,10 +82,8 @@ pub trait Observer {
     fn is_interrupted(&self) -> bool;
 }
 
-/// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnd {
-    /// True if it was interrupted.
     pub is_interrupted: bool,
     /// The targets that could not run.
     pub missing: Vec<MissingTarget>,
@@ -95,7 +92,6 @@ pub struct RunEnd {
 /// A target that cannot run, since a program or a file is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingTarget {
-    /// Its name.
     pub name: String,
     /// What is missing, and a remedy.
     pub reason: String,
@@ -104,17 +100,11 @@ pub struct MissingTarget {
 /// Why a run cannot begin or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The folder of results.
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// A file that all targets share.
     #[error("cannot make {what}: {error}")]
-    Files {
-        /// What.
-        what: &'static str,
-        /// Why not.
-        error: io::Error,
-    },
+    Files { what: &'static str, error: io::Error },
     /// The upstream of all targets.
     #[error("cannot start the upstream: {0}")]
     Upstream(String),
@@ -124,7 +114,6 @@ pub enum RunError {
     /// Programs are missing, and all are required.
     #[error("{}", .0.join("; "))]
     Missing(Vec<String>),
-    /// No target can be run.
     #[error("no target can be run: {}", .0.join("; "))]
     NoTarget(Vec<String>),
 }
@@ -235,7 +224,6 @@ fn measure_together(
     }
 }
 
-/// The targets that cannot run.
 fn missing_targets(
     plan: &RunPlan,
     programs: &RunPrograms<'_>,

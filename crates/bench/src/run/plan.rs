@@ -35,18 +35,14 @@ pub struct CommonRate {
     pub origin: String,
 }
 
-/// A cell that is to be measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Cell<'a> {
     /// The round, from 1.
     pub round: u32,
     /// The position of the target in the random order, from 1.
     pub position: u32,
-    /// The target.
     pub target: &'a BenchTarget,
-    /// The index of the case.
     pub case_index: usize,
-    /// The case.
     pub case: &'a BenchCase,
 }
 
@@ -62,7 +58,6 @@ impl<'a> Cell<'a> {
 }
 
 impl RunPlan {
-    /// A plan of a whole scenario.
     pub fn new(scenario: Scenario, seed: u64) -> Self {
         Self { format: PLAN_FORMAT, scenario, changes: Vec::new(), seed, rates: BTreeMap::new() }
     }

@@ -34,7 +34,6 @@ pub enum SelectionError {
     /// No case is left.
     #[error("no case is left to run; there are {0}")]
     Case(String),
-    /// There are too many cells.
     #[error("{0}")]
     Cells(String),
 }

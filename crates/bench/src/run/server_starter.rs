@@ -18,7 +18,6 @@ const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a command may take that prepares a target, such as a compiler.
 const PREPARE_PATIENCE: Duration = Duration::from_secs(300);
 
-/// Starts the servers of a target.
 pub(super) struct ServerStarter<'a> {
     pub(super) setup: &'a BenchSetup,
     pub(super) is_interrupted: &'a dyn Fn() -> bool,

@@ -22,7 +22,6 @@ const PUBLIC_FOLDER_MODE: u32 = 0o755;
 pub(super) const FILE_MODE: u32 = 0o644;
 /// Who connects must be allowed to write.
 const SOCKET_MODE: u32 = 0o666;
-/// The largest static file, in bytes.
 const FILE_BYTES_MAX: usize = 1 << 28;
 
 /// What all targets of a run share. Dropping it ends the upstream and removes the files.
@@ -43,7 +42,6 @@ pub(super) struct SharedUpstream {
     pub(super) supervisor: Supervisor,
     pub(super) socket: PathBuf,
     pub(super) tcp: SocketAddr,
-    /// Its threads.
     pub(super) threads: u32,
 }
 
@@ -79,7 +77,6 @@ impl BenchSetup {
         Ok(Self { tlsdash: tlsdash.to_owned(), placement, upstream, certificates, folder })
     }
 
-    /// The certificate with this kind of key.
     pub(super) fn certificate(&self, kind: KeyKind) -> &CertificateFiles {
         let found = self.certificates.iter().find(|(known, _)| *known == kind);
         &found.expect("each target's kind has one").1

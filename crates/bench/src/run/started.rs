@@ -188,7 +188,6 @@ fn memory(trees: &[ProcessTree]) -> Vec<TreeMemory> {
     trees.iter().map(|tree| tree.read().memory()).collect()
 }
 
-/// The main process of a unit.
 fn main_pid(unit: &str) -> Result<u32, String> {
     let failed = |reason: String| format!("cannot find the main process of unit {unit}: {reason}");
     let output =

@@ -34,7 +34,6 @@ pub(super) struct Turns {
     count: u32,
     /// How many of them are the warm-up.
     warmup: u32,
-    /// How many targets there are.
     targets: u32,
 }
 

@@ -239,12 +239,10 @@ impl BenchCase {
         quantity::parse(self.flag("rate")?, "")
     }
 
-    /// Whether this target gets it.
     pub fn is_for(&self, target: &BenchTarget) -> bool {
         self.only.is_empty() || self.only.contains(&target.name)
     }
 
-    /// Whether it asks over HTTP/2.
     pub fn is_http2(&self) -> bool {
         self.flag("http2").is_some()
     }

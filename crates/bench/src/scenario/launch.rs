@@ -13,9 +13,7 @@ use super::{BenchTlsConfig, CommandServer, UpstreamKind, absolute};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Endpoint {
-    /// A Unix socket.
     Unix(PathBuf),
-    /// A TCP address.
     Tcp(SocketAddr),
 }
 
@@ -50,7 +48,6 @@ pub struct PlaceholderValues<'s> {
     pub key: &'s Path,
     /// Both in one file.
     pub pem: &'s Path,
-    /// The TLS settings.
     pub tls: &'s BenchTlsConfig,
     /// The number of workers, at least 1.
     pub workers: u32,
@@ -80,31 +77,21 @@ pub struct Launch {
     pub prepare: Vec<String>,
 }
 
-/// Why a server cannot be launched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LaunchError {
-    /// A placeholder without a value.
     #[error("{location}{text} has no value{reason}")]
     Placeholder {
         /// Where it is written, such as `file nginx.conf line 3: `.
         location: String,
         /// The placeholder with its braces.
         text: String,
-        /// The reason.
         reason: &'static str,
     },
     /// A path that a configuration file would not read as one value.
     #[error(
         "{location}{text} is {value:?}, whose spaces or signs may end it there; write \"{text}\" in quotes, or choose another folder"
     )]
-    Unquoted {
-        /// Where it is written.
-        location: String,
-        /// The placeholder with its braces.
-        text: String,
-        /// Its value.
-        value: String,
-    },
+    Unquoted { location: String, text: String, value: String },
     /// A path that is not text.
     #[error("the path {0:?} is not UTF-8; choose another folder")]
     Path(PathBuf),

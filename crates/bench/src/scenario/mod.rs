@@ -52,7 +52,6 @@ pub struct Scenario {
     pub targets: Vec<BenchTarget>,
     /// The cases, in the order of the file.
     pub cases: Vec<BenchCase>,
-    /// Conditions on the comparison.
     pub assertions: Vec<BenchAssertion>,
     /// Published figures, shown beside the measured ones.
     pub published: Vec<PublishedFigure>,
@@ -103,7 +102,6 @@ impl Scenario {
     }
 }
 
-/// A target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchTarget {
     /// Its name in tables.
@@ -118,7 +116,6 @@ pub struct BenchTarget {
     pub descriptors: Option<u64>,
     /// How long each of its servers may take until it listens; `None` for the usual time.
     pub start_timeout: Option<Duration>,
-    /// How it is started or reached.
     pub server: Server,
 }
 
@@ -143,7 +140,6 @@ pub struct CommandServer {
     pub command: Vec<String>,
     /// A command that runs once in a run, before the target starts first, such as a compiler; empty if there is none.
     pub prepare: Vec<String>,
-    /// Variables of its environment.
     pub environment: BTreeMap<String, String>,
     /// Variables of this program's environment that must name files; it gets them too.
     pub needs: Vec<String>,
@@ -157,15 +153,12 @@ pub struct CommandServer {
     pub http2: bool,
     /// Whether `POST /echo` is answered with its body, by the target or by its upstream.
     pub echo: bool,
-    /// The upstream that it needs.
     pub upstream: UpstreamKind,
 }
 
-/// The upstream that a server needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UpstreamKind {
-    /// A Unix socket.
     #[default]
     Unix,
     /// A TCP port of the loopback address.
@@ -188,7 +181,6 @@ pub struct ExternalServer {
     pub ca: Option<PathBuf>,
 }
 
-/// The question that a case answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Question {
@@ -208,11 +200,9 @@ pub struct BenchCase {
     pub name: String,
     /// The line of the scenario that begins it, from 1.
     pub line: usize,
-    /// Its question.
     pub question: Question,
     /// The names of the targets that it is for; empty for all.
     pub only: Vec<String>,
-    /// The path that is requested.
     pub path: String,
     /// The flags of `tlsdash load`, each as `--flag=value` or `--flag`; without URL, certificate, cipher, group, output,
     /// `--duration` and `--warmup`.
@@ -236,16 +226,13 @@ pub struct BenchCase {
 pub struct LatencyBound {
     /// The percentile, such as 99.0 for p99.
     pub percentile: f64,
-    /// Its limit in microseconds.
     pub limit_us: u64,
 }
 
-/// A condition on the comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchAssertion {
     /// The line of the scenario that states it, from 1.
     pub line: usize,
-    /// The target it is about.
     pub target: String,
     /// The case it is about; `None` for every case.
     pub case: Option<String>,
@@ -253,12 +240,9 @@ pub struct BenchAssertion {
     pub condition: String,
 }
 
-/// A published figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PublishedFigure {
-    /// The target that it is about.
     pub target: String,
-    /// The case that it is about.
     pub case: String,
     /// The figure's name in the catalogue, such as `response.p99`.
     pub figure: String,

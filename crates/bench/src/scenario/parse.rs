@@ -15,9 +15,7 @@ use crate::compare::BenchCondition;
 
 /// The default number of measurements of each cell.
 const ROUNDS: u32 = 10;
-/// The largest text, in bytes.
 const TEXT_BYTES_MAX: usize = 1 << 20;
-/// The most workers of a target.
 pub(super) const WORKERS_MAX: u32 = 1_024;
 /// The longest name of a target or a case, in characters.
 const NAME_CHARS_MAX: usize = 100;
@@ -25,7 +23,6 @@ const NAME_CHARS_MAX: usize = 100;
 /// Checks that `tlsdash load` accepts these arguments, and returns the error otherwise.
 pub type CheckFlags<'c> = &'c dyn Fn(&[String]) -> Result<(), String>;
 
-/// The defaults of all targets.
 #[derive(Debug)]
 pub(super) struct Defaults {
     pub(super) workers: u32,

@@ -11,7 +11,6 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::error::{ScenarioError, unknown};
 
-/// The text of a scenario.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScenarioSource<'t> {
     pub(super) name: &'t str,

@@ -11,7 +11,6 @@ use crate::template::ServerTemplate;
 
 /// The keys of which a target must have exactly one.
 const KINDS: [&str; 4] = ["template", "chain", "command", "address"];
-/// The longest chain.
 const CHAIN_MAX: usize = 8;
 /// The fewest descriptors with which a server can start.
 const DESCRIPTORS_MIN: u64 = 32;
@@ -50,7 +49,6 @@ impl BenchTarget {
     }
 }
 
-/// Reads a target.
 pub(super) fn read(mut table: Table<'_>, defaults: &Defaults) -> Result<BenchTarget, ScenarioError> {
     let name = table.require("name")?;
     let certificate = table.get("certificate")?.unwrap_or(defaults.tls.key);

@@ -5,7 +5,6 @@
 pub struct Seed {
     /// Its name, such as `seed:002`.
     pub name: &'static str,
-    /// Its text.
     pub text: &'static str,
 }
 
@@ -18,12 +17,10 @@ const SEEDS: [Seed; 5] = [
 ];
 
 impl Seed {
-    /// All of them.
     pub fn all() -> &'static [Self] {
         &SEEDS
     }
 
-    /// The scenario of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         SEEDS.iter().find(|seed| seed.name == name)
     }

@@ -17,7 +17,6 @@ pub struct SupervisedCommand {
     pub argv: Vec<String>,
     /// Variables added to the environment of bench.
     pub environment: BTreeMap<String, String>,
-    /// The working directory.
     pub directory: PathBuf,
     /// The file of its standard output and standard error, truncated first. Its last lines are quoted in errors.
     pub output: PathBuf,
@@ -58,11 +57,9 @@ impl SupervisedCommand {
 pub(super) enum SupervisorMessage {
     /// The command runs, under this process id.
     Started(u32),
-    /// The command could not be started.
     NotStarted {
         /// The operation that failed, and why.
         reason: String,
-        /// The program does not exist.
         is_missing: bool,
     },
     /// The command ended; its descendants are ended next.
@@ -71,13 +68,10 @@ pub(super) enum SupervisorMessage {
     Done(ExitInfo),
 }
 
-/// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CommandExit {
-    /// With this exit code.
     Code(i32),
-    /// By this signal.
     Signal(i32),
 }
 

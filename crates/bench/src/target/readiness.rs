@@ -20,51 +20,21 @@ const POLL_EVERY: Duration = Duration::from_millis(20);
 pub enum ReadinessError {
     /// Another process uses its endpoint.
     #[error("{endpoint} is in use by another process{output_tail}")]
-    InUse {
-        /// Where it should listen.
-        endpoint: Endpoint,
-        /// The end of its output.
-        output_tail: OutputTail,
-    },
+    InUse { endpoint: Endpoint, output_tail: OutputTail },
     /// It is not permitted to do something that it needs.
     #[error(
         "it ended with {exit} for lack of permission: run it as root, or change what it does{output_tail}"
     )]
-    NotPermitted {
-        /// How it ended.
-        exit: CommandExit,
-        /// The end of its output.
-        output_tail: OutputTail,
-    },
+    NotPermitted { exit: CommandExit, output_tail: OutputTail },
     /// It ended without an error: it went into the background.
     #[error("it ended with {exit} before it listened: it must stay in the foreground{output_tail}")]
-    Daemonized {
-        /// How it ended.
-        exit: CommandExit,
-        /// The end of its output.
-        output_tail: OutputTail,
-    },
-    /// It ended.
+    Daemonized { exit: CommandExit, output_tail: OutputTail },
     #[error("it ended with {exit} before it listened{output_tail}")]
-    Ended {
-        /// How it ended.
-        exit: CommandExit,
-        /// The end of its output.
-        output_tail: OutputTail,
-    },
-    /// The run is to end.
+    Ended { exit: CommandExit, output_tail: OutputTail },
     #[error("it was not waited for: the run was interrupted")]
     Interrupted,
-    /// It does not listen in time.
     #[error("it does not listen on {endpoint} after {} s{output_tail}", .limit.as_secs_f64())]
-    Timeout {
-        /// Where it should listen.
-        endpoint: Endpoint,
-        /// How long it had.
-        limit: Duration,
-        /// The end of its output.
-        output_tail: OutputTail,
-    },
+    Timeout { endpoint: Endpoint, limit: Duration, output_tail: OutputTail },
 }
 
 /// The end of a target's output, as the end of a message.

@@ -244,7 +244,6 @@ impl Supervision {
         found
     }
 
-    /// Whether all descendants end before the deadline.
     fn have_ended_by(&mut self, deadline: Instant) -> bool {
         loop {
             match self.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {

@@ -31,23 +31,15 @@ pub struct Supervisor {
     grace: Duration,
 }
 
-/// Why a command cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The program does not exist.
     #[error("cannot start {0}: there is no such program")]
     Missing(String),
     /// It cannot be executed, or its cores, limits or files cannot be set up.
     #[error("{0}")]
     Refused(String),
-    /// The supervisor does not work.
     #[error("cannot start a supervisor for {program}: {reason}")]
-    Supervisor {
-        /// The program that it should have started.
-        program: String,
-        /// Why.
-        reason: String,
-    },
+    Supervisor { program: String, reason: String },
 }
 
 impl Supervisor {

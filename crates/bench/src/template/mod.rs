@@ -5,7 +5,6 @@ use crate::scenario::{CommandServer, ScenarioError, read_template};
 /// A server that the program can start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerTemplate {
-    /// Its name.
     pub name: &'static str,
     /// A `[[target]]` of a scenario, to copy and change.
     pub text: &'static str,
@@ -45,12 +44,10 @@ const TEMPLATES: &[ServerTemplate] = templates![
 ];
 
 impl ServerTemplate {
-    /// All templates.
     pub fn all() -> &'static [Self] {
         TEMPLATES
     }
 
-    /// The template of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         TEMPLATES.iter().find(|template| template.name == name)
     }

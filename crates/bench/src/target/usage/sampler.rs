@@ -11,7 +11,6 @@ use records::kinds::Timestamps;
 /// How often samples are taken for spans that are known only afterwards.
 pub(super) const SAMPLE_EVERY: Duration = Duration::from_millis(50);
 
-/// When samples are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleTimes {
     /// Every 50 ms: between samples, figures are interpolated.
@@ -19,7 +18,6 @@ pub enum SampleTimes {
     /// At the multiples of a period on the monotonic clock, and at no other time: what is measured is not disturbed. The
     /// spans that are measured begin and end there. Counters stand still outside of them, so nothing is interpolated.
     Multiples {
-        /// The period.
         period: Duration,
         /// For so long after the beginning of a span its counters stand still too.
         idle: Duration,
@@ -68,7 +66,6 @@ impl<S: Send + 'static> Sampler<S> {
 }
 
 impl<S> Sampler<S> {
-    /// Takes a sample now.
     pub(super) fn sample(&self) {
         let mut state = lock(&self.state);
         (self.take)(&mut state, now_us());

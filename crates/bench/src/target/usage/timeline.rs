@@ -7,20 +7,16 @@ use super::sampler::{SAMPLE_EVERY, SampleTimes};
 
 /// How long samples are kept. Older ones are dropped, except for the first.
 const KEPT: Duration = Duration::from_secs(7 * 3_600);
-/// The most samples that are kept.
 const SAMPLES_MAX: usize = (KEPT.as_millis() / SAMPLE_EVERY.as_millis()) as usize;
 
 /// A span of the monotonic clock, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeSpan {
-    /// Its beginning.
     pub from_us: u64,
-    /// Its end.
     pub to_us: u64,
 }
 
 impl TimeSpan {
-    /// Its length.
     pub fn length_us(&self) -> u64 {
         self.to_us.saturating_sub(self.from_us)
     }
