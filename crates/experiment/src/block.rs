@@ -31,9 +31,7 @@ impl<C: records::metrics::Metric, L: records::metrics::Metric> LatencySource<L> 
 /// The counters and latencies of one side over an interval.
 #[derive(Clone, Copy)]
 pub struct SideInterval<'a, C: records::metrics::Metric, L> {
-    /// The counters.
     pub counters: &'a Counters<C>,
-    /// The latencies.
     pub latencies: &'a dyn LatencySource<L>,
 }
 
@@ -46,9 +44,7 @@ impl<C: records::metrics::Metric, L> std::fmt::Debug for SideInterval<'_, C, L> 
 /// One interval of a run, with both sides. Times are `CLOCK_MONOTONIC` in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
-    /// When it began.
     pub start_us: u64,
-    /// When it ended.
     pub end_us: u64,
     /// False if records of it, or right before it, are missing.
     pub is_whole: bool,
@@ -65,7 +61,6 @@ pub struct Observation<'a> {
 }
 
 impl Observation<'_> {
-    /// Its length, in microseconds.
     pub fn span_us(&self) -> u64 {
         self.end_us.saturating_sub(self.start_us)
     }

@@ -40,7 +40,6 @@ pub(crate) enum FigureKind {
 /// The text names no figure that can be compared.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NotAComparableFigure {
-    /// It names no figure.
     #[error(transparent)]
     Unknown(#[from] UnknownFigure),
     /// The figure is a count, a minimum or another figure that blocks cannot compare.
@@ -72,7 +71,6 @@ impl ComparableFigure {
         self.figure().unit()
     }
 
-    /// Whether lower or higher is better.
     pub fn better(&self) -> Better {
         match self.kind {
             FigureKind::Quantile(..) | FigureKind::Mean(_) => Better::Lower,
@@ -80,7 +78,6 @@ impl ComparableFigure {
         }
     }
 
-    /// The unit of its differences.
     pub fn scale(&self) -> Scale {
         if self.unit() == FigureUnit::Ratio { Scale::Points } else { Scale::Relative }
     }

@@ -41,10 +41,8 @@ pub enum CompareOutcome {
     Inconclusive,
 }
 
-/// How one figure of two runs compares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureComparison {
-    /// The result.
     pub finding: CompareOutcome,
     /// Why; empty where the estimate says so.
     pub reason: String,

@@ -4,7 +4,6 @@ use crate::block::BlockValue;
 use crate::comparable_figure::{ComparableFigure, FigureKind, Scale};
 use crate::statistics::{DifferenceOfMeans, PooledValues, interval, resolution, sign_flip_p};
 
-/// How an estimate is made.
 #[derive(Clone, Copy, Debug)]
 pub struct EstimateOptions {
     /// Error rate of this figure's verdict, such as 0.05.
@@ -26,7 +25,6 @@ impl EstimateOptions {
 /// percentage points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EffectEstimate {
-    /// Pairs used.
     pub pairs: u32,
     /// The figure over all blocks of the first arm, in its unit.
     pub a: f64,
@@ -34,9 +32,7 @@ pub struct EffectEstimate {
     pub b: f64,
     /// By how much the second differs.
     pub effect: f64,
-    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end of the interval.
     pub high: f64,
     /// The interval's confidence is 1 less this.
     pub alpha: f64,

@@ -19,24 +19,20 @@ const RUNNING_DRAWS: u32 = 1_000;
 /// The next action or record of the caller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// It begins.
     Begin,
     /// Give the setting this value, now.
     Switch {
-        /// The stage.
         stage: Stage,
         /// The pair, from 1.
         pair: u32,
         /// The arm whose block begins. In the a/a stage both arms have the first value.
         arm: Arm,
-        /// The value.
         value: Value,
         /// Forget sessions and tickets.
         flush: bool,
     },
     /// A pair is complete. The estimates, one for each figure, are not verdicts before the end.
     Pair {
-        /// The stage.
         stage: Stage,
         /// The pair, from 1.
         pair: u32,
@@ -45,9 +41,7 @@ pub enum Step {
     },
     /// A stage has ended.
     Verdict {
-        /// The stage.
         stage: Stage,
-        /// The judgement of each figure.
         judgements: Vec<FigureVerdict>,
     },
     /// The experiment has ended: restore the setting's value.
@@ -145,17 +139,14 @@ impl ExperimentRun {
         vec![Step::Verdict { stage: self.stage, judgements }, self.end()]
     }
 
-    /// True once the experiment has ended.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// The compared figures.
     pub fn change(&self) -> &SettingChange {
         &self.change
     }
 
-    /// The plan.
     pub fn plan(&self) -> &ExperimentPlan {
         &self.plan
     }

@@ -11,9 +11,7 @@ use crate::statistics::pairs_min;
 
 /// The most pairs of a stage: more than a night of default blocks.
 const PAIRS_MAX: u32 = 2_000;
-/// The most figures of an experiment.
 const METRICS_MAX: usize = 8;
-/// Longest block.
 const BLOCK_MAX: Duration = Duration::from_secs(3_600);
 /// Error rate over all figures together.
 const ALPHA: f64 = 0.05;
@@ -33,11 +31,9 @@ pub struct ExperimentPlan {
     pub b: String,
     /// The figures to compare, the primary one first. If empty, the caller chooses.
     pub metrics: Vec<ComparableFigure>,
-    /// Pairs of the comparison.
     pub pairs: u32,
     /// Pairs of the a/a stage before, in which both arms have the first value; 0 for none.
     pub calibration_pairs: u32,
-    /// Length of a block.
     pub block: Duration,
     /// Time after each switch that is discarded.
     pub discard: Duration,
@@ -45,25 +41,16 @@ pub struct ExperimentPlan {
     pub flush: Option<bool>,
 }
 
-/// Why an experiment is refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ExperimentPlanError {
     /// The text does not say what to compare.
     #[error("{0:?}: expected SETTING=A..B first, such as proxy.workers=1..2")]
     NoChange(String),
-    /// A word is unknown.
     #[error("{0:?}: expected quick, normal, careful, metric=, pairs=, aa=, block=, discard=, flush or keep")]
     UnknownWord(String),
     /// A word has another value than it may.
     #[error("{word}={value}: expected {expected}")]
-    Value {
-        /// The word.
-        word: &'static str,
-        /// Its value.
-        value: String,
-        /// The allowed values.
-        expected: String,
-    },
+    Value { word: &'static str, value: String, expected: String },
     /// The name is not a figure, or the figure cannot be compared.
     #[error(transparent)]
     Metric(#[from] NotAComparableFigure),
@@ -72,35 +59,17 @@ pub enum ExperimentPlanError {
     TooFewPairs {
         /// The word, `pairs` or `aa`.
         word: &'static str,
-        /// The pairs asked for.
         pairs: u32,
-        /// The pairs needed.
         min: u32,
-        /// The number of figures.
         metrics: usize,
     },
     /// The discarded time leaves less than two intervals of a block.
     #[error("block={block:?} leaves less than two intervals of {interval:?} after discard={discard:?}")]
-    NothingLeft {
-        /// The block.
-        block: Duration,
-        /// The discarded time.
-        discard: Duration,
-        /// The run's interval.
-        interval: Duration,
-    },
-    /// The setting is unknown.
+    NothingLeft { block: Duration, discard: Duration, interval: Duration },
     #[error("there is no setting {name} that can change while this runs; there are {known}")]
-    UnknownSetting {
-        /// The name asked for.
-        name: String,
-        /// The settings that can change.
-        known: String,
-    },
-    /// The setting cannot have such a value.
+    UnknownSetting { name: String, known: String },
     #[error("{0}")]
     Refused(String),
-    /// Both values are the same.
     #[error("{0}: both values are the same")]
     Same(String),
 }
@@ -245,16 +214,13 @@ pub struct SettingChange {
     pub setting: String,
     /// Its value before the experiment, which is restored at the end.
     pub before: Value,
-    /// The first value.
     pub a: Value,
-    /// The second value.
     pub b: Value,
     /// Forget sessions and tickets at each switch.
     pub flush: bool,
 }
 
 impl SettingChange {
-    /// The value of an arm.
     pub fn value(&self, arm: Arm) -> &Value {
         match arm {
             Arm::A => &self.a,

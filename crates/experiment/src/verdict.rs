@@ -10,7 +10,6 @@ use crate::statistics::pairs_min;
 /// The result of a stage for one figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureVerdict {
-    /// The result.
     pub outcome: ExperimentOutcome,
     /// Why; empty where the estimate says so.
     pub reason: String,

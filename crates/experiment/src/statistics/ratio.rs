@@ -21,7 +21,6 @@ pub struct Ratio {
     pub low: f64,
     /// The upper end of the interval; not a number with fewer than two pairs.
     pub high: f64,
-    /// The number of pairs.
     pub pairs: usize,
     /// The two-sided p-value of the paired t-test on logarithms; 1 with fewer than two pairs.
     pub p: f64,

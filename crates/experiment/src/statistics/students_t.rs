@@ -37,7 +37,6 @@ impl DifferenceOfMeans {
     }
 }
 
-/// The mean, and its squared standard error.
 fn mean_and_squared_error(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
