@@ -94,7 +94,6 @@ fn files_of(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 /// The writers of the records, each with its trusted fields.
 type Writers = HashMap<records::codec::Origin, (Writer, EntryBuf)>;
 
-/// The source of the copy.
 struct CopySource<'a> {
     source: &'a JournalSource,
     filter: &'a RunFilter,

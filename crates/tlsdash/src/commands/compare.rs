@@ -13,7 +13,6 @@ use crate::summary;
 /// Intervals kept of each run: more than a day of seconds.
 const INTERVALS_MAX: usize = 100_000;
 
-/// Compares the runs and prints the result.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let output_files =
         OutputFiles::check(&[("--html", &args.html), ("--json", &args.json), ("--md", &args.md)], [])?;

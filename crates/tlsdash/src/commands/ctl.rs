@@ -13,7 +13,6 @@ use crate::control::client::{ask, find_socket};
 use crate::control::protocol::{ControlRequest, ControlResponse, SettingData};
 use crate::summary;
 
-/// Sends the request and prints the answer.
 pub(crate) fn run(args: &CtlArgs) -> anyhow::Result<()> {
     send(args.control.as_deref(), &request(&args.request), args.format)
 }

@@ -31,7 +31,6 @@ impl fmt::Display for FindingsFailed {
 
 impl std::error::Error for FindingsFailed {}
 
-/// The explanation of a run.
 #[derive(Debug, Serialize)]
 struct Explanation {
     schema: u64,
@@ -48,7 +47,6 @@ struct Explanation {
     savings: Vec<SavingText>,
 }
 
-/// The estimated saving of a change.
 #[derive(Debug, Serialize)]
 struct SavingText {
     change: String,

@@ -35,31 +35,25 @@ const LATENCIES: [LatencyClass; 4] = [
 /// Runs whose size is counted.
 const SIZES_MAX: usize = 65_536;
 
-/// Columns of the table.
 const COLUMNS: usize = 12;
 
 /// The document of `--format json`.
 #[derive(Debug, Serialize)]
 struct RunListing {
     schema: u64,
-    /// Where they were read.
     source: String,
     /// The runs, the oldest first.
     runs: Vec<RunEntry>,
 }
 
-/// A run with its headline figures.
 #[derive(Debug, Serialize)]
 struct RunEntry {
-    /// The run's id.
     run: String,
     /// When its first record was made, in UTC.
     began: String,
-    /// Its present length, in seconds.
     duration_s: f64,
     /// True if its last record was read; false while the run goes on, or if it was killed.
     ended: bool,
-    /// Its host.
     host: String,
     /// `_UID` of its process; absent if the journal does not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,7 +72,6 @@ struct RunEntry {
     /// Names and values of their fields as they were read, in bytes: before a journal stores equal ones once and
     /// compresses them, and without the ends of long texts.
     record_bytes: u64,
-    /// Records lost.
     lost: u64,
     /// Connections accepted by the proxy, or established by a load without one.
     connections: u64,
@@ -93,7 +86,6 @@ struct RunEntry {
     account: String,
 }
 
-/// A 99th percentile.
 #[derive(Debug, Serialize)]
 struct Percentile99 {
     class: &'static str,
@@ -103,7 +95,6 @@ struct Percentile99 {
     is_of_log: bool,
 }
 
-/// Lists the runs.
 pub(crate) fn run(args: &ListRunsArgs) -> anyhow::Result<()> {
     let choice = RunChoice { mode: "runs", run: None, writers: &args.writers };
     let part = SourcePart::parse(args.source.as_deref(), choice)?;

@@ -8,10 +8,8 @@ use rustix::net::sockopt::socket_peercred;
 
 use crate::cli::usage;
 
-/// The permissions of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
-    /// Nothing.
     None,
     /// Ask for figures and settings.
     Read,
@@ -19,7 +17,6 @@ pub(crate) enum Access {
     Write,
 }
 
-/// A group of the host.
 #[derive(Clone, Debug)]
 pub(crate) struct ControlGroup {
     pub(crate) gid: Gid,
@@ -76,7 +73,6 @@ impl ControlPeer {
     }
 }
 
-/// The rules of a socket.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessRules {
     /// The user of the service, who may write.
@@ -94,7 +90,6 @@ impl AccessRules {
         uid.is_ok_and(|uid| uid.is_root() || uid == self.owner)
     }
 
-    /// The permissions of a peer.
     pub(crate) fn of(&self, peer: &ControlPeer) -> Access {
         let is_in = |group: &Option<ControlGroup>| group.as_ref().is_some_and(|group| group.holds(peer));
         if peer.uid.is_root() || peer.uid == self.owner || is_in(&self.writers) {

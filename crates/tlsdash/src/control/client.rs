@@ -38,7 +38,6 @@ pub(crate) fn find_socket() -> anyhow::Result<PathBuf> {
 #[derive(Debug)]
 pub(crate) struct ControlClient {
     stream: BufReader<UnixStream>,
-    /// The socket's path, for messages.
     socket: PathBuf,
 }
 

@@ -66,7 +66,6 @@ pub(super) fn send(mut stream: &UnixStream, mut line: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// A response as a line.
 pub(super) fn line(response: &ControlResponse) -> Vec<u8> {
     // Names and numbers only: nothing in it can fail to be written.
     let mut line = serde_json::to_vec(response).unwrap_or_default();

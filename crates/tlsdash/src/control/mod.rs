@@ -77,7 +77,6 @@ pub(crate) struct ControlCommand {
     pub(crate) reply: SyncSender<Result<ControlAnswer, String>>,
 }
 
-/// The controller's answer.
 #[derive(Clone, Debug)]
 pub(crate) struct ControlAnswer {
     /// A sentence.
@@ -95,23 +94,23 @@ impl From<String> for ControlAnswer {
 /// A request to the controller.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ControlAction {
-    /// Change something.
     Change(ServiceChange),
     /// Read the configuration file, certificates and keys again.
     Reload,
-    /// Replace this process by a new one.
     Upgrade,
-    /// List every setting.
     Settings,
     /// List the changes of a reload with this text as the configuration file.
     CompareConfiguration(String),
 }
 
-/// A change of the running service.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ServiceChange {
     /// Change a setting, as a person types it, and restore it after a time.
-    Set { name: String, value: String, revert_after: Option<Duration> },
+    Set {
+        name: String,
+        value: String,
+        revert_after: Option<Duration>,
+    },
     /// Leave a note in the time line.
     Mark(String),
     /// Forget sessions and ticket keys: the next handshake of every client is full.
@@ -120,7 +119,6 @@ pub(crate) enum ServiceChange {
     RotateTickets,
     /// Begin an experiment, in the words of `--ab`.
     Experiment(String),
-    /// End the experiment that is under way.
     EndExperiment,
     /// Measure the cost of handshakes on this machine.
     Calibrate,

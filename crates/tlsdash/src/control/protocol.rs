@@ -10,12 +10,10 @@ use crate::cli::source::SettingOrigin;
 
 /// The version of the protocol; later versions only add to it.
 pub(crate) const VERSION: u32 = 1;
-/// The longest line, in bytes.
 pub(crate) const LINE_BYTES_MAX: usize = 64 << 10;
 /// The longest time after which a setting is restored.
 const REVERT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// A request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum ControlRequest {
@@ -27,11 +25,9 @@ pub(crate) enum ControlRequest {
     Settings {},
     /// The clients, those with the most bytes first.
     Clients {
-        /// How many at most.
         #[serde(default = "clients_default")]
         limit: usize,
     },
-    /// Change a setting.
     Set {
         /// Its dotted name.
         name: String,
@@ -43,7 +39,6 @@ pub(crate) enum ControlRequest {
     },
     /// Leave a note in the time line.
     Mark {
-        /// The note.
         #[serde(default)]
         text: String,
     },
@@ -53,35 +48,28 @@ pub(crate) enum ControlRequest {
     Upgrade {},
     /// List the changes of a reload with another configuration file.
     CompareConfiguration {
-        /// The text of the file.
         text: String,
     },
     /// Serve open connections to their end, and end.
     Drain {},
     /// Forget sessions and ticket keys.
     ForgetSessions {},
-    /// Make a new ticket key.
     RotateTickets {},
     /// Start or stop the built-in load.
     Load {
-        /// Whether it shall run.
         running: bool,
     },
-    /// Begin an A/B experiment.
     Experiment {
         /// The words of `--ab`.
         words: String,
     },
-    /// End the experiment that is under way.
     EndExperiment {},
     /// Measure the cost of handshakes on this machine.
     Calibrate {},
 }
 
-/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ControlResponse {
-    /// The version of the service's protocol.
     pub(crate) version: u32,
     /// Whether the request was carried out.
     pub(crate) ok: bool,
@@ -95,7 +83,6 @@ pub(crate) struct ControlResponse {
 /// The data of the answer to [`ControlRequest::Access`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AccessData {
-    /// The run that is served.
     pub(crate) run: String,
     /// True if the client may change things.
     pub(crate) write: bool,
@@ -127,7 +114,6 @@ pub(crate) struct ReloadData {
 pub(crate) struct UpgradeData {
     /// The run of the new process.
     pub(crate) run: String,
-    /// Its process id.
     pub(crate) pid: u32,
 }
 
@@ -159,7 +145,6 @@ impl ControlRequest {
         serde_json::from_slice(line).map_err(|error| format!("this is not a request: {error}"))
     }
 
-    /// True if it changes something.
     pub(crate) fn is_write(&self) -> bool {
         match self {
             Self::Access {}

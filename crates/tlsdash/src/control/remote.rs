@@ -50,7 +50,6 @@ fn serve(requests: &Receiver<RemoteRequest>, events: &DashboardSender) {
     }
 }
 
-/// Why a request was not carried out.
 enum RemoteRefusal {
     /// No service listens, or this user has no access.
     Access(String),

@@ -60,7 +60,6 @@ pub(crate) struct SocketFile {
 }
 
 impl SocketFile {
-    /// The path of the socket.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -249,7 +248,6 @@ impl ControlTarget {
         self.ask(ControlAction::Change(change), by)
     }
 
-    /// Returns the client's permissions.
     fn access(&self, client: &str, access: Access) -> ControlResponse {
         let (run, write) = (self.run.to_string(), access == Access::Write);
         let may = if write { "read and change" } else { "read" };

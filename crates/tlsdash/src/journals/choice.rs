@@ -22,7 +22,6 @@ pub(crate) enum JournalChoice {
     AutoIn(PathBuf),
     /// This journald.
     Instance(JournaldInstance),
-    /// This file.
     File(PathBuf),
     /// This file, or one beside it while another process writes it.
     Beside(PathBuf),
@@ -30,14 +29,12 @@ pub(crate) enum JournalChoice {
     Off,
 }
 
-/// A journal that is open for writing.
 #[derive(Debug)]
 pub(crate) enum OpenJournal {
     /// A file of our own.
     File(Box<FileWriter>),
     /// A journald, and this process as journald identifies it.
     Daemon(JournaldInstance, Sender, Origin),
-    /// None.
     Off,
 }
 
@@ -69,7 +66,6 @@ impl FromStr for JournalChoice {
 }
 
 impl JournalChoice {
-    /// Opens the journal for writing.
     pub(crate) fn open(&self) -> anyhow::Result<OpenJournal> {
         match self {
             Self::Off => Ok(OpenJournal::Off),

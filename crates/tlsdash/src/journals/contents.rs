@@ -17,7 +17,6 @@ use crate::journals::writers::{IgnoredRuns, WriterArgs};
 use crate::session::progress::Bar;
 use crate::session::spawn;
 
-/// The runs read from a journal.
 #[derive(Debug)]
 pub(crate) struct JournalContents<'a> {
     place: &'a JournalSource,

@@ -22,7 +22,6 @@ use crate::journals::contents::JournalContents;
 use crate::journals::source::JournalSource;
 use crate::journals::writers::WriterArgs;
 
-/// Which runs to read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunChoice<'a> {
     /// The command, for messages.
@@ -33,7 +32,6 @@ pub(crate) struct RunChoice<'a> {
     pub(crate) writers: &'a WriterArgs,
 }
 
-/// A query for runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunQuery<'a> {
     pub(crate) choice: RunChoice<'a>,

@@ -16,7 +16,6 @@ const FIELDS: &[&str] = &["TLSDASH_KIND", "N_DROPPED"];
 /// The folders in which journald has its own subfolders.
 const JOURNALD: [&str; 2] = ["/var/log/journal", "/run/log/journal"];
 
-/// A journal that can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum JournalSource {
     /// A file with the archives beside it, or a folder of files.

@@ -96,7 +96,6 @@ pub(crate) fn dashboard_file() -> Option<PathBuf> {
     folder().ok().map(|folder| folder.join("dashboard.json"))
 }
 
-/// The folder.
 fn folder() -> anyhow::Result<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(folder) = set("STATE_DIRECTORY") {

@@ -58,11 +58,9 @@ impl WriterArgs {
     }
 }
 
-/// A user's number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UserId(u32);
 
-/// No user has this name.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("there is no user of this name")]
 pub(crate) struct UnknownUser;

@@ -21,7 +21,6 @@ impl AcceptStop {
         Ok(Self(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
     }
 
-    /// Ends it.
     pub(crate) fn stop(&self) {
         // Only fails if it was stopped some 2^64 times.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());

@@ -46,7 +46,6 @@ const LATE_INTERVALS: u32 = 3;
 #[derive(Debug)]
 pub(crate) struct MetricsListener(TcpListener);
 
-/// The served endpoints.
 #[derive(Clone, Debug)]
 pub(crate) struct MetricsSource {
     /// The run whose figures are served.
@@ -98,7 +97,6 @@ impl MetricsListener {
         self.0.as_fd().try_clone_to_owned()
     }
 
-    /// The address that it listens on.
     pub(crate) fn addr(&self) -> io::Result<SocketAddr> {
         self.0.local_addr()
     }
@@ -157,7 +155,6 @@ impl SilentClients {
     }
 }
 
-/// The answer to a request.
 struct ScrapeResponse {
     status: &'static str,
     content_type: &'static str,
@@ -195,7 +192,6 @@ fn answer(
     write_within(stream, bytes.as_bytes(), SEND_PATIENCE)
 }
 
-/// A request of a scraper.
 struct ScrapeRequest {
     path: String,
     /// Whether the answer has a body: not to HEAD.

@@ -21,7 +21,6 @@ pub(crate) fn forbid_dumps() -> anyhow::Result<()> {
         .context("cannot rule out core dumps")
 }
 
-/// Whether the program runs as root.
 pub(crate) fn is_root() -> bool {
     Uid::effective().is_root()
 }

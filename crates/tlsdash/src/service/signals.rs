@@ -17,7 +17,6 @@ use crate::session::frontend::Frontend;
 pub(crate) struct Reload(Arc<AtomicBool>);
 
 impl Reload {
-    /// Asks for it.
     pub(crate) fn ask(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -19,7 +19,6 @@ use crate::service::accepting::AcceptStop;
 use crate::service::metrics::{MetricsListener, MetricsSource};
 use crate::upgrade::channel::PreparedProcess;
 
-/// The network endpoints of a run.
 pub(super) struct RunEndpoints {
     /// Set once the run ends.
     pub(super) is_ending: Arc<AtomicBool>,

@@ -43,7 +43,6 @@ pub(crate) fn check_plan(text: &str, settings: &[Setting], interval: Duration) -
     ))
 }
 
-/// Why an experiment cannot start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExperimentError {
     /// Another one is running.
@@ -155,12 +154,10 @@ impl ExperimentRunner {
         self.running.as_ref().map_or("", |running| &running.change().setting)
     }
 
-    /// The records of a step.
     pub(crate) fn records(&self, step: &Step) -> Vec<ExperimentRecord> {
         self.running.as_ref().map(|running| running.records(self.number, step)).unwrap_or_default()
     }
 
-    /// Whether an experiment runs.
     pub(crate) fn is_under_way(&self) -> bool {
         self.running.as_ref().is_some_and(|running| !running.is_over())
     }

@@ -20,10 +20,8 @@ use crate::session::progress::HeadlessProgress;
 /// How often an ended front end polls for the end of the program.
 const POLL: Duration = Duration::from_millis(20);
 
-/// The front end of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frontend {
-    /// The dashboard, in a terminal.
     Dashboard,
     /// Sentences on standard output.
     Plain,
@@ -49,7 +47,6 @@ impl Frontend {
     }
 }
 
-/// The options of a front end.
 #[derive(Debug)]
 pub(crate) struct FrontendOptions {
     pub(crate) title: String,
@@ -144,7 +141,6 @@ pub(crate) fn show(
     }
 }
 
-/// How a dashboard ended.
 struct DashboardExit {
     model: Option<Model>,
     failure: Option<anyhow::Error>,

@@ -173,7 +173,6 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
 /// shutdown.
 #[derive(Debug)]
 pub(crate) struct Channels {
-    /// The run that they are for.
     pub(crate) run: RunId,
     upgrade: UpgradeSignal,
     events: DashboardSender,
@@ -225,7 +224,6 @@ pub(crate) struct Session {
     pub(crate) handover: Option<HandoverState>,
 }
 
-/// A run that has ended.
 #[derive(Debug)]
 pub(crate) struct FinishedRun {
     id: RunId,
@@ -251,7 +249,6 @@ impl FinishedRun {
         Some(Figures::of(model, model.run(self.id)?, self.source.as_deref()))
     }
 
-    /// Prints the summary.
     pub(crate) fn print(&self, format: Format) -> anyhow::Result<()> {
         let Some((model, run)) = self.model.as_ref().zip(self.run()) else { return Ok(()) };
         let mut summary = model.summary(run, self.source.as_deref());
@@ -408,7 +405,6 @@ pub(crate) fn spawn<T: Send + 'static>(
         .with_context(|| format!("cannot start the thread {name}"))
 }
 
-/// The name of this host.
 pub(crate) fn host_name() -> String {
     records::text::clean::bytes(rustix::system::uname().nodename().to_bytes())
 }

@@ -26,7 +26,6 @@ pub(crate) struct RecordSink {
     events: DashboardSender,
 }
 
-/// Where records go.
 #[derive(Debug)]
 enum RecordTarget {
     /// Into a journal file, to be read back.
@@ -57,12 +56,7 @@ pub(crate) enum CloseError {
     Recording(#[from] RecordingError),
     /// The journal did not take the last records in time.
     #[error("the journal lacks the end of the run: {records} records are not in it: {reason}")]
-    Missing {
-        /// How many.
-        records: usize,
-        /// Why it took none.
-        reason: String,
-    },
+    Missing { records: usize, reason: String },
 }
 
 impl RecordSink {

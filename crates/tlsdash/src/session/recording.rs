@@ -29,14 +29,11 @@ pub(crate) struct ActiveRecording {
     waiting: u64,
     /// Whether a record was refused since the last flush.
     has_refused: bool,
-    /// Whether the last write failed.
     is_failing: bool,
 }
 
-/// A recording lacks records.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RecordingError {
-    /// They could not be written.
     #[error("--record {}: {records} records are not in it", path.display())]
     Incomplete { path: PathBuf, records: u64 },
     /// It could not be ended in order.

@@ -5,7 +5,6 @@ use model::summary::AlertSummary;
 /// Alerts that the text lists; the JSON has them all.
 const ALERTS_SHOWN: usize = 20;
 
-/// Adds a line for each alert.
 pub(super) fn lines(alerts: &[AlertSummary], out: &mut String) {
     for alert in alerts.iter().take(ALERTS_SHOWN) {
         let AlertSummary { condition, worst_text, fired_s, duration_s, state, .. } = alert;

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use model::summary::{ComparedFigureSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
 use records::text::quantity;
 
-/// Adds some lines for each experiment.
 pub(super) fn lines(experiments: &[ExperimentSummary], out: &mut String) {
     for experiment in experiments {
         let ExperimentSummary { setting, a, b, block_s, seed, metrics, .. } = experiment;

@@ -38,7 +38,6 @@ const PROXY_ROWS: &[(&str, &str)] = &[
     ("lifetime", "lifetime"),
 ];
 
-/// The load's.
 const LOAD_ROWS: &[(&str, &str)] = &[
     ("response", "response, corrected"),
     ("service", "service, uncorrected"),
@@ -56,7 +55,6 @@ const LOAD_ROWS: &[(&str, &str)] = &[
     ("total_kept", "  kept alive"),
 ];
 
-/// Prints a summary.
 pub(crate) fn print(summary: &Summary, format: Format) -> anyhow::Result<()> {
     let text = match format {
         Format::Json => serde_json::to_string_pretty(summary)? + "\n",

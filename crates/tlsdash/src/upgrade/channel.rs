@@ -19,10 +19,8 @@ use serde::{Deserialize, Serialize};
 pub(super) const VERSION: u32 = 2;
 /// Descriptors in a packet; the kernel takes 253.
 const PACKET_FDS_MAX: usize = 64;
-/// The longest message.
 const MESSAGE_BYTES_MAX: usize = 128 << 10;
 
-/// A message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "kebab-case")]
 pub(super) enum UpgradeMessage {
@@ -71,9 +69,7 @@ impl UpgradeOffer {
 pub(crate) struct PreparedProcess {
     /// The process that will serve, a child of the one that was started.
     pub(crate) pid: u32,
-    /// Its run.
     pub(crate) run: String,
-    /// Where it will listen.
     pub(crate) listen: Vec<SocketAddr>,
     /// Whether it took over the socket of `--metrics`.
     pub(crate) has_metrics: bool,
@@ -100,7 +96,6 @@ pub(crate) struct CarriedRevert {
     pub(crate) by: String,
 }
 
-/// A received message with its descriptors.
 #[derive(Debug)]
 pub(super) struct ReceivedMessage {
     pub(super) message: UpgradeMessage,

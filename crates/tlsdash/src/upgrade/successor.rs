@@ -25,7 +25,6 @@ use crate::service;
 const END_PATIENCE: Duration = Duration::from_secs(1);
 const END_POLL: Duration = Duration::from_millis(5);
 
-/// The offer to a new process.
 #[derive(Debug)]
 pub(crate) struct OfferedSockets {
     /// The run of this process.
@@ -123,7 +122,6 @@ impl OfferedSockets {
 }
 
 impl StartedProcess {
-    /// Its next message.
     fn next(&mut self, channel: &OwnedFd, deadline: Instant) -> anyhow::Result<UpgradeMessage> {
         match receive(channel.as_fd(), deadline) {
             Ok(Some(ReceivedMessage { message: UpgradeMessage::Refused { reason }, .. })) => {

@@ -14,7 +14,6 @@ use crate::commands::output_files::OutputFiles;
 use crate::session::environment;
 use crate::summary;
 
-/// The files of a comparison.
 #[derive(Debug)]
 pub(super) struct BenchOutput(OutputFiles);
 

@@ -11,7 +11,6 @@ use crate::commands::output_files::OutputFiles;
 use crate::session::FinishedRun;
 use crate::summary;
 
-/// The format of the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SummaryFormat {
     Own(Format),

@@ -80,7 +80,6 @@ fn ask_again(mut missing: Vec<(String, CertificateSource)>, tell: &Sender<Settin
     }
 }
 
-/// A description of the certificate.
 fn fetch(source: &CertificateSource) -> anyhow::Result<String> {
     let address = source.address;
     let chain = loadgen::fetch_certificates(address, &source.name, TIMEOUT)

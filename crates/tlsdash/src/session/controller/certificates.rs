@@ -11,7 +11,6 @@ use super::files::FileWatchEvent;
 /// The topic of notices about certificates, keys and authorities.
 pub(crate) const CERTIFICATE: &str = "certificate";
 
-/// The outcome of reading files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileReloadOutcome {
     /// Nothing is different.

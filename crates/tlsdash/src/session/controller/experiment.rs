@@ -69,7 +69,6 @@ impl RunController {
     }
 }
 
-/// Why the experiment's setting cannot be switched.
 #[derive(Debug, thiserror::Error)]
 enum SwitchError {
     #[error(transparent)]

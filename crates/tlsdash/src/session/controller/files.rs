@@ -17,11 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct FileWatch<T> {
     /// Requests a check; true for a reload.
     ask: Sender<bool>,
-    /// The results of checks.
     checked: Receiver<T>,
     /// When the next check is due; `None` without a request.
     next: Option<Instant>,
-    /// The check in progress.
     under_way: Option<FileCheck>,
     /// A reload was requested and its check has not started.
     is_asked: bool,
@@ -36,7 +34,6 @@ struct FileCheck {
     is_reported: bool,
 }
 
-/// An event of the watch.
 #[derive(Debug)]
 pub(super) enum FileWatchEvent<T> {
     /// A check has ended. `was_asked`: it was a requested reload.

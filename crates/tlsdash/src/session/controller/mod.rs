@@ -63,7 +63,6 @@ const END_PATIENCE: Duration = Duration::from_secs(2);
 /// How often the last records are offered to the journal: the socket of a busy journald holds only a few.
 const END_POLL: Duration = Duration::from_millis(1);
 
-/// The parameters of a run.
 #[derive(Debug)]
 pub(crate) struct RunSetup {
     pub(crate) run: RunId,
@@ -79,7 +78,6 @@ pub(crate) struct RunSetup {
     pub(crate) configuration: Option<Box<RunConfiguration>>,
     /// Commands of the control socket; none come without one.
     pub(crate) control: Receiver<ControlCommand>,
-    /// The sockets for figures and control.
     pub(crate) endpoints: SharedEndpoints,
     /// State of the process that this one has replaced.
     pub(crate) handover: Option<HandoverState>,
@@ -117,7 +115,6 @@ pub(crate) struct RunController {
     is_refusing: bool,
     /// True once the failure of a worker has been reported.
     has_worker_failed: bool,
-    /// True once the shutdown has begun.
     is_ending: bool,
     experiments: ExperimentRunner,
     /// The values that changed settings had at the start.
@@ -134,7 +131,6 @@ pub(crate) struct JournalOutcome {
     pub(crate) closed: Result<(), CloseError>,
 }
 
-/// The stages of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ShutdownStage {
     Running,

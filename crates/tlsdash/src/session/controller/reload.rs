@@ -26,13 +26,11 @@ use crate::service;
 use crate::session::setting_infos;
 use crate::upgrade::program::UpgradeProgram;
 
-/// The topic of notices about reloads.
 const RELOAD: &str = "reload";
 /// The end of the message about a reload.
 const READ_AGAIN: &str = "certificates and keys were read again";
 /// In front of the names that options have as settings.
 const PROXY: &str = "proxy.";
-/// The word of the alerts.
 const ALERT: &str = "alert";
 
 /// The options of the proxy of a run.
@@ -46,7 +44,6 @@ pub(crate) struct RunConfiguration {
     pub(crate) program: Option<UpgradeProgram>,
 }
 
-/// The files of a proxy.
 #[derive(Debug)]
 pub(super) struct ProxyFiles {
     tls_files: TlsFiles,
@@ -56,7 +53,6 @@ pub(super) struct ProxyFiles {
     reload: Option<PendingReload>,
 }
 
-/// A reload in progress.
 #[derive(Debug)]
 struct PendingReload {
     waiting: Vec<ReloadWaiter>,
@@ -73,7 +69,6 @@ pub(super) struct ReloadWaiter {
     pub(super) reply: SyncSender<Result<ControlAnswer, String>>,
 }
 
-/// The changes of a new configuration.
 #[derive(Debug, Default)]
 struct ReloadPlan {
     /// The names of settings, with their new values.

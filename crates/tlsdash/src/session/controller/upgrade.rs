@@ -21,7 +21,6 @@ use crate::upgrade::channel::{CarriedRevert, CarriedSetting};
 use crate::upgrade::program::UpgradeProgram;
 use crate::upgrade::successor::{OfferedSockets, PreparedSuccessor, Successor, prepare};
 
-/// The topic of notices about upgrades.
 const UPGRADE: &str = "upgrade";
 /// How long this process continues at least, so waiting clients get their answers.
 const ANSWERING: Duration = Duration::from_millis(500);
@@ -48,7 +47,6 @@ enum UpgradeStage {
 }
 
 impl Upgrade {
-    /// Asks for an upgrade.
     pub(super) fn ask(&mut self, by: String, reply: SyncSender<Result<ControlAnswer, String>>) {
         self.waiting.push(ReloadWaiter { by, reply });
     }

@@ -62,13 +62,11 @@ impl Workload {
         }
     }
 
-    /// Whether that is done.
     pub(super) fn is_drained(&self) -> bool {
         self.proxy.as_ref().is_none_or(Proxy::is_drained)
             && self.observer.as_ref().is_none_or(LogObserver::is_ended)
     }
 
-    /// Every setting, with its value.
     pub(super) fn settings(&self) -> Vec<Setting> {
         let mut settings = self.proxy.as_ref().map(Proxy::settings).unwrap_or_default();
         settings.extend(self.load.as_ref().map(Load::settings).unwrap_or_default());
