@@ -14,7 +14,6 @@ use crate::format::AbsentFigure;
 pub struct LogEvent<'a> {
     /// When it was logged or ended, in microseconds since 1970.
     pub time_us: Option<u64>,
-    /// Whose it is.
     pub client: ClientId,
     /// The connection, if this line is the one that counts it.
     pub connection: Option<LoggedConnection<'a>>,
@@ -37,7 +36,6 @@ pub struct LogEvent<'a> {
 pub struct LoggedConnection<'a> {
     /// The handshake, if TLS was spoken and its handshake is complete.
     pub handshake: Option<LoggedHandshake<'a>>,
-    /// Why the connection failed.
     pub failure: Option<LoggedFailure<'a>>,
     /// Whether the upstream was connected to, although `connect` is unknown.
     pub has_upstream: bool,
@@ -52,7 +50,6 @@ pub struct LoggedConnection<'a> {
 pub struct LoggedHandshake<'a> {
     /// The version, such as `TLSv1.3`.
     pub version: Cow<'a, str>,
-    /// The cipher suite.
     pub cipher: Cow<'a, str>,
     /// The group of the key exchange; empty if the line does not say.
     pub group: Cow<'a, str>,
@@ -60,16 +57,12 @@ pub struct LoggedHandshake<'a> {
     pub name: Option<Cow<'a, str>>,
     /// The application protocol; the same.
     pub alpn: Option<Cow<'a, str>>,
-    /// Whether it resumed an earlier session.
     pub is_resumed: bool,
-    /// How long it took.
     pub took: Option<Duration>,
 }
 
-/// Why a connection failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoggedFailure<'a> {
-    /// The cause.
     pub outcome: ConnectionOutcome,
     /// What the terminator says of it.
     pub detail: Cow<'a, str>,
@@ -80,7 +73,6 @@ pub struct LoggedFailure<'a> {
 pub struct LoggedRequest<'a> {
     /// The number of its connection in the log; 0 if the log does not say.
     pub connection: u64,
-    /// Its method.
     pub method: Cow<'a, str>,
     /// Its path without the query; empty if the log does not say.
     pub path: Cow<'a, str>,
@@ -90,7 +82,6 @@ pub struct LoggedRequest<'a> {
     pub upstream: Cow<'a, str>,
     /// The status that was sent; `None` if it was over before one was.
     pub status: Option<u16>,
-    /// Why it failed.
     pub failure: Option<RequestFailure>,
     /// To the upstream's response head.
     pub upstream_time: Option<Duration>,

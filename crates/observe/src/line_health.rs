@@ -54,11 +54,9 @@ impl LogTransport {
     }
 }
 
-/// What became of the lines.
 #[derive(Debug, Default)]
 pub struct LineHealth {
     transport: LogTransport,
-    /// Lines read.
     pub lines: u64,
     /// Lines that could not be read.
     pub bad: u64,
@@ -82,7 +80,6 @@ pub struct LineHealth {
 }
 
 impl LineHealth {
-    /// Of lines that come in this way.
     pub fn new(transport: LogTransport) -> Self {
         Self { transport, ..Self::default() }
     }
@@ -203,7 +200,6 @@ impl LineHealth {
         }
     }
 
-    /// Adds a warning.
     pub(crate) fn warn(&mut self, topic: &str, text: &str) {
         self.notices.push(NoticeRecord::new(Level::Warning, topic, text));
     }

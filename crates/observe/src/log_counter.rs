@@ -35,7 +35,6 @@ pub struct LogCounter {
 }
 
 impl LogCounter {
-    /// Counts what a line says.
     pub fn count(&mut self, event: &LogEvent<'_>) {
         self.add(ProxyCounter::BytesIn, event.bytes_in);
         self.add(ProxyCounter::BytesOut, event.bytes_out);

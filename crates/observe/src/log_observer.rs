@@ -17,9 +17,7 @@ use crate::log_counter::LogCounter;
 /// The longest that a source which never falls silent may be read after the end.
 const END_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Where lines come from.
 pub trait LineSource: 'static {
-    /// Which way lines come.
     fn transport(&self) -> LogTransport;
 
     /// Passes the lines that there are to `line`, and waits a moment for the first if `may_wait`. Gives 0 if there was

@@ -27,13 +27,10 @@ const DATAGRAMS_EACH_TURN: usize = 256;
 /// Where a terminator sends its log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SocketAddress {
-    /// A Unix datagram socket.
     Unix(PathBuf),
-    /// A UDP port.
     Udp(SocketAddr),
 }
 
-/// The text names no socket.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected unix:PATH or udp:ADDRESS:PORT")]
 pub struct ParseAddressError;
@@ -68,7 +65,6 @@ pub struct SocketOptions {
     pub owner: (Option<u32>, Option<u32>),
 }
 
-/// Why there is no socket.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// A file is in its place.
@@ -77,14 +73,8 @@ pub enum SocketError {
     /// Another process reads it.
     #[error("another process reads this socket; name another path")]
     Served,
-    /// The kernel refuses.
     #[error("cannot {what}: {error}")]
-    Io {
-        /// What was tried.
-        what: &'static str,
-        /// Why not.
-        error: io::Error,
-    },
+    Io { what: &'static str, error: io::Error },
 }
 
 impl SocketError {

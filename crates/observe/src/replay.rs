@@ -21,16 +21,13 @@ const EARLIEST_US: u64 = 946_684_800_000_000;
 /// Lines that are earlier than others before them by more than this get a notice: a log is never in exact order.
 const DISORDER_MAX: Duration = Duration::from_secs(60);
 
-/// Why a log cannot be counted.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// It cannot be read.
     #[error("cannot read it: {0}")]
     Read(#[from] io::Error),
     /// No line has a time and something to count.
     #[error("none of its {lines} lines has a time and a connection or request to count{}", sample.as_ref().map(|text| format!("; {text}")).unwrap_or_default())]
     Empty {
-        /// Lines that there are.
         lines: u64,
         /// About the last of them.
         sample: Option<String>,
@@ -45,7 +42,6 @@ pub enum ReplayError {
 pub struct ReplayedLog<S> {
     /// Has its records.
     pub sink: S,
-    /// Lines read.
     pub lines: u64,
     /// Lines that could not be read.
     pub bad: u64,

@@ -20,7 +20,6 @@ use crate::event::{LineNumber, LogEvent};
 use crate::local_clock::LocalClock;
 use crate::syslog::SyslogLine;
 
-/// One kind of log.
 trait LogFormat: fmt::Debug + Send + Sync {
     /// Reads a line without its end and without the header of syslog. `Ok(None)`: the line is none that counts.
     ///
@@ -34,7 +33,6 @@ trait LogFormat: fmt::Debug + Send + Sync {
     }
 }
 
-/// Reads the lines of one log.
 #[derive(Debug)]
 pub struct LogParser {
     format: Box<dyn LogFormat>,
@@ -73,7 +71,6 @@ impl LogParser {
     }
 }
 
-/// Why a line cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadLine {
     /// Its JSON is not ours, or cut.
@@ -104,7 +101,6 @@ pub enum LogKind {
 }
 
 impl LogKind {
-    /// Each with its word.
     pub const ALL: [(Self, &'static str); 4] = [
         (Self::Haproxy, "haproxy"),
         (Self::Nginx, "nginx"),
@@ -112,7 +108,6 @@ impl LogKind {
         (Self::Stunnel, "stunnel"),
     ];
 
-    /// A reader of its lines.
     pub fn parser(self) -> LogParser {
         let format: Box<dyn LogFormat> = match self {
             Self::Haproxy => Box::new(haproxy::Haproxy),
@@ -151,7 +146,6 @@ pub enum UnknownLogKind {
     /// tlsdash has records of its own.
     #[error("tlsdash writes records itself: `tlsdash watch` shows a headless one")]
     Tlsdash,
-    /// No other is known.
     #[error("no log of {0:?} can be read; there are haproxy, nginx, nginx-stream and stunnel")]
     Other(String),
 }
@@ -172,7 +166,6 @@ impl FromStr for LogKind {
 /// A figure that a log does not give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AbsentFigure {
-    /// What it is called on the screen.
     pub figure: LogFigure,
     /// Why, or what would give it.
     pub reason: &'static str,

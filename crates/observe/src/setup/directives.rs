@@ -2,7 +2,6 @@
 
 use wildmatch::WildMatch;
 
-/// Where a directive is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
     /// The file, if the text names it, as `nginx -T` does.
@@ -37,7 +36,6 @@ impl Directive {
 const NGINX_FILE: &str = "# configuration file ";
 /// The deepest include that is followed; nginx itself has a bound.
 const DEPTH_MAX: usize = 16;
-/// The most directives that are read.
 const DIRECTIVES_MAX: usize = 100_000;
 
 /// The directives of nginx. The files that `nginx -T` prints are taken where they are included.

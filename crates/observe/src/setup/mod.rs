@@ -13,7 +13,6 @@ use crate::log_socket::SocketAddress;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub u32, pub u32, pub u32);
 
-/// The text is no version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a version, such as 2.6 or 1.22.1")]
 pub struct ParseVersionError;
