@@ -36,7 +36,6 @@ struct FieldRange {
     name_len: usize,
 }
 
-/// Why an entry cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EntryFault {
     /// A field name that journald does not accept from a client.
@@ -54,7 +53,6 @@ pub enum EntryFault {
 }
 
 impl EntryBuf {
-    /// Makes an empty entry.
     pub fn new() -> Self {
         Self::default()
     }
@@ -105,7 +103,6 @@ impl EntryBuf {
         })
     }
 
-    /// Returns whether the entry has no field.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }

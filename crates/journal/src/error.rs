@@ -10,19 +10,14 @@ use std::sync::Arc;
 use crate::entry::EntryFault;
 use crate::{FileLoss, InstanceError};
 
-/// Why writing a journal file failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The path is not a valid name for a journal file.
     #[error("cannot write a journal to {}: the name must be NAME.journal, without an @", path.display())]
-    Name {
-        /// The path as given.
-        path: PathBuf,
-    },
+    Name { path: PathBuf },
     /// The path exists and is not a regular file; symbolic links are not followed.
     #[error("cannot write a journal to {}: it is {what}, not a regular file; choose another path", path.display())]
     NotRegular {
-        /// The path as given.
         path: PathBuf,
         /// What exists at the path instead.
         what: &'static str,
@@ -30,42 +25,24 @@ pub enum WriteError {
     /// The path exists and is not a journal; it is left alone.
     #[error("cannot write a journal to {}: the file there is not a journal; move it away or choose another path",
         path.display())]
-    NotAJournal {
-        /// The path as given.
-        path: PathBuf,
-    },
+    NotAJournal { path: PathBuf },
     /// Another process holds the file's lock.
     #[error("cannot write to {}: another program is writing it; stop that one or choose another path",
         path.display())]
-    Locked {
-        /// The path as given.
-        path: PathBuf,
-    },
-    /// The folder does not exist.
+    Locked { path: PathBuf },
     #[error("cannot create {}: its folder does not exist; create the folder first", path.display())]
-    NoFolder {
-        /// The path as given.
-        path: PathBuf,
-    },
+    NoFolder { path: PathBuf },
     /// The entry is invalid; nothing was written.
     #[error("cannot append an entry to {}: {fault}", path.display())]
-    Entry {
-        /// The file.
-        path: PathBuf,
-        /// The fault of the entry.
-        fault: EntryFault,
-    },
+    Entry { path: PathBuf, fault: EntryFault },
     /// The file was removed or truncated, and is not written any more.
     #[error(transparent)]
     Lost(FileLoss),
-    /// The operating system refused an operation.
     #[error("cannot {operation} {}: {source}", path.display())]
     Io {
         /// The operation that failed, such as `write to`.
         operation: &'static str,
-        /// On which file.
         path: PathBuf,
-        /// Why it failed.
         source: io::Error,
     },
 }
@@ -83,50 +60,34 @@ impl WriteError {
     }
 }
 
-/// Why reading a journal file failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// There is no such file.
     #[error("cannot read {}: no such file; is the path right, and has the writer started?", path.display())]
-    NotFound {
-        /// The path as given.
-        path: PathBuf,
-    },
+    NotFound { path: PathBuf },
     /// This user may not read the file or folder.
     #[error("cannot read {}: permission denied; run as {who}", path.display())]
     PermissionDenied {
-        /// The path as given.
         path: PathBuf,
         /// Who may read it.
         who: String,
     },
-    /// The file is not a journal.
     #[error("cannot read {}: not a journal file: {reason}", path.display())]
     NotAJournal {
-        /// The path as given.
         path: PathBuf,
         /// How this was detected.
         reason: &'static str,
     },
     /// The file uses a part of the format that this crate does not read.
     #[error("cannot read {}: it uses {feature}, which is not supported; read it with journalctl --file", path.display())]
-    Unsupported {
-        /// The path as given.
-        path: PathBuf,
-        /// The feature by name.
-        feature: String,
-    },
+    Unsupported { path: PathBuf, feature: String },
     /// The folders of a journald instance cannot be determined.
     #[error(transparent)]
     Instance(#[from] InstanceError),
-    /// The operating system refused an operation.
     #[error("cannot {operation} {}: {source}", path.display())]
     Io {
         /// The operation that failed, such as `read`.
         operation: &'static str,
-        /// On which file.
         path: PathBuf,
-        /// Why it failed.
         source: io::Error,
     },
 }
@@ -152,41 +113,22 @@ impl ReadError {
 pub enum SendError {
     /// journald's queue is full. Try again later.
     #[error("cannot send an entry to {}: journald's queue is full; try again when it has caught up", socket.display())]
-    Full {
-        /// journald's socket.
-        socket: Arc<Path>,
-    },
+    Full { socket: Arc<Path> },
     /// journald is not running. Try again later.
     #[error("cannot send to {}: is journald running there? {source}", socket.display())]
-    Absent {
-        /// journald's socket.
-        socket: Arc<Path>,
-        /// The error of the operating system.
-        source: io::Error,
-    },
+    Absent { socket: Arc<Path>, source: io::Error },
     /// This user may not send to journald. This can also occur briefly while journald creates its socket.
     #[error("cannot send to {}: permission denied; the folder, the socket or a security module forbids it to this \
         user", socket.display())]
-    Denied {
-        /// journald's socket.
-        socket: Arc<Path>,
-    },
+    Denied { socket: Arc<Path> },
     /// journald would not accept the entry. A retry does not help.
     #[error("cannot send an entry to {}: {fault}", socket.display())]
-    Entry {
-        /// journald's socket.
-        socket: Arc<Path>,
-        /// The fault of the entry.
-        fault: EntryFault,
-    },
-    /// The operating system refused an operation.
+    Entry { socket: Arc<Path>, fault: EntryFault },
     #[error("cannot {operation} {}: {source}", socket.display())]
     Io {
         /// The operation that failed, such as `connect to`.
         operation: &'static str,
-        /// journald's socket.
         socket: Arc<Path>,
-        /// Why it failed.
         source: io::Error,
     },
 }

@@ -53,7 +53,6 @@ impl FileState {
     }
 }
 
-/// The header of a journal file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileHeader {
     pub(crate) compatible_flags: u32,

@@ -64,7 +64,6 @@ pub(crate) fn machine_id() -> Option<u128> {
     parse_id(&fs::read_to_string("/etc/machine-id").ok()?)
 }
 
-/// Reads the id of the current boot.
 pub(crate) fn boot_id() -> Option<u128> {
     parse_id(&fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?)
 }

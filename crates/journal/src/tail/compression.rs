@@ -14,7 +14,6 @@ pub(super) const DECOMPRESSED_BYTES_MAX: usize = 1 << 20;
 /// journald uses an xz dictionary of 1 MiB; a value that needs much more is not from journald.
 const XZ_MEMORY_KIB_MAX: u32 = 2048;
 
-/// The compression of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compression {
     Xz,
@@ -43,7 +42,6 @@ impl Compression {
     }
 }
 
-/// Decompresses values.
 #[derive(Default)]
 pub(super) struct ValueDecompressor {
     /// Reused, since it is large and slow to create.

@@ -32,7 +32,6 @@ pub(super) enum Encoding {
     Compressed,
 }
 
-/// Reads DATA objects.
 #[derive(Debug)]
 pub(super) struct DataReader {
     decompressor: ValueDecompressor,
@@ -63,7 +62,6 @@ impl DataReader {
         self.scratch = Vec::new();
     }
 
-    /// Starts another entry.
     pub(super) fn begin_entry(&mut self) {
         self.entry_bytes_left = ENTRY_BYTES_MAX;
         if self.scratch.capacity() > SCRATCH_BYTES_MAX {

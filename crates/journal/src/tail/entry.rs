@@ -7,7 +7,6 @@ use foldhash::fast::FixedState;
 
 use super::entry_scanner::EntryObject;
 
-/// One entry of a journal.
 #[derive(Debug)]
 pub struct Entry {
     header: EntryHeader,
@@ -15,7 +14,6 @@ pub struct Entry {
     fields: Vec<EntryField>,
 }
 
-/// The header of an entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EntryHeader {
     seqnum: u64,

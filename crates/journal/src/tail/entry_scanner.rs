@@ -78,7 +78,6 @@ impl SkippedEntries {
     }
 }
 
-/// The position in a file.
 #[derive(Debug)]
 pub(super) struct EntryScanner {
     position: u64,
@@ -102,7 +101,6 @@ impl EntryScanner {
         }
     }
 
-    /// Skips some of the entries.
     pub(super) fn skip(&mut self, skipped: SkippedEntries) {
         self.skipped = skipped;
     }

@@ -33,7 +33,6 @@ pub(super) struct FileReader {
     missing_bytes_taken: u64,
 }
 
-/// The result of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadStep {
     /// The position moved; there may be more.
@@ -63,7 +62,6 @@ impl FileReader {
         self.entries.retain(|entry| filter.matches(entry));
     }
 
-    /// Skips some of the entries.
     pub(super) fn skip(&mut self, skipped: SkippedEntries) {
         self.scanner.skip(skipped);
     }

@@ -50,7 +50,6 @@ impl FieldFilter {
         Self(fields.iter().map(parse).collect())
     }
 
-    /// Returns whether an entry matches.
     pub(super) fn matches(&self, entry: &Entry) -> bool {
         let has = |selected: &FieldMatch| match &selected.value {
             None => entry.has(&selected.name),

@@ -79,7 +79,6 @@ fn cache_bytes_max(files: usize) -> usize {
 }
 
 impl FolderFollower {
-    /// Opens the folders.
     pub(super) fn open(folders: FolderSet, start: Start) -> Result<Self, ReadError> {
         let mut folder = Self {
             copies: matches!(folders, FolderSet::List(_)).then(CopyDetector::default),

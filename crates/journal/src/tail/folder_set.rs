@@ -7,10 +7,8 @@ use std::time::SystemTime;
 
 use crate::ReadError;
 
-/// The most subfolders of a folder.
 const SUBFOLDERS_MAX: usize = 1000;
 
-/// The followed folders.
 #[derive(Debug)]
 pub(super) enum FolderSet {
     /// A folder that exists, and its subfolders as they were last listed.
@@ -19,7 +17,6 @@ pub(super) enum FolderSet {
     List(Vec<PathBuf>),
 }
 
-/// The existing folders and their modification times.
 pub(super) type ModificationTimes = Vec<(PathBuf, SystemTime)>;
 
 impl FolderSet {

@@ -37,7 +37,6 @@ pub(super) struct NewFile {
     pub(super) size_bytes: u64,
 }
 
-/// The journal files of the folders.
 pub(super) struct Listing {
     folders: FolderSet,
     /// The modification times at the last listing, if they are old enough to reveal a change.
@@ -56,7 +55,6 @@ pub(super) struct Listing {
 }
 
 impl Listing {
-    /// Makes an empty listing.
     pub(super) fn of(folders: FolderSet) -> Self {
         Self {
             folders,
@@ -89,7 +87,6 @@ impl Listing {
         self.live.contains_key(&id)
     }
 
-    /// Returns the paths of all files.
     pub(super) fn paths(&self) -> HashMap<FileId, PathBuf> {
         let archived = self.archived.iter().map(|(path, id)| (id, path));
         archived.chain(&self.live).map(|(id, path)| (*id, path.clone())).collect()
@@ -100,7 +97,6 @@ impl Listing {
         std::mem::take(&mut self.skipped_bytes)
     }
 
-    /// Counts unreadable bytes.
     pub(super) fn count_skipped(&mut self, bytes: u64) {
         self.skipped_bytes += bytes;
     }

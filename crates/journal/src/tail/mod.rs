@@ -26,13 +26,11 @@ use folder_set::FolderSet;
 
 use crate::{FileState, JournaldInstance, ReadError};
 
-/// The most entries that one poll returns.
 const ENTRIES_PER_POLL_MAX: u64 = 4096;
 
 /// The most steps that one poll takes. Each reads up to 256 KiB, or one larger object.
 const STEPS_PER_POLL_MAX: u32 = 64;
 
-/// The position at which a tail starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// At the oldest archive of the file, or the oldest file of a folder.
@@ -59,7 +57,6 @@ impl Start {
     }
 }
 
-/// The result of one poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PollProgress {
     /// The entries that were returned.

@@ -22,7 +22,6 @@ const HEADER_BYTES_MAX: u64 = 4096;
 /// A damaged header may count any number of bytes; no compact file is larger than this.
 const MISSING_BYTES_MAX: u64 = u32::MAX as u64;
 
-/// The supported incompatible flags.
 const INCOMPATIBLE_KNOWN: u32 = INCOMPATIBLE_KEYED_HASH
     | INCOMPATIBLE_COMPACT
     | Compression::Xz.file_flag()
@@ -34,14 +33,12 @@ const ARRAY_ITEMS_AT: usize = 24;
 /// Each array holds twice as many entries as the one before, so there are few.
 const ARRAYS_MAX: usize = 1000;
 
-/// Why a file cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FileHeaderError {
     NotAJournal(&'static str),
     Unsupported(String),
 }
 
-/// A file and its objects.
 #[derive(Debug)]
 pub(super) struct ObjectReader {
     file: File,
@@ -56,7 +53,6 @@ pub(super) struct ObjectReader {
     window_start: u64,
 }
 
-/// The header of an object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ObjectHeader {
     pub(super) kind: u8,

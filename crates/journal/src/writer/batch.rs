@@ -77,7 +77,6 @@ impl WriteBatch {
         offset
     }
 
-    /// Sets bytes of a new object.
     pub(super) fn put(&mut self, offset: u64, bytes: &[u8]) {
         let at = (offset - self.base) as usize;
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);

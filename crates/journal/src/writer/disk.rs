@@ -37,7 +37,6 @@ pub(super) fn cut(file: &File, size: u64) -> io::Result<()> {
     file.set_len(size)
 }
 
-/// Writes bytes at an offset.
 pub(super) fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     #[cfg(test)]
     stop::step()?;
@@ -61,7 +60,6 @@ pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a file.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     #[cfg(test)]
     stop::step()?;

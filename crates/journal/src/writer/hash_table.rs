@@ -9,7 +9,6 @@ const BUCKET_BYTES: u64 = 16;
 /// The offset, in DATA and FIELD objects, of the link to the next object of the chain.
 const NEXT_IN_CHAIN: u64 = 24;
 
-/// A hash table in the file.
 #[derive(Debug)]
 pub(super) struct HashTable {
     /// The offset of the table's object.

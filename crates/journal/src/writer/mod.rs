@@ -32,7 +32,6 @@ const SIZE_MAX_BOUNDS: (u64, u64) = (4 << 20, u32::MAX as u64 & !7);
 /// The buffered bytes above which `append` flushes.
 const PENDING_BYTES_MAX: usize = 1 << 20;
 
-/// The options for writing a journal file.
 #[derive(Clone, Debug)]
 pub struct FileOptions {
     /// The size in bytes above which a file is archived and the next one created, between 4 MiB and 4 GiB.
@@ -203,7 +202,6 @@ impl FileWriter {
         finish(&self.file, &header).map_err(WriteError::io("close", &self.path))
     }
 
-    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
