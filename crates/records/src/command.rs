@@ -8,11 +8,9 @@ use crate::setting::Value;
 /// A command to the running program; commands travel against the stream of records.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// Change a setting.
     Set {
         /// The setting's dotted name.
         name: String,
-        /// Its new value.
         value: Value,
     },
     /// Leave a note in the time line.
@@ -25,7 +23,6 @@ pub enum Command {
     Calibrate,
     /// Begin to record into this new file.
     Record(PathBuf),
-    /// End the recording.
     EndRecording,
     /// Write the options, with the settings in force, to a new configuration file.
     WriteConfiguration,

@@ -48,7 +48,6 @@ pub enum HandoverResult {
     Done,
     /// The collector had not asked.
     NotRequested,
-    /// The collector has ended.
     CollectorGone,
 }
 

@@ -21,11 +21,8 @@ pub struct FinishedRequest<'a> {
     pub route: Option<usize>,
     /// The connection that it came over.
     pub conn: ConnId,
-    /// Whose it is.
     pub client: ClientId,
-    /// Whether it came over HTTP/2.
     pub is_http2: bool,
-    /// Its method.
     pub method: &'a str,
     /// Its path without the query, as received.
     pub path: &'a str,
@@ -89,7 +86,6 @@ struct RequestHistograms {
 }
 
 impl HttpDelta {
-    /// Counts a finished request.
     pub fn finish(&mut self, request: &FinishedRequest<'_>) {
         let counters = &mut self.counters;
         counters[HttpCounter::Requests] += 1;

@@ -40,7 +40,6 @@ pub struct ProxyDelta {
     pub clients: Vec<ClientDelta>,
     /// Errors, and a sample of the connections that ended well.
     pub connections: Vec<ConnectionRecord>,
-    /// TLS counters.
     pub tls: TlsDelta,
     /// HTTP counters; `None` in TCP mode.
     pub http: Option<Box<HttpDelta>>,
@@ -82,7 +81,6 @@ impl ProxyDelta {
 /// Counters of one worker for one client over an interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientDelta {
-    /// Whose traffic it is.
     pub client: ClientId,
     /// Connections opened less connections closed in the interval.
     pub open_change: i64,
@@ -119,7 +117,6 @@ impl Delta for LoadDelta {
     }
 }
 
-/// The present state of the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LoadState {
     /// True while requests are being scheduled.
@@ -130,7 +127,6 @@ pub struct LoadState {
     pub resume_percent: f64,
     /// Connections that are asked for.
     pub connections: u64,
-    /// Threads of the generator.
     pub threads: u64,
     /// Length of the schedule so far, without warm-up and pauses, in microseconds; 0 in a closed loop.
     pub due_us: u64,

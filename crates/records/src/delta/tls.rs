@@ -27,7 +27,6 @@ pub struct TlsDelta {
 /// Counters of one worker for one value of a dimension over an interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageDelta {
-    /// The dimension.
     pub dimension: Dimension,
     /// The value, cleaned.
     pub value: Box<str>,

@@ -24,7 +24,6 @@ pub struct CompactHistogram {
 }
 
 impl CompactHistogram {
-    /// Counts one latency.
     pub fn record(&mut self, latency: Duration) {
         let ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
         let within_ns = if ns < TRACKABLE_NS { ns } else { HIGHEST_NS };
@@ -40,7 +39,6 @@ impl CompactHistogram {
         self.saturated += u64::from(ns > HIGHEST_NS);
     }
 
-    /// Adds all samples of another histogram.
     pub fn add(&mut self, other: &Self) {
         for (&bucket, &count) in &other.counts {
             *self.counts.entry(bucket).or_default() += count;
@@ -65,7 +63,6 @@ impl CompactHistogram {
         self.count
     }
 
-    /// True if nothing was recorded.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -33,12 +33,10 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// An empty histogram.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Counts one latency.
     pub fn record(&mut self, latency: Duration) {
         self.record_ns(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
     }
@@ -51,7 +49,6 @@ impl Histogram {
         self.saturated += u64::from(latency_ns > HIGHEST_NS);
     }
 
-    /// Adds all samples of another histogram.
     pub fn add(&mut self, other: &Self) {
         if let Some(theirs) = other.recorded() {
             self.dense().add(theirs).expect("all our histograms have the same bounds");
@@ -101,7 +98,6 @@ impl Histogram {
         self.inner.as_ref().map_or(0, |inner| inner.distinct_values() * size_of::<u64>())
     }
 
-    /// True if nothing was recorded.
     pub fn is_empty(&self) -> bool {
         self.recorded().is_none()
     }
@@ -221,12 +217,10 @@ impl<M: Metric> Default for Histograms<M> {
 }
 
 impl<M: Metric> Histograms<M> {
-    /// Each class with its histogram.
     pub fn iter(&self) -> impl Iterator<Item = (M, &Histogram)> {
         M::ALL.iter().copied().zip(&self.classes)
     }
 
-    /// Adds all samples of all classes.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.classes.iter_mut().zip(&other.classes) {
             if !theirs.is_empty() {

@@ -42,7 +42,6 @@ thread_local! {
     static DEFLATER: RefCell<Deflater> = RefCell::new(Deflater::default());
 }
 
-/// The buffers for encoding a histogram.
 struct Deflater {
     deflate: Compress,
     plain: Vec<u8>,
@@ -136,7 +135,6 @@ thread_local! {
     static INFLATER: RefCell<Inflater> = RefCell::new(Inflater::default());
 }
 
-/// The buffers for decoding a text.
 struct Inflater {
     inflate: Decompress,
     bytes: Vec<u8>,

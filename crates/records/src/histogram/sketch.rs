@@ -29,14 +29,12 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// Counts one latency.
     pub fn record(&mut self, latency: Duration) {
         let ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
         self.put(bucket(ns), 1);
         self.max_ns = self.max_ns.max(ns);
     }
 
-    /// Adds all samples of another one.
     pub fn add(&mut self, other: &Self) {
         if self.buckets.is_empty() {
             self.buckets.clone_from(&other.buckets);
@@ -78,7 +76,6 @@ impl Sketch {
         self.buckets.iter().map(|&(_, count)| u64::from(count)).sum()
     }
 
-    /// True without samples.
     pub fn is_empty(&self) -> bool {
         self.buckets.is_empty()
     }

@@ -25,7 +25,6 @@ impl Bucket {
     }
 }
 
-/// Builds the buckets of a [`SparseHistogram`].
 pub(crate) struct Buckets {
     buckets: Vec<Bucket>,
     count: u64,
@@ -155,7 +154,6 @@ impl SparseHistogram {
         self.saturated
     }
 
-    /// True without samples.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -6,7 +6,6 @@ use crate::histogram::sparse::{SparseHistogram, UNIT_NS};
 const HALF: usize = 1024;
 /// Powers of two above the first, up to 2³² units of [`UNIT_NS`].
 const POWERS: usize = 22;
-/// Buckets in all.
 const BUCKETS: usize = (POWERS + 1) * HALF;
 /// Buckets that share a sum, so that a percentile is found without a look at every bucket.
 const BLOCK: usize = 128;
@@ -28,7 +27,6 @@ pub struct WindowHistogram {
 }
 
 impl WindowHistogram {
-    /// Adds all samples of a histogram.
     pub fn add(&mut self, distribution: &SparseHistogram) {
         if distribution.is_empty() {
             return;
@@ -74,7 +72,6 @@ impl WindowHistogram {
         self.count
     }
 
-    /// True without samples.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -8,7 +8,6 @@ use crate::text::keywords::keyword_enum;
 use crate::wire::{DecodeError, FAMILY, FieldSource, WireField, field, wire};
 
 keyword_enum! {
-    /// The state of an alert.
     AlertState {
         /// Its condition has held for as long as it must.
         #[default]
@@ -26,7 +25,6 @@ wire! {
     pub struct AlertRecord {
         /// Its number within the run, from 1.
         pub number: u64 = &field::ALERT,
-        /// Its outcome.
         pub state: AlertState = &field::ALERT_STATE,
         /// The alert as it was written.
         pub condition: String = &field::ALERT_CONDITION,

@@ -18,7 +18,6 @@ pub enum ConnectionOutcome {
     HandshakeEof,
     /// The client ended the handshake with an alert.
     HandshakeAlert,
-    /// The client did not send TLS.
     NotTls,
     /// No version, group or cipher in common.
     Incompatible,
@@ -88,7 +87,6 @@ pub struct ConnectionRecord {
     pub conn: ConnId,
     /// Its source address.
     pub client: ClientId,
-    /// How it ended.
     pub outcome: ConnectionOutcome,
     /// The error, in words; empty without one.
     pub detail: String,

@@ -58,7 +58,6 @@ impl CostTable {
         self.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, cost)| cost)
     }
 
-    /// Adds one.
     pub fn insert(&mut self, name: &str, cost: Cost) {
         self.0.insert(name.to_owned(), cost);
     }
@@ -68,7 +67,6 @@ impl CostTable {
         self.0.iter().map(|(name, cost)| (name.as_str(), *cost))
     }
 
-    /// True without any.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -9,7 +9,6 @@ wire! {
     pub struct ExperimentRecord {
         /// Its number within the run, from 1.
         pub number: u64 = &field::EXPERIMENT,
-        /// The step that this record reports.
         pub step: ExperimentStep = &field::EXPERIMENT_STEP,
         /// Which part of the experiment it is about.
         pub stage: Stage = &field::EXPERIMENT_STAGE,
@@ -17,15 +16,12 @@ wire! {
         pub arm: Arm = &field::EXPERIMENT_ARM,
         /// Dotted name of the setting whose values are compared.
         pub setting: String = &field::EXPERIMENT_SETTING,
-        /// Its first value.
         pub a: String = &field::EXPERIMENT_A,
-        /// Its second value.
         pub b: String = &field::EXPERIMENT_B,
         /// The pair that is under way or complete, from 1 in each stage.
         pub pair: u64 = &field::EXPERIMENT_PAIR,
         /// Pairs that are planned in this stage.
         pub pairs: u64 = &field::EXPERIMENT_PAIRS,
-        /// Length of a block, in microseconds.
         pub block_us: u64 = &field::EXPERIMENT_BLOCK,
         /// Time after each switch that does not count, in microseconds.
         pub discard_us: u64 = &field::EXPERIMENT_DISCARD,
@@ -39,7 +35,6 @@ wire! {
         pub is_primary: bool = &field::EXPERIMENT_PRIMARY,
         /// How it compares; `None` before there are four pairs.
         pub estimate: Option<EstimateRecord> = &field::EXPERIMENT_HAS_ESTIMATE,
-        /// The outcome of the stage.
         pub outcome: ExperimentOutcome = &field::EXPERIMENT_OUTCOME,
         /// Why, in words.
         pub reason: String = &field::EXPERIMENT_REASON,
@@ -61,9 +56,7 @@ wire! {
         pub effect: f64 = &field::EXPERIMENT_EFFECT,
         /// Lower end of its confidence interval.
         pub low: f64 = &field::EXPERIMENT_EFFECT_LOW,
-        /// Upper end of it.
         pub high: f64 = &field::EXPERIMENT_EFFECT_HIGH,
-        /// Confidence of the interval, in percent.
         pub confidence_percent: f64 = &field::EXPERIMENT_CONFIDENCE,
         /// How often chance alone would make a difference as large as this, by the sign-flip test.
         pub p_value: f64 = &field::EXPERIMENT_P,
@@ -78,7 +71,6 @@ keyword_enum! {
         /// The first, with which the second is compared.
         #[default]
         A = "a",
-        /// The second.
         B = "b",
     }
 }
@@ -110,7 +102,6 @@ keyword_enum! {
 }
 
 keyword_enum! {
-    /// The verdict of a stage.
     ExperimentOutcome {
         /// It is not over.
         #[default]

@@ -9,7 +9,6 @@ use crate::metrics::Metric;
 use crate::setting::{Setting, Value};
 use crate::values::{EventCount, EventCounts, Latencies};
 
-/// A type with memory on the heap.
 pub trait HeapSize {
     /// Bytes on the heap, without the allocator's overhead.
     fn heap_bytes(&self) -> usize;

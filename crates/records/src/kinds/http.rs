@@ -18,7 +18,6 @@ wire! {
         pub queued: u64 = &field::HTTP_REQUESTS_QUEUED,
         /// Upstream connections, idle ones included.
         pub upstream_open: u64 = &field::HTTP_UPSTREAM_OPEN,
-        /// Idle upstream connections.
         pub upstream_idle: u64 = &field::HTTP_UPSTREAM_IDLE,
         /// Changed routes of this interval whose record was deferred.
         pub routes_deferred: u64 = &field::HTTP_ROUTES_DEFERRED,
@@ -47,7 +46,6 @@ wire! {
 }
 
 keyword_enum! {
-    /// The protocol of a request.
     HttpVersion {
         /// HTTP/1.1 or HTTP/1.0.
         #[default]
@@ -63,11 +61,8 @@ wire! {
     pub struct RequestRecord {
         /// The name of its route; empty if none serves it.
         pub route: String = &field::REQUEST_ROUTE,
-        /// Its connection.
         pub conn: ConnId = &field::CONNECTION,
-        /// Whose it is.
         pub client: ClientId = &field::CLIENT,
-        /// Its protocol.
         pub version: HttpVersion = &field::REQUEST_VERSION,
         /// Its method, cleaned.
         pub method: String = &field::REQUEST_METHOD,
@@ -93,7 +88,6 @@ wire! {
         pub body_out: u64 = &field::REQUEST_BODY_OUT,
         /// True if it was sent on a kept upstream connection.
         pub reused: bool = &field::REQUEST_REUSED,
-        /// True if it was sent once more.
         pub retried: bool = &field::REQUEST_RETRIED,
     }
 }
@@ -112,7 +106,6 @@ impl HttpRecord {
         }
     }
 
-    /// Its gauges.
     pub fn gauges(&self) -> HttpGauges {
         let count = |gauge: u64| i64::try_from(gauge).unwrap_or(i64::MAX);
         HttpGauges {

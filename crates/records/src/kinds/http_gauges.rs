@@ -9,7 +9,6 @@ pub struct HttpGauges {
     pub queued: i64,
     /// Upstream connections, idle ones included.
     pub upstream_open: i64,
-    /// Idle upstream connections.
     pub upstream_idle: i64,
 }
 
@@ -23,7 +22,6 @@ impl HttpGauges {
         self.upstream_idle += upstream_idle;
     }
 
-    /// How they have changed since `earlier`.
     pub fn since(self, earlier: Self) -> Self {
         Self {
             requests: self.requests - earlier.requests,

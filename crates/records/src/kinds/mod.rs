@@ -38,7 +38,6 @@ pub const SCHEMA: u64 = 1;
 /// Where and when a record was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// The run it belongs to.
     pub run: RunId,
     /// Its number within the run, from 1 without gaps; a gap in the numbers read is a loss.
     pub seq: u64,
@@ -68,12 +67,9 @@ impl Stamp {
     }
 }
 
-/// One record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// Where and when it was made.
     pub stamp: Stamp,
-    /// The content.
     pub body: Body,
 }
 
@@ -121,7 +117,6 @@ pub enum Body {
 keyword_enum! {
     /// Whether a run record opens or closes its run.
     Phase {
-        /// The run begins.
         #[default]
         Start = "start",
         /// The run ended in order, and these are its final totals.
@@ -133,7 +128,6 @@ wire! {
     /// A run's beginning, with its description; or its end, with the final totals and whole-run histograms.
     #[derive(Clone, Debug, Default, PartialEq)]
     pub struct RunRecord {
-        /// Whether the run begins or ends.
         pub phase: Phase = &field::PHASE,
         /// Version of tlsdash.
         pub version: String = &field::VERSION,
@@ -149,13 +143,11 @@ wire! {
         pub workers: u64 = &field::WORKERS,
         /// The kernel's release.
         pub kernel: String = &field::KERNEL,
-        /// The processor's own name.
         pub cpu_model: String = &field::CPU_MODEL,
         /// Cores that the process may run on.
         pub cores: u64 = &field::CORES,
         /// The governor of the first core's frequency; empty without one.
         pub governor: String = &field::GOVERNOR,
-        /// The source of the kernel's clocks.
         pub clock_source: String = &field::CLOCK_SOURCE,
         /// Memory of the host, in bytes.
         pub host_memory_bytes: u64 = &field::HOST_MEMORY,
@@ -211,7 +203,6 @@ wire! {
         pub resume_percent: f64 = &field::LOAD_RESUME,
         /// Connections that are asked for.
         pub connections: u64 = &field::LOAD_CONNECTIONS,
-        /// Threads of the generator.
         pub threads: u64 = &field::LOAD_THREADS,
         /// Length of the schedule up to now, without warm-up and pauses, in microseconds; 0 in a closed loop.
         pub due_us: u64 = &field::LOAD_DUE,
@@ -233,7 +224,6 @@ wire! {
     /// One client of the proxy: cumulative counters of its epoch.
     #[derive(Clone, Debug, PartialEq)]
     pub struct ClientRecord {
-        /// Whose traffic it is.
         pub client: ClientId = &field::CLIENT,
         /// Counts a client's stays in the bounded table. Its counters start at 0 with each stay.
         pub epoch: u64 = &field::CLIENT_EPOCH,
@@ -251,7 +241,6 @@ wire! {
 }
 
 wire! {
-    /// A setting was changed.
     #[derive(Clone, Debug, Default, PartialEq)]
     pub struct SettingRecord {
         /// Its dotted name.
@@ -288,7 +277,6 @@ wire! {
         pub descriptors: u64 = &field::DESCRIPTORS,
         /// The bound on open file descriptors; 0 without one.
         pub descriptors_max: u64 = &field::DESCRIPTORS_MAX,
-        /// Threads.
         pub threads: u64 = &field::THREADS,
         /// CPU time of the proxy's busiest thread, in microseconds of the run.
         pub busiest_worker_cpu_us_total: u64 = &field::BUSIEST_WORKER_CPU,
@@ -309,7 +297,6 @@ wire! {
         pub observed_pid: u64 = &field::OBSERVED_PID,
         /// CPU time that they have used since observing began, in microseconds.
         pub observed_cpu_us: u64 = &field::OBSERVED_CPU,
-        /// Their threads.
         pub observed_threads: u64 = &field::OBSERVED_THREADS,
         /// The most threads that they had at a reading.
         pub observed_threads_max: u64 = &field::OBSERVED_THREADS_MAX,
@@ -375,14 +362,11 @@ impl HealthRecord {
 }
 
 keyword_enum! {
-    /// How serious a message is.
     Level {
-        /// Something happened.
         Info = "info",
         /// A person did something, or should be informed.
         #[default]
         Notice = "notice",
-        /// Something went wrong.
         Warning = "warning",
     }
 }
@@ -391,7 +375,6 @@ wire! {
     /// A message to the operator, once per episode: a problem, or its end.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct NoticeRecord {
-        /// How serious it is.
         pub level: Level = &field::NOTICE_LEVEL,
         /// The topic, in one word that stays the same: later versions add topics.
         pub topic: String = &field::NOTICE_TOPIC,

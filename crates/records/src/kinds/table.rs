@@ -30,7 +30,6 @@ macro_rules! kinds {
                 $(RecordKind { word: $word, message_id: $id, meaning: $meaning },)*
             ];
 
-            /// The kind of this record.
             pub fn kind(&self) -> &'static RecordKind {
                 let word = match self { $(Self::$variant(_) => $word,)* };
                 Self::KINDS.iter().find(|kind| kind.word == word).expect("every variant stands in the list")

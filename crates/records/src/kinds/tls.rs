@@ -25,7 +25,6 @@ wire! {
     /// One value of a dimension of usage, such as one TLS version or one server name: cumulative counters.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct UsageRecord {
-        /// The dimension.
         pub dimension: Dimension = &field::USAGE_DIMENSION,
         /// The value; `other` for all values beyond the bound.
         pub value: String = &field::USAGE_VALUE,

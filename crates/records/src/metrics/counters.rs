@@ -93,7 +93,6 @@ impl<M: Metric> Counters<M> {
         M::ALL.iter().map(|&metric| (metric, self[metric]))
     }
 
-    /// Adds every value of `delta`.
     pub fn add(&mut self, delta: &Self) {
         for (total, more) in self.0.as_mut().iter_mut().zip(delta.0.as_ref()) {
             *total = total.saturating_add(*more);
@@ -109,7 +108,6 @@ impl<M: Metric> Counters<M> {
         delta
     }
 
-    /// True if nothing has been counted.
     pub fn is_zero(&self) -> bool {
         self.0.as_ref().iter().all(|&value| value == 0)
     }

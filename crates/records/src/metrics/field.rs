@@ -8,7 +8,6 @@ use std::fmt;
 pub struct Field {
     /// The name in the journal, `TLSDASH_…` unless it is one of systemd's own.
     pub name: Cow<'static, str>,
-    /// The unit of the value.
     pub unit: Unit,
     /// A value as a journal has it.
     pub example: &'static str,
@@ -16,18 +15,14 @@ pub struct Field {
     pub meaning: Cow<'static, str>,
 }
 
-/// The unit of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A whole number of things.
     Count,
     /// A number in a unit given elsewhere, or without one.
     Number,
-    /// Bytes.
     Bytes,
-    /// Microseconds.
     Micros,
-    /// Nanoseconds.
     Nanos,
     /// Events a second.
     PerSecond,
@@ -35,11 +30,9 @@ pub enum Unit {
     Percent,
     /// `0` or `1`.
     Flag,
-    /// An identifier.
     Id,
     /// Text, cleaned of control characters.
     Text,
-    /// JSON.
     Json,
     /// An `HdrHistogram` of nanoseconds: V2, deflate, base64.
     Histogram,

@@ -27,7 +27,6 @@ pub enum FullReason {
     ResumptionOff,
     /// The session is no longer in the session cache.
     Evicted,
-    /// The reason is unknown.
     Unknown,
 }
 
@@ -47,7 +46,6 @@ impl FullReason {
         (Self::Unknown, TlsCounter::FullUnknown, "unknown"),
     ];
 
-    /// Its counter.
     pub fn counter(self) -> TlsCounter {
         Self::ALL[self as usize].1
     }

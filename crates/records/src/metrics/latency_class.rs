@@ -76,7 +76,6 @@ impl LatencyClass {
         self.names().title
     }
 
-    /// The definition, in a sentence.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Proxy(class) => &class.field().meaning,

@@ -10,16 +10,11 @@ pub struct Percentile {
 }
 
 impl Percentile {
-    /// Median.
     pub const P50: Self = Self { label: "p50", q: 0.5 };
-    /// 90th percentile.
     pub const P90: Self = Self { label: "p90", q: 0.9 };
-    /// 99th percentile.
     pub const P99: Self = Self { label: "p99", q: 0.99 };
-    /// 99.9th percentile.
     pub const P999: Self = Self { label: "p99.9", q: 0.999 };
     const P75: Self = Self { label: "p75", q: 0.75 };
-    /// 95th percentile.
     pub const P95: Self = Self { label: "p95", q: 0.95 };
     const P9999: Self = Self { label: "p99.99", q: 0.9999 };
 

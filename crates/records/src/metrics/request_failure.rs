@@ -9,7 +9,6 @@ use crate::text::ParseIdError;
 /// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RequestFailure {
-    /// No route serves it.
     NoRoute,
     /// Its path has a normal form that another route serves.
     Ambiguous,
@@ -82,7 +81,6 @@ impl RequestFailure {
         (Self::PendingBound, HttpCounter::FailedPendingBound),
     ];
 
-    /// Its counter.
     pub fn counter(self) -> HttpCounter {
         Self::ALL[self as usize].1
     }

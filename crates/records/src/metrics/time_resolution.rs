@@ -27,10 +27,7 @@ pub enum KnownValue {
     /// The value, as finely as it is kept.
     Exact(f64),
     /// The value is this or less: it is at the resolution of the log.
-    AtMost {
-        /// The bound.
-        at_most: f64,
-    },
+    AtMost { at_most: f64 },
 }
 
 impl KnownValue {
@@ -99,7 +96,6 @@ impl TimeResolution {
         self == Self::FINE || (a_us - b_us).abs() > self.step_us()
     }
 
-    /// The resolution in microseconds.
     fn step_us(self) -> f64 {
         self.step_ns as f64 / 1e3
     }

@@ -3,12 +3,10 @@
 use crate::setting::{Applies, Setting, Value};
 use crate::text::quantity;
 
-/// The description of a setting.
 #[derive(Clone, Debug, Default)]
 pub struct SettingInfo {
     /// Dotted name, such as `load.rate`.
     pub name: String,
-    /// The description, in a line.
     pub about: String,
     /// Which values it takes, within the range of its [`Setting`].
     pub kind: SettingKind,
@@ -18,7 +16,6 @@ pub struct SettingInfo {
     pub absent: Option<&'static str>,
 }
 
-/// The values that a setting takes.
 #[derive(Clone, Debug, Default)]
 pub enum SettingKind {
     /// Any value of its type.
@@ -26,7 +23,6 @@ pub enum SettingKind {
     Any,
     /// Whole numbers.
     Whole,
-    /// One of these words.
     OneOf(Vec<String>),
     /// A list of these words, separated by commas.
     ListOf(Vec<String>),
@@ -34,7 +30,6 @@ pub enum SettingKind {
     Parsed {
         /// `None` for a text that the setting refuses.
         parse: fn(&str) -> Option<String>,
-        /// The accepted values, in words.
         allowed: &'static str,
     },
 }

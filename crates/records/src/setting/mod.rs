@@ -18,7 +18,6 @@ pub const INSECURE: &str = "insecure";
 /// Settings that are kept of a run; more are not taken from a journal.
 pub const SETTINGS_MAX: usize = 256;
 
-/// The value of a setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
@@ -68,12 +67,10 @@ impl fmt::Display for Applies {
 pub struct Setting {
     /// Dotted name, such as `load.rate`.
     pub name: String,
-    /// The present value.
     pub value: Value,
     /// Unit of a number, such as `1/s`; empty if it has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit: String,
-    /// When a change acts.
     pub applies: Applies,
     /// Smallest and largest number allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,19 +80,11 @@ pub struct Setting {
 /// Why a setting keeps its value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
-    /// There is no setting of this name.
     #[error("there is no setting {0}")]
     Unknown(String),
     /// The value is not of the setting's kind, or out of its range.
     #[error("{name} cannot be {value}: {reason}")]
-    Refused {
-        /// The setting's name.
-        name: String,
-        /// The value that was asked for.
-        value: String,
-        /// The accepted values.
-        reason: String,
-    },
+    Refused { name: String, value: String, reason: String },
     /// The setting only changes with a restart of the program.
     #[error("{0} changes only at a restart")]
     Restart(String),

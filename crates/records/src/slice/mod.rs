@@ -22,14 +22,11 @@ const CLIENTS_MAX: usize = 200_000;
 /// A range of `CLOCK_REALTIME`, in microseconds: later than `from_us`, up to `until_us`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeRange {
-    /// Its beginning.
     pub from_us: u64,
-    /// Its end.
     pub until_us: u64,
 }
 
 impl TimeRange {
-    /// All of time.
     pub const ALL: Self = Self { from_us: 0, until_us: u64::MAX };
 
     /// True for a moment within it.
@@ -68,7 +65,6 @@ enum SliceStage {
 }
 
 impl RunSlice {
-    /// A slice of this range.
     pub fn new(range: TimeRange) -> Self {
         Self { range, runs: HashMap::default(), clients: 0 }
     }

@@ -21,10 +21,8 @@ macro_rules! keyword_enum {
         }
 
         impl $name {
-            /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// Its word.
             pub fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }

@@ -23,7 +23,6 @@ pub struct AgeCounts {
 }
 
 impl AgeCounts {
-    /// Counts one age.
     pub fn count(&mut self, age: Duration) {
         self.count_n(class_of(age.as_secs()), 1);
     }
@@ -35,7 +34,6 @@ impl AgeCounts {
         self.counts[class] = self.counts[class].saturating_add(n);
     }
 
-    /// Adds other counts.
     pub fn add(&mut self, more: &Self) {
         for (class, &n) in more.counts.iter().enumerate().filter(|(_, n)| **n > 0) {
             self.count_n(class, n);
@@ -71,7 +69,6 @@ impl AgeCounts {
         counted.map(|(class, &n)| (Duration::from_secs(end_of(class)), n))
     }
 
-    /// True if nothing was counted.
     pub fn is_empty(&self) -> bool {
         self.total() == 0
     }

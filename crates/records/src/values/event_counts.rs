@@ -21,7 +21,6 @@ pub enum LoadEvent {
     Negotiated(u16, u16, u16),
     /// A request was sent again, since the server had closed the kept-alive connection it went over.
     Retried,
-    /// TCP was refused.
     ConnectRefused,
     /// TCP did not connect in time.
     ConnectTimeout,
@@ -118,13 +117,10 @@ fn alert_name(code: u8) -> String {
         .map_or_else(|| code.to_string(), |(_, name)| (*name).to_owned())
 }
 
-/// How often one event happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventCount {
-    /// The event.
     #[serde(flatten)]
     pub event: LoadEvent,
-    /// How often.
     pub count: u64,
     /// The first one in words, cleaned; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -152,7 +148,6 @@ impl EventCounts {
         }
     }
 
-    /// Adds other counts.
     pub fn add(&mut self, other: &Self) {
         for entry in &other.entries {
             self.add_one(entry.event, entry.count, || entry.example.clone());
@@ -168,12 +163,10 @@ impl EventCounts {
         Self { entries: self.entries.iter().filter_map(since).collect() }
     }
 
-    /// Forgets all events.
     pub fn clear(&mut self) {
         self.entries.clear();
     }
 
-    /// True if nothing was counted.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -60,7 +60,6 @@ impl<M: Metric> Latencies<M> {
         Self { classes: self.classes.iter().map(counted).collect(), family: self.family }
     }
 
-    /// Each class with its latencies.
     pub fn iter(&self) -> impl Iterator<Item = (M, &Latency)> {
         M::ALL.iter().copied().zip(&self.classes)
     }

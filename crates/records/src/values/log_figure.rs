@@ -10,21 +10,16 @@ use journal::EntryBuf;
 pub enum LogFigure {
     /// Connections, handshakes and requests under way.
     Open,
-    /// How long handshakes took.
     HandshakeTime,
     /// The cost of handshakes, and the parts of their time.
     HandshakeCpu,
-    /// Why handshakes were full.
     FullReasons,
-    /// Why handshakes failed.
     FailureCauses,
-    /// Failed handshakes.
     Failures,
     /// Versions, cipher suites and whether handshakes were resumed.
     Handshakes,
     /// Groups of key exchanges.
     Groups,
-    /// Application protocols.
     Alpn,
     /// Server names.
     Names,
@@ -40,9 +35,7 @@ pub enum LogFigure {
     FirstByte,
     /// Waiting for an upstream connection.
     Queue,
-    /// Sizes of request bodies.
     RequestBodies,
-    /// Sizes of response bodies.
     ResponseBodies,
     /// Bytes to the byte.
     ExactBytes,
@@ -131,7 +124,6 @@ impl LogFigure {
 pub struct AbsentFigures(String);
 
 impl AbsentFigures {
-    /// These figures with their reasons.
     pub fn new<'r>(figures: impl IntoIterator<Item = (LogFigure, &'r str)>) -> Self {
         let parts: Vec<_> =
             figures.into_iter().map(|(figure, reason)| format!("{}: {reason}", figure.name())).collect();

@@ -14,10 +14,8 @@ const NAME_MAX: usize = 40;
 /// Separates two processes.
 const SEPARATOR: &str = "; ";
 
-/// CPU time of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessCpu {
-    /// Its id.
     pub pid: u32,
     /// Its own name, cleaned.
     pub name: Box<str>,
@@ -45,12 +43,10 @@ impl ProcessCpuList {
         Self(processes.into())
     }
 
-    /// The processes.
     pub fn iter(&self) -> impl Iterator<Item = &ProcessCpu> {
         self.0.iter()
     }
 
-    /// True if no process is listed.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -21,7 +21,6 @@ pub struct StatusCounts {
 }
 
 impl StatusCounts {
-    /// Counts responses of a status.
     pub fn count(&mut self, status: u16, n: u64) {
         let sum = match self.counts.binary_search_by_key(&status, |&(known, _)| known) {
             Ok(at) => &mut self.counts[at].1,
@@ -34,7 +33,6 @@ impl StatusCounts {
         *sum = sum.saturating_add(n);
     }
 
-    /// Adds other counts.
     pub fn add(&mut self, more: &Self) {
         more.counts.iter().for_each(|&(status, n)| self.count(status, n));
         self.other = self.other.saturating_add(more.other);
@@ -68,7 +66,6 @@ impl StatusCounts {
         self.other
     }
 
-    /// True if nothing was counted.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty() && self.other == 0
     }

@@ -19,18 +19,15 @@ pub enum DecodeError {
     /// A field that every record of its kind has is not there.
     #[error("field {0} is missing")]
     Missing(Cow<'static, str>),
-    /// A field has an invalid value.
     #[error("field {0} is malformed")]
     Malformed(Cow<'static, str>),
     /// A later version of tlsdash wrote it.
     #[error("written by a newer tlsdash (schema {0}); update this one")]
     Newer(u64),
-    /// There is no such kind of record.
     #[error("unknown kind of record")]
     UnknownKind,
 }
 
-/// A source of fields.
 pub trait FieldSource {
     fn text(&self, name: &str) -> Option<&str>;
 }
