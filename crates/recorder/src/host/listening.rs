@@ -8,7 +8,6 @@ use foldhash::HashSet;
 /// The state of a listening socket in `/proc/net/tcp` (`TCP_LISTEN` of the kernel).
 const LISTEN: &str = "0A";
 
-/// The listening sockets of some processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ListenerCounts {
     /// The sockets. Processes that share one count it once.
@@ -41,7 +40,6 @@ impl ListenerCounts {
 /// A listening TCP socket of a table of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListeningSocket {
-    /// Its port.
     pub port: u16,
     /// Its inode, by which descriptors of processes name it.
     inode: u64,

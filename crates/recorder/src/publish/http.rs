@@ -89,7 +89,6 @@ impl PendingRequests {
         kept.errors.len().saturating_sub(room) as u64
     }
 
-    /// Errors that wait.
     pub(super) fn errors(&self) -> usize {
         self.errors.len()
     }

@@ -175,7 +175,6 @@ impl<S: Sink> Publisher<S> {
         self.event(Body::Run(run), now);
     }
 
-    /// Records a change of a setting.
     pub fn setting(&mut self, change: SettingRecord, now: Timestamps) {
         if let Some((after, began)) = change.after.as_ref().zip(self.written.began.as_mut()) {
             put_setting(&mut began.settings, after.clone());
@@ -201,7 +200,6 @@ impl<S: Sink> Publisher<S> {
         self.event(Body::Notice(notice), now);
     }
 
-    /// Records a step of an experiment.
     pub fn experiment(&mut self, step: ExperimentRecord, now: Timestamps) {
         self.event(Body::Experiment(Box::new(step)), now);
     }
@@ -340,12 +338,10 @@ impl<S: Sink> Publisher<S> {
         SliceBaseline { clients: self.clients.written(planned), ..self.written.clone() }
     }
 
-    /// The destination of records.
     pub fn sink_mut(&mut self) -> &mut S {
         &mut self.sink
     }
 
-    /// Returns the sink.
     pub fn into_sink(self) -> S {
         self.sink
     }

@@ -34,7 +34,6 @@ impl PublishedRoutes {
         Self { names: names.iter().map(|name| clean::text(name)).collect(), rows: Vec::new() }
     }
 
-    /// The name of a route.
     pub(super) fn name(&self, index: usize) -> String {
         match self.names.get(index) {
             _ if index >= ROUTES_MAX => RouteRecord::OTHER.to_owned(),

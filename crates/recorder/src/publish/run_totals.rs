@@ -37,7 +37,6 @@ impl<C: Metric, L: Metric> RunTotals<C, L> {
         }
     }
 
-    /// The totals of the run.
     pub(super) fn counters(&self) -> &Counters<C> {
         &self.totals
     }

@@ -47,7 +47,6 @@ impl RecordWriter {
         Self { file, entry: EntryBuf::new() }
     }
 
-    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         self.file.path()
     }

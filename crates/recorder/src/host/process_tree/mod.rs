@@ -27,7 +27,6 @@ pub struct ProcessTree {
 /// parent is in the tree and has waited for it.
 #[derive(Clone, Debug)]
 pub struct TreeReading {
-    /// CPU time, in nanoseconds.
     pub cpu_ns: u64,
     /// CPU time in user mode, in ticks, usually of 10 ms.
     pub user_ticks: u64,
@@ -37,7 +36,6 @@ pub struct TreeReading {
     counted: Vec<Process>,
 }
 
-/// One process of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessReading {
     pub(crate) pid: u32,
@@ -174,7 +172,6 @@ impl TreeReading {
         })
     }
 
-    /// The number of threads.
     pub fn threads(&self) -> u64 {
         self.total(|process| process.threads)
     }

@@ -19,7 +19,6 @@ fn names() -> Vec<String> {
     (0..60).map(|n| format!("host/{n}")).collect()
 }
 
-/// The name of a route in records.
 fn name(index: usize) -> String {
     if index < ROUTES_MAX { format!("host/{index}") } else { "other".to_owned() }
 }
