@@ -12,8 +12,7 @@ pub const ID_MAX: u32 = (1 << 31) - 1;
 /// The connection preface of a client (RFC 9113, section 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Types of frames.
-#[expect(missing_docs, reason = "they are named as in RFC 9113")]
+/// Types of frames, named as in RFC 9113.
 pub mod kind {
     pub const DATA: u8 = 0;
     pub const HEADERS: u8 = 1;
@@ -27,8 +26,7 @@ pub mod kind {
     pub const CONTINUATION: u8 = 9;
 }
 
-/// Flags of frames.
-#[expect(missing_docs, reason = "they are named as in RFC 9113")]
+/// Flags of frames, named as in RFC 9113.
 pub mod flag {
     pub const ACK: u8 = 0x1;
     pub const END_STREAM: u8 = 0x1;
@@ -37,8 +35,7 @@ pub mod flag {
     pub const PRIORITY: u8 = 0x20;
 }
 
-/// Settings of a connection.
-#[expect(missing_docs, reason = "they are named as in RFC 9113")]
+/// Settings of a connection, named as in RFC 9113.
 pub mod setting {
     pub const HEADER_TABLE_SIZE: u16 = 1;
     pub const ENABLE_PUSH: u16 = 2;
@@ -51,7 +48,6 @@ pub mod setting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorCode(pub u32);
 
-#[expect(missing_docs, reason = "they are named as in RFC 9113")]
 impl ErrorCode {
     pub const NO_ERROR: Self = Self(0);
     pub const PROTOCOL_ERROR: Self = Self(1);
@@ -103,7 +99,6 @@ pub struct FrameHeader {
 }
 
 impl FrameHeader {
-    /// Reads a header.
     pub fn read(bytes: [u8; HEAD_BYTES]) -> Self {
         let [high, middle, low, kind, flags, a, b, c, d] = bytes;
         Self {
@@ -114,13 +109,11 @@ impl FrameHeader {
         }
     }
 
-    /// Whether a flag is set.
     pub fn has(self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 }
 
-/// Writes the head of a frame.
 pub fn head(out: &mut Vec<u8>, len: usize, kind: u8, flags: u8, id: u32) {
     let [_, high, middle, low] = (len as u32).to_be_bytes();
     let [a, b, c, d] = id.to_be_bytes();

@@ -17,7 +17,6 @@ pub const TABLE_BYTES: usize = 4096;
 /// Bytes of an integer beyond its prefix. A longer integer is larger than any allowed value.
 const INTEGER_BYTES_MAX: usize = 4;
 
-/// The bytes are not a header block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a header block is malformed")]
 pub struct HpackError;
@@ -25,7 +24,6 @@ pub struct HpackError;
 /// The reason why a block was not decoded to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HpackDecodeError {
-    /// It is not a header block.
     #[error(transparent)]
     Malformed(#[from] HpackError),
     /// Its fields are longer than they may be.
@@ -33,12 +31,9 @@ pub enum HpackDecodeError {
     TooLong,
 }
 
-/// A field of a block.
 #[derive(Clone, Debug)]
 pub struct DecodedField<'a, T> {
-    /// Its name.
     pub name: &'a [u8],
-    /// Its value.
     pub value: &'a [u8],
     /// Where in the block it stands.
     pub place: Range<usize>,

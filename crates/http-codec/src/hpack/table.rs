@@ -81,7 +81,6 @@ pub(super) struct DynamicTable<T> {
     spare: Vec<u8>,
 }
 
-/// A field's name, value and tag.
 pub(super) type TableField<'a, T> = (&'a [u8], &'a [u8], T);
 
 #[derive(Debug)]
@@ -129,7 +128,6 @@ impl<T: Copy> DynamicTable<T> {
         self.entries.push_front(TableEntry { text, name_len: name.len(), tag });
     }
 
-    /// Changes the table's size.
     pub(super) fn resize(&mut self, bytes_max: usize) {
         self.bytes_max = bytes_max;
         self.shrink(bytes_max);
