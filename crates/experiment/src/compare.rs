@@ -84,8 +84,8 @@ pub fn blocks(run: &Run, metrics: &[ComparableFigure], block: Duration, discard:
     done
 }
 
-/// The same for given time ranges, `CLOCK_MONOTONIC` in microseconds: the contribution of each range to each figure,
-/// or `None` if it is incomplete.
+/// Returns the contribution of each time range to each figure; `None` if the range is incomplete. Ranges are in
+/// microseconds of `CLOCK_MONOTONIC`.
 pub fn blocks_between(
     run: &Run,
     metrics: &[ComparableFigure],

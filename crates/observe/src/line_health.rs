@@ -103,7 +103,8 @@ impl LineHealth {
         Ok(())
     }
 
-    /// Notes what became of a line. The number of one that cannot be read is looked for, so that it is not lost as well.
+    /// Counts a line by its outcome. An unreadable line's number is still searched for, so that the line does not count
+    /// as lost, too.
     pub(crate) fn close(
         &mut self,
         parser: &LogParser,
@@ -149,7 +150,7 @@ impl LineHealth {
         self.dropped.max(missing).max(self.suppressed)
     }
 
-    /// Adds the lines since the last time. One that comes very late after all stays counted as lost.
+    /// Adds the lines since the last call. A line that arrives very late still counts as lost.
     pub(crate) fn count_into(&mut self, delta: &mut ProxyDelta) {
         let counters = [ProxyCounter::LinesRead, ProxyCounter::LinesUnreadable, ProxyCounter::LinesLost];
         let now = [self.lines, self.bad, self.lost()];

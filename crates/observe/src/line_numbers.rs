@@ -2,17 +2,18 @@
 
 use std::collections::VecDeque;
 
-/// A number that is smaller by more than this began anew.
+/// If a number is smaller than the last by more than this, numbering restarted.
 const DISORDER_MAX: u64 = 10_000;
-/// The most lines that may be lost at once: a number further on is none.
+/// The most lines that may be lost at once. A number further ahead is not believed.
 const HOLE_MAX: u64 = 1_000_000;
-/// A log is numbered anew if its terminator is restarted. After a reload, old processes go on beside the new one.
+/// The most concurrent series. A restarted terminator begins a new series; after a reload, old processes continue
+/// beside the new one.
 const SERIES_MAX: usize = 4;
 
 /// The numbers of one log.
 #[derive(Debug, Default)]
 pub(crate) struct LineNumbers {
-    /// The one that had a line last is the last.
+    /// Ordered by their latest line, the most recent last.
     series: VecDeque<NumberRange>,
     /// Missing numbers of series that are over.
     missing_before: u64,

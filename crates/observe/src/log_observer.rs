@@ -52,15 +52,16 @@ impl LogObserver {
     /// Begins to read.
     ///
     /// # Errors
-    /// When there can be no thread for it.
+    /// If the thread cannot be started.
     pub fn start(source: impl LineSource + Send, parser: LogParser) -> io::Result<Self> {
         Self::start_with(move || Ok(source), parser)
     }
 
-    /// Begins to read what `open` opens. That happens on the thread that reads, which some sources cannot leave.
+    /// Starts reading what `open` opens. The reading thread calls `open`, because some sources cannot move between
+    /// threads.
     ///
     /// # Errors
-    /// Those of `open`, and when there can be no thread for it.
+    /// The errors of `open`, or if the thread cannot be started.
     pub fn start_with<S: LineSource>(
         open: impl FnOnce() -> io::Result<S> + Send + 'static,
         parser: LogParser,

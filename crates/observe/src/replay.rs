@@ -1,4 +1,4 @@
-//! A log that is whole, counted in its own time: the intervals of a run that nobody watched.
+//! Counts a complete log by its own times, into the intervals of a run.
 
 use std::io::{self, Read};
 use std::ops::RangeInclusive;

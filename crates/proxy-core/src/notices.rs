@@ -16,7 +16,8 @@ const BURST: u32 = 4;
 const REFILL: Duration = Duration::from_secs(30);
 /// A shortage of descriptors, memory or ports ends when it has not occurred for this long and a trial succeeds.
 const SHORTAGE_QUIET: Duration = Duration::from_secs(1);
-/// The same for a limit, which clients may reach repeatedly.
+/// A limit is no longer reached when it has not been for this long. This is longer, since clients may reach a limit
+/// repeatedly.
 const BOUND_QUIET: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

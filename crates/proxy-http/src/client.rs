@@ -120,11 +120,11 @@ impl ClientConn {
         self.activity.head_began_at.set(None);
     }
 
-    /// Counts a request whose head has come; returns when its first byte did.
+    /// Counts a request whose head has arrived; returns when its first byte arrived.
     pub(crate) fn begin_request(&self, now: Instant) -> Instant {
         self.worker.count_begun();
         let Activity { requests, begun, head_began_at, is_ending, .. } = &self.activity;
-        // One that has waited behind another of HTTP/1.1 begins with that one's end.
+        // A pipelined HTTP/1.1 request begins when the request before it ends.
         let is_first = requests.replace(requests.get() + 1) == 0;
         begun.set(begun.get() + 1);
         if self.worker.limits().requests_per_connection.is_some_and(|max| begun.get() >= max) {

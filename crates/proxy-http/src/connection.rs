@@ -33,7 +33,7 @@ pub(crate) struct HttpConnection {
     tasks: Tasks,
     /// How hyper's connection has ended, once it has.
     ended: Rc<RefCell<Option<HttpConnEnd>>>,
-    /// Of HTTP/2.
+    /// The frame tap of an HTTP/2 connection.
     frames: Option<RefCell<FrameTap>>,
 }
 

@@ -14,8 +14,8 @@ pub(crate) const REFILL_TIME: Duration = Duration::from_secs(30);
 const RESET_COST: u32 = 4;
 /// Control frames that a new stream explains, such as `WINDOW_UPDATE` and `PRIORITY_UPDATE`.
 const CONTROL_OF_STREAM: u32 = 8;
-/// Those that DATA to the client explains: `WINDOW_UPDATE` of the stream and of the connection, a PING that measures the
-/// round trip, and one more.
+/// Control frames that DATA to the client explains: `WINDOW_UPDATE` of the stream and of the connection, a PING that
+/// measures the round trip, and one more.
 const CONTROL_OF_DATA_SENT: u32 = 4;
 
 /// The kind of flood that ends a connection: frames that cost work and request nothing.

@@ -1,7 +1,7 @@
-//! Memory that a client's connection holds while somebody does not read, and the responses that wait for room.
+//! The memory that a client's connection holds for peers that do not read, and the responses that wait for room.
 //!
-//! Everything that holds such memory reports it here, as what was allocated: a piece of a response costs more than its bytes.
-//! The sum counts towards `--pending-max`. What TLS holds for the client's socket is counted by the session.
+//! Every holder reports the allocated memory here, since a piece of a response allocates more than its bytes. The sum
+//! counts towards `--pending-max`. The session counts what TLS holds for the client's socket.
 //!
 //! | who does not read | what is held |
 //! |---|---|
@@ -25,9 +25,10 @@ use crate::written::LongPieces;
 
 /// Memory for responses on a connection, over all streams, beyond which they wait.
 const RESPONSE_BYTES_MAX: usize = 256 << 10;
-/// The same where the worker is short of memory: who reads fast holds little, and is not cut for those who do not.
+/// This memory if the worker is short of memory. A client that reads fast holds little, and is not cut because of
+/// others that do not.
 const SCARCE_BYTES_MAX: usize = 64 << 10;
-/// Most that is read then of a response, so that no stream waits for another one.
+/// The most that is then read of a response at once, so that no stream waits for another.
 const READ_BYTES_MIN: usize = 16 << 10;
 /// Memory for heads and content of a connection's requests, beyond which no more is taken of content.
 const CONTENT_BYTES_MAX: usize = 256 << 10;
@@ -95,7 +96,7 @@ impl Drop for ExchangeBytes {
 }
 
 impl HeldBytes {
-    /// Of a worker that says whether it `is_scarce`.
+    /// Creates the accounts of a connection. The worker sets `is_scarce` while it is short of memory.
     pub(crate) fn new(is_scarce: &Rc<Cell<bool>>) -> Self {
         Self { is_scarce: Rc::clone(is_scarce), ..Self::default() }
     }
@@ -157,7 +158,7 @@ impl HeldBytes {
         self.stalled_since.set((self.pieces.get() > 0).then_some(since));
     }
 
-    /// Since when the client takes nothing of any response that waits for it.
+    /// Since when the client has read nothing of any waiting response.
     pub(crate) fn stalled_since(&self) -> Option<Instant> {
         self.stalled_since.get()
     }
@@ -167,7 +168,7 @@ impl HeldBytes {
         if self.has_room() { READ_BYTES_MAX } else { READ_BYTES_MIN }
     }
 
-    /// Whether more of a response may be read now; otherwise it is called later.
+    /// Whether more of a response may be read now; if not, `waker` is woken later.
     pub(crate) fn may_read(&self, waker: &Waker) -> bool {
         let mut waiting = self.waiting.borrow_mut();
         if self.is_called.take() || (self.has_room() && waiting.is_empty()) {
@@ -179,8 +180,8 @@ impl HeldBytes {
         false
     }
 
-    /// Calls the response that has waited longest; false if none waits. That is for when nothing of what is held can be
-    /// sent, as windows of streams are closed: the client may read another stream.
+    /// Wakes the response that has waited longest; false if none waits. Called if nothing held can be sent because the
+    /// windows of streams are closed: the client may read another stream.
     pub(crate) fn call_next(&self) -> bool {
         let Some(waker) = self.waiting.borrow_mut().pop_front() else { return false };
         self.is_called.set(true);

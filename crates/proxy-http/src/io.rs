@@ -32,7 +32,7 @@ pub(crate) struct WireBuffers {
     /// Bytes that the session has encrypted and the kernel has not taken.
     pub(crate) unsent_bytes: usize,
     pieces: LongPieces,
-    /// Of HTTP/1.1.
+    /// The tap and the requests of an HTTP/1.1 connection.
     requests: Option<(Http1Tap, Rc<Http1Requests>)>,
     reader: Option<Waker>,
     writer: Option<Waker>,

@@ -27,7 +27,7 @@ impl RouteTimeouts {
         [connect, queue, response, body].into_iter().nth(place)
     }
 
-    /// Those that the route has, each with the setting's name.
+    /// The timeouts that the route sets, each with the setting's name.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, Duration)> + use<> {
         let Self { connect, queue, response, body } = *self;
         let all = Self::NAMES.into_iter().zip([connect, queue, response, body]);

@@ -14,17 +14,17 @@ pub(crate) enum SpecialField {
     Connection,
     Te,
     Upgrade,
-    /// Another one that belongs to one connection (RFC 9110, section 7.6.1).
+    /// Another field of one connection (RFC 9110, section 7.6.1).
     OtherHopByHop,
     /// The proxy answers it.
     Expect,
     /// HTTP/2 may have it in pieces (RFC 9113, section 8.2.3).
     Cookie,
-    /// On whose behalf a request is sent. The proxy vouches for it.
+    /// A field that names the client of a request. The proxy vouches for it.
     Forwarded,
     /// A parameter of TLS. The proxy vouches for it.
     Tls,
-    /// Servers that make variables of fields take it for one that frames or identifies a request.
+    /// A field that servers with CGI-like variables confuse with one that frames or identifies a request.
     Lookalike,
     /// Over HTTP/2, what the proxy has found in the header block.
     Verdict,
@@ -35,7 +35,7 @@ pub(crate) enum SpecialField {
 pub(crate) struct SpecialFields(u16);
 
 impl SpecialFields {
-    /// Those of this header.
+    /// The special fields of this header.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let fields = headers.keys().filter_map(|name| SpecialField::of(name.as_str()));
         Self(fields.fold(0, |all, field| all | field.bit()))

@@ -108,7 +108,7 @@ struct TaskSet {
 #[derive(Default)]
 struct TaskSlots {
     slots: Vec<TaskSlot>,
-    /// Those without a task.
+    /// The indices of slots without a task.
     free: Vec<usize>,
 }
 

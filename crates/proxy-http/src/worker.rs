@@ -23,7 +23,7 @@ use crate::timers::Timers;
 use crate::upstream::pool::UpstreamPool;
 use crate::written::WrittenBytes;
 
-/// Heads of requests whose memory is kept for later ones, and how large these may be.
+/// The number of request heads whose memory is reused, and the largest such memory, in bytes.
 const SPARE_HEADS_MAX: usize = 256;
 const SPARE_HEAD_BYTES_MAX: usize = 1 << 10;
 
@@ -39,22 +39,22 @@ pub(crate) struct HttpShared {
     pub(crate) workers: Arc<AtomicUsize>,
 }
 
-/// A worker's own: its pool, its timers, its counters. It never leaves the worker's thread.
+/// The state of one worker: its connection pool, its timers and its counters. It never leaves the worker's thread.
 #[derive(Debug)]
 pub(crate) struct HttpWorker {
     pub(crate) shared: Arc<HttpShared>,
     pub(crate) upstreams: Arc<Upstreams>,
     pub(crate) pool: RefCell<UpstreamPool>,
     pub(crate) timers: Timers,
-    /// As the timers have it, without their lock.
+    /// The time of the timers, readable without their lock.
     now: Cell<Instant>,
     pub(crate) woken: WokenConnections,
     pub(crate) spare_tasks: SpareTasks,
-    /// Whether connections should hold little.
+    /// True if connections should buffer little because memory is scarce.
     pub(crate) is_short_of_memory: Rc<Cell<bool>>,
-    /// For reaching an upstream, as proxy-core's limits have it.
+    /// The timeout for connecting to an upstream, from proxy-core's limits.
     pub(crate) connect_timeout: Cell<Duration>,
-    /// Where the choice between equally loaded upstreams begins next.
+    /// The index at which the next choice among equally loaded upstreams begins.
     pub(crate) turn: Cell<usize>,
     limits: RefCell<Rc<HttpLimits>>,
     number: usize,
@@ -67,7 +67,7 @@ pub(crate) struct HttpWorker {
     handed_over: Cell<HttpGauges>,
     /// Memory for heads of requests.
     spare_heads: RefCell<Vec<Vec<u8>>>,
-    /// Empty, with memory for what a connection collects in a turn.
+    /// Empty buffers whose memory connections reuse in each turn.
     pub(crate) spare_written: RefCell<WrittenBytes>,
     pub(crate) spare_framed: RefCell<Vec<Rc<RequestState>>>,
     pub(crate) spare_exchanges: RefCell<Vec<Duration>>,
@@ -105,9 +105,9 @@ impl HttpWorker {
         Rc::new(worker)
     }
 
-    /// Notes what only a connection's context tells.
+    /// Stores what only a connection's context provides.
     pub(crate) fn begin(&self, registry: &Registry, connect_timeout: Duration) {
-        // Without it every request fails, and says so.
+        // If this fails, every request fails with an error of its own.
         let _ = self.pool.borrow_mut().set_registry(registry);
         self.connect_timeout.set(connect_timeout);
     }
@@ -116,7 +116,7 @@ impl HttpWorker {
         Rc::clone(&self.limits.borrow())
     }
 
-    /// Takes the limits over that have changed.
+    /// Applies the changed limits.
     pub(crate) fn take_settings(&self) {
         let limits = self.shared.limits.current();
         let workers = self.shared.workers.load(Ordering::Relaxed).max(1);
@@ -126,7 +126,7 @@ impl HttpWorker {
         *self.limits.borrow_mut() = Rc::new((*limits).clone());
     }
 
-    /// When the worker last looked at the clock.
+    /// The time at which the worker last read the clock.
     pub(crate) fn now(&self) -> Instant {
         self.now.get()
     }
@@ -161,17 +161,17 @@ impl HttpWorker {
         self.connects_failed.set(self.connects_failed.get() + 1);
     }
 
-    /// Counts something else.
+    /// Changes the other counters.
     pub(crate) fn count<T>(&self, add: impl FnOnce(&mut HttpDelta) -> T) -> T {
         add(&mut self.delta.borrow_mut())
     }
 
-    /// Memory for the head of a request.
+    /// Memory for the head of a request, reused if possible.
     pub(crate) fn spare_head(&self) -> Vec<u8> {
         self.spare_heads.borrow_mut().pop().unwrap_or_default()
     }
 
-    /// Takes back the memory of a head that was sent.
+    /// Keeps the memory of a sent head for later requests.
     pub(crate) fn keep_head(&self, mut head: Vec<u8>) {
         let mut spare = self.spare_heads.borrow_mut();
         if spare.len() < SPARE_HEADS_MAX && head.capacity() <= SPARE_HEAD_BYTES_MAX {
@@ -180,7 +180,7 @@ impl HttpWorker {
         }
     }
 
-    /// Hands over what was counted since the last time.
+    /// Moves the counts since the last call into `delta`.
     pub(crate) fn hand_over(&self, delta: &mut ProxyDelta) {
         let mut connects = self.connects.borrow_mut();
         delta.counters[ProxyCounter::UpstreamConnects] += connects.count();
@@ -188,7 +188,7 @@ impl HttpWorker {
         delta.latencies[ProxyLatency::Connect].add(&connects);
         connects.clear();
         let http = delta.http.get_or_insert_default();
-        // What is handed over into is empty: swapping saves adding histograms up.
+        // The target is empty, so swapping is enough and no histograms are added.
         std::mem::swap(&mut **http, &mut *self.delta.borrow_mut());
         let pool = self.pool.borrow();
         let gauges = HttpGauges {

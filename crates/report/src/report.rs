@@ -82,28 +82,28 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The same, for several merged runs.
+    /// Makes it a report on several merged runs.
     pub fn of_parts(self, parts: Vec<RunPart>) -> Self {
         Self { parts, ..self }
     }
 
-    /// The same, for a time range that was asked for.
+    /// Adds the requested time range.
     pub fn of_range(self, asked: TimeRange) -> Self {
         Self { asked, ..self }
     }
 
-    /// The same, held against conditions.
+    /// Adds conditions and their results.
     pub fn with_conditions(self, conditions: Vec<AssertionResult>) -> Self {
         Self { conditions, ..self }
     }
 
-    /// The same with another threshold of its Apdex score.
+    /// Sets the threshold of the Apdex score.
     pub fn with_apdex_threshold(self, apdex_threshold: Duration) -> Self {
         Self { apdex_threshold, ..self }
     }
 
-    /// The same without names of persons and machines: clients are numbered, and hosts, addresses, and the texts of
-    /// settings and messages are omitted.
+    /// Removes names of persons and machines: clients are numbered, and hosts, addresses, and the texts of settings and
+    /// messages are omitted.
     pub fn anonymised(mut self) -> Self {
         self.is_anonymous = true;
         let shown: Vec<String> = self.shown_settings().map(|setting| setting.name.clone()).collect();

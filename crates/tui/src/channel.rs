@@ -28,30 +28,30 @@ pub(crate) enum Message {
     Panicked,
 }
 
-/// The program's end: tells the dashboard what happens.
+/// The program's end of the queue.
 #[derive(Clone, Debug)]
 pub struct DashboardSender {
     messages: SyncSender<Message>,
 }
 
-/// The inbox is gone, and nobody takes events any more.
+/// The inbox was dropped, so events have no receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("nobody takes events any more")]
 pub struct InboxClosed;
 
 impl DashboardSender {
-    /// Hands over an event; waits while the dashboard has more to do than it can.
+    /// Sends an event; waits while the queue is full.
     ///
     /// # Errors
-    /// When the inbox is gone.
+    /// If the inbox was dropped.
     pub fn send(&self, event: Event) -> Result<(), InboxClosed> {
         self.messages.send(Message::Program(event)).map_err(|_| InboxClosed)
     }
 
-    /// Hands over what was read again, as [`Self::send`] does.
+    /// Sends a reply of the history reader; waits while the queue is full.
     ///
     /// # Errors
-    /// When the inbox is gone.
+    /// If the inbox was dropped.
     pub fn history(&self, news: HistoryReply) -> Result<(), InboxClosed> {
         self.messages.send(Message::History(news)).map_err(|_| InboxClosed)
     }
@@ -70,7 +70,7 @@ impl Inbox {
     /// Waits for an event, for a program without a dashboard, or after it.
     pub fn recv(&self) -> Event {
         loop {
-            // The inbox holds a sender itself, so there is always somebody who could send.
+            // The inbox itself holds a sender, so the queue is never disconnected.
             if let Ok(Message::Program(event)) = self.messages.recv() {
                 return event;
             }

@@ -26,7 +26,7 @@ pub struct Options {
     pub watches: bool,
     /// Who changes and records the runs of other processes; `None` where keys only say that they may not.
     pub remote: Option<RemoteControl>,
-    /// The run to show; `None` for the one that began last.
+    /// The run to show; `None` for the latest.
     pub run: Option<RunId>,
     /// Characters of borders and graphs.
     pub glyphs: Glyphs,
@@ -34,7 +34,7 @@ pub struct Options {
     pub keymap: Keymap,
     /// True if clicks and the wheel do something; the terminal then leaves selecting text to Shift.
     pub mouse: bool,
-    /// Who reads the journal again for earlier moments, and to play it; `None` where nobody can.
+    /// Reads the journal again for earlier moments and for playback; `None` if it cannot be read again.
     pub history: Option<HistoryReader>,
     /// Checks the plan of an experiment against settings and the interval, and says how long it takes.
     pub check_plan: fn(&str, &[Setting], Duration) -> Result<String, String>,

@@ -19,12 +19,12 @@ use crate::view_model::{LoopState, ViewModel};
 /// How often the figures are written.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// Tells what is read in sentences until the program ends, or nobody reads them any more: the figures every ten seconds, and
-/// news as they come. Writes nothing but text and line breaks, and takes no keys.
+/// Writes sentences until the program ends or the output is closed: the figures every ten seconds, and news as they
+/// come. Writes only text and line breaks, and reads no keys.
 pub fn run_plain(options: Options, inbox: &Inbox, out: &mut dyn Write) -> DashboardResult {
     let mut plain = PlainMode::new(options);
     let exit = match plain.go_on(inbox, out) {
-        // Whoever read it has seen enough, as `head` has, or the terminal was closed.
+        // The reader has closed the pipe, as `head` does, or the terminal was closed.
         Err(error) if is_gone(&error) => Ok(Exit::TerminalLost),
         exit => exit.map_err(TuiError::Draw),
     };
@@ -174,7 +174,7 @@ fn sentence(figures: &ViewModel, status: ViewStatus, account: &str) -> String {
     text + "."
 }
 
-/// All that was said of updates, without a terminal.
+/// The sentences written for updates, without a terminal.
 #[cfg(test)]
 mod tests {
     use model::history::Update;

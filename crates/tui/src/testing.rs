@@ -69,20 +69,20 @@ fn infos() -> Vec<SettingInfo> {
     ]
 }
 
-/// The same of one who watches a journal that can be read again.
+/// The options for watching a journal that can be read again.
 pub(crate) fn watching() -> Options {
     let history = HistoryReader::start(|_| unreachable!("nobody asks it"), TimeRange::ALL, |_| true).unwrap();
     Options { watches: true, history: Some(history), ..options() }
 }
 
 impl TestDashboard {
-    /// Nothing has been read yet.
+    /// A dashboard that has read nothing.
     pub(crate) fn empty(options: Options) -> Self {
         let state = State::new(options, (80, 24));
         Self { state, run: SyntheticLoad::default(), began: Instant::now(), elapsed: Duration::ZERO }
     }
 
-    /// So many seconds of the run have been read.
+    /// A dashboard that has read so many seconds of the run.
     pub(crate) fn live(options: Options, seconds: usize) -> Self {
         let mut stage = Self::empty(options);
         let start = stage.run.start();
@@ -94,7 +94,7 @@ impl TestDashboard {
         stage
     }
 
-    /// The same of a run in HTTP mode.
+    /// As [`Self::live`], for a run in HTTP mode.
     pub(crate) fn live_http(options: Options, seconds: usize) -> Self {
         let mut stage = Self::empty(options);
         stage.run = SyntheticLoad::http();
@@ -105,7 +105,7 @@ impl TestDashboard {
         stage
     }
 
-    /// The same of a run that tells why handshakes were full, and who uses what.
+    /// As [`Self::live`], for a run with the reasons of full handshakes and the usage of TLS.
     pub(crate) fn live_tls(options: Options, seconds: usize) -> Self {
         let mut stage = Self::empty(options);
         stage.run = SyntheticLoad::tls();
@@ -116,7 +116,7 @@ impl TestDashboard {
         stage
     }
 
-    /// The run goes on for so many seconds, and is read.
+    /// Continues the run for so many seconds, and reads it.
     pub(crate) fn pass(&mut self, seconds: u64) {
         for _ in 0..seconds {
             let records = self.run.second();
@@ -125,7 +125,7 @@ impl TestDashboard {
         }
     }
 
-    /// So many seconds go by in which nothing is read.
+    /// Advances the clock without reading anything.
     pub(crate) fn wait(&mut self, seconds: u64) {
         self.wait_millis(1_000 * seconds);
     }
@@ -135,7 +135,7 @@ impl TestDashboard {
         self.act(Action::Tick);
     }
 
-    /// So many milliseconds go by, and nobody has noticed yet.
+    /// Advances the clock without a tick.
     pub(crate) fn elapse_millis(&mut self, millis: u64) {
         self.elapsed += Duration::from_millis(millis);
     }
@@ -144,7 +144,7 @@ impl TestDashboard {
         self.act_on(records);
     }
 
-    /// The same, with what the caller has to do.
+    /// Reads records; returns what the caller has to do.
     pub(crate) fn act_on(&mut self, records: Vec<Record>) -> Vec<Effect> {
         let batch: Batch = SyntheticLoad::live(records);
         let effects = self.act(Action::Update(Update::Batch(batch)));

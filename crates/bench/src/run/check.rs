@@ -49,7 +49,7 @@ pub(super) fn check(
     let mut negotiated = None;
     for request in requests(target, case) {
         let run = generator.run(target, started, &request, &journal);
-        // The next check writes it anew.
+        // The next check overwrites it.
         let _ = std::fs::remove_file(&journal);
         let recording = run?.recording;
         if !recording.failures.is_empty() || recording.figure("requests.ok") == 0.0 {

@@ -1,4 +1,4 @@
-//! Finding a rate: the highest sustained one, and one that all targets sustain.
+//! Searches for a rate: the highest that a target sustains, and one that all targets sustain.
 
 /// A cost case runs at this share of the capacity of the slowest target.
 pub(super) const SUSTAINED_SHARE: f64 = 0.65;
@@ -14,7 +14,7 @@ const CLOSE: f64 = 1.04;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Highest {
     pub(super) rate: f64,
-    /// True if no higher rate was found that does not hold.
+    /// True if every tried rate held, so the highest may be higher.
     pub(super) is_lower_bound: bool,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Highest {
 /// another does not, then between them. `None` if no rate held.
 ///
 /// # Errors
-/// Those of `holds`.
+/// The errors of `holds`.
 pub(super) fn highest<E>(
     start: f64,
     tries: u32,
@@ -50,7 +50,7 @@ pub(super) fn highest<E>(
 /// it held.
 ///
 /// # Errors
-/// Those of `holds`.
+/// The errors of `holds`.
 pub(super) fn lower_until<E>(
     mut rate: f64,
     factor: f64,

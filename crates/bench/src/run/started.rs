@@ -163,13 +163,13 @@ impl StartedTarget {
         words.collect::<Vec<_>>().join("; ")
     }
 
-    /// Stops it. Returns which of its processes did not end as they should, in words.
+    /// Stops the target. Describes its processes that did not end as they should.
     pub(super) fn stop(self) -> Vec<String> {
         let words = self.supervisors.into_iter().filter_map(|supervisor| supervisor.stop().unclean_exit());
         words.map(|words| format!("when the target was stopped, {words}")).collect()
     }
 
-    /// Of the servers that have ended, which processes did not end with them, in words.
+    /// Describes the processes that outlived their server, for servers that have ended.
     pub(super) fn unclean_exit(&mut self) -> Vec<String> {
         let words = self.supervisors.iter_mut().filter_map(|supervisor| {
             supervisor.exit()?;

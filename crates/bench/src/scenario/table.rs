@@ -149,7 +149,7 @@ impl<'t> Table<'t> {
         entries.map(|(key, value)| (key.get_ref().to_string(), value.clone())).collect()
     }
 
-    /// The same table with these values replaced, and without `without`.
+    /// Copies the table, replaces these values, and removes `without`.
     pub(super) fn with(&self, entries: &[TomlEntry<'t>], without: &str) -> Self {
         let mut table = Self { known: Vec::new(), ..self.clone() };
         table.entries.remove(without);

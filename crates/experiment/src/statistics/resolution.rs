@@ -15,7 +15,7 @@ pub(crate) fn resolution(differences: &[f64], planned: u32, alpha: f64) -> Optio
     (n >= 2.0).then_some(error).and_then(|error| detectable(error, planned, alpha))
 }
 
-/// The same, from the standard error of the mean difference of `pairs` pairs.
+/// The smallest such difference, computed from the standard error of the mean difference of `pairs` pairs.
 pub(crate) fn detectable(error: f64, pairs: u32, alpha: f64) -> Option<f64> {
     let t = StudentsT::new(0.0, 1.0, f64::from(pairs) - 1.0).ok()?;
     Some((t.inverse_cdf(1.0 - alpha / 2.0) + t.inverse_cdf(POWER)) * error)

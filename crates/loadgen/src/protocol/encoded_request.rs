@@ -87,7 +87,7 @@ pub(crate) struct RequestSource {
     pub(crate) target: Target,
     pub(crate) templates: Vec<Template>,
     pub(crate) protocol: Protocol,
-    /// Whose certificates are trusted, in words; `None` without TLS.
+    /// The trusted certificates, in words; `None` without TLS.
     pub(crate) trust: Option<String>,
 }
 

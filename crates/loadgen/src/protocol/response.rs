@@ -13,7 +13,7 @@ pub(crate) struct CompleteResponse {
     pub(crate) keep_alive: bool,
     /// Bytes of its head as received, including interim answers.
     pub(crate) head_bytes: u64,
-    /// The same, since this protocol has no header compression.
+    /// Equal to `head_bytes`, since this protocol has no header compression.
     pub(crate) head_plain_bytes: u64,
     /// Bytes of its body, without framing.
     pub(crate) body_bytes: u64,

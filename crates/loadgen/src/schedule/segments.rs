@@ -152,7 +152,7 @@ struct Cursor {
     index: u64,
     /// The area under the profile before it, in units of [`REQUEST`].
     area: u128,
-    /// The same between a thread's requests, on average.
+    /// The mean area between two requests of a thread.
     stride: u128,
     /// Draws the distances of Poisson arrivals.
     random: Option<SplitMix64>,

@@ -252,7 +252,7 @@ fn provider(options: &TlsOptions) -> Result<CryptoProvider, TlsSetupError> {
     Ok(provider)
 }
 
-/// Those of the known that were asked for, in the order in which they were.
+/// Selects from `known` the items named in `asked`, in that order.
 fn chosen<T: Copy>(
     what: &'static str,
     asked: &[String],

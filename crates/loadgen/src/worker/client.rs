@@ -24,7 +24,7 @@ pub(crate) struct LoadClient {
 }
 
 impl LoadClient {
-    /// One of its connections is established.
+    /// Counts an established connection of the client.
     pub(crate) fn established(&mut self, transport: &Transport, warmup: bool, stats: &mut WorkerStats) {
         stats.count(LoadCounter::Opened);
         self.totals.connections += 1;
@@ -51,7 +51,7 @@ impl LoadClient {
         Some((begun.map(|(engine, _)| engine), wanted))
     }
 
-    /// One of its handshakes is done.
+    /// Counts a completed handshake of the client.
     pub(crate) fn on_handshake(&mut self, handshake: &Handshake) {
         self.totals.handshakes_resumed += u64::from(handshake.resumed);
         self.totals.handshakes_full += u64::from(!handshake.resumed);

@@ -14,9 +14,9 @@ pub(super) struct WatchedAlert {
     limit: f64,
     window: AlertWindow,
     state: ConditionState,
-    /// The last value that was known.
+    /// The last known value.
     value: f64,
-    /// True once it was said why there is no value.
+    /// True once the missing value was explained.
     has_told_why: bool,
 }
 

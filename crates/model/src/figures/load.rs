@@ -23,27 +23,27 @@ const LAST_LATE_MAX_S: f64 = 0.1;
 /// Requests, as the load counts them.
 #[derive(Clone, Debug, Serialize)]
 pub struct RequestCounts {
-    /// That fell due.
+    /// Requests that fell due.
     pub scheduled: u64,
     pub sent: u64,
-    /// That were answered whole, well or not: timeouts, resets and refusals are not answers.
+    /// Requests with a complete answer, successful or not: timeouts, resets and refusals are not answers.
     pub answered: u64,
-    /// That were answered well.
+    /// Requests with a successful answer.
     pub ok: u64,
     pub failed: u64,
-    /// That were due and not sent at the end.
+    /// Requests that were due but not sent at the end.
     pub never_sent: u64,
-    /// The part of these not sent because connections waited to retry after failed attempts.
+    /// The part of `never_sent` for which connections waited to retry after failed attempts.
     pub throttled: u64,
-    /// That were sent and not answered at the end.
+    /// Requests that were sent but not answered at the end.
     pub unfinished: u64,
     /// Requests of the warm-up. Only `scheduled` includes them.
     pub warmup: u64,
-    /// That the generator took on more than 1 ms late although a connection was free.
+    /// Requests that the generator started more than 1 ms late although a connection was free.
     pub late: u64,
-    /// That went over a connection which had carried one before.
+    /// Requests on a connection that had carried a request before.
     pub reused: u64,
-    /// That were sent again, since a kept-alive connection had been closed.
+    /// Requests that were sent again because a kept-alive connection had been closed.
     pub retried: u64,
 }
 
@@ -64,7 +64,7 @@ impl RequestCounts {
 pub struct MeasuredSeconds {
     /// Length of the schedule; 0 in a closed loop.
     pub due: f64,
-    /// The same to the last request sent.
+    /// Time until the last request was sent.
     pub sending: f64,
     /// The time by which all rates are divided: the schedule. It is longer if the last answer came after the end by
     /// more than the fastest answer took. In a closed loop it ends with the last request.
@@ -89,20 +89,20 @@ impl MeasuredSeconds {
 /// Requests a second.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Rates {
-    /// That fell due in an open loop; `null` in a closed one.
+    /// Requests that fell due in an open loop; `null` in a closed loop.
     pub wanted: Option<f64>,
-    /// That were answered whole, well or not, over the time measured.
+    /// Requests with a complete answer, successful or not, over the time measured.
     pub achieved: f64,
-    /// False if an open loop was not kept up with.
+    /// False if the load fell behind the schedule of an open loop.
     pub is_achieved: bool,
 }
 
 /// Connections whose first request was to go along with the handshake (0-RTT).
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct EarlyData {
-    /// Connections that were meant to send it so.
+    /// Connections that were meant to send early data.
     pub wanted: u64,
-    /// That did, since a ticket at hand allowed it.
+    /// Connections that sent early data because they had a ticket that allows it.
     pub offered: u64,
     /// Connections whose early data the server accepted.
     pub accepted: u64,

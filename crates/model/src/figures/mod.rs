@@ -176,7 +176,7 @@ impl FigureUnit {
         }
     }
 
-    /// The same of a value of which only a bound may be known.
+    /// Shows a value of which only a bound may be known.
     pub fn show_known(self, value: KnownValue) -> String {
         match value {
             KnownValue::Exact(value) => self.show(value),
@@ -321,7 +321,7 @@ impl Figure {
         }
     }
 
-    /// The same, as far as it is known.
+    /// The figure's value, or a bound if the value is not known exactly.
     pub fn known_value(&self, run: &Run, journal: Option<JournalCounts>) -> Option<KnownValue> {
         self.value(run, journal).map(|value| self.known(value, self.resolution(run)))
     }

@@ -113,7 +113,7 @@ const fn computed(
     Scalar { name, source: ScalarSource::Computed { side, unit, definition, value } }
 }
 
-/// Of a load: its totals, and the last record with its measured times.
+/// A value computed from the load's totals and the last record with its measured times.
 fn of_load(of: &Subject<'_>, value: fn(&Run, &Counters<LoadCounter>, MeasuredSeconds) -> f64) -> Option<f64> {
     let series = of.run.load()?;
     Some(value(of.run, series.totals(), MeasuredSeconds::of(of.run.load_record(), series.whole())))

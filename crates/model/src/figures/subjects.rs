@@ -32,7 +32,7 @@ impl FigureSubjects {
         Self { sides, routes: routes::counted_names(routes), resolution: TimeResolution::FINE }
     }
 
-    /// The same with the times of a log.
+    /// Sets the resolution of the times, for runs from a log.
     #[must_use]
     pub fn with_resolution(self, resolution: TimeResolution) -> Self {
         Self { resolution, ..self }

@@ -52,7 +52,7 @@ pub(crate) fn recorded(seconds: u64) -> Vec<Record> {
     recorded_and_watched(seconds, |_, _| {})
 }
 
-/// The same; `watch` sees the publisher after each second.
+/// Records such a run; `watch` sees the publisher after each second.
 fn recorded_and_watched(
     seconds: u64,
     mut watch: impl FnMut(u64, &mut Publisher<Vec<Record>>),

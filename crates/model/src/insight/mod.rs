@@ -1,7 +1,7 @@
 //! Conclusions from a run's figures: findings, advice on resumption, the cost of handshakes, and the savings of
 //! changes.
 //!
-//! All of them come from records, so a recording gives the same answers as the live screen.
+//! They are computed from records, so a recording gives the same answers as the live screen.
 
 pub(crate) mod findings;
 mod resumption;

@@ -35,7 +35,7 @@ pub struct Advice {
     pub proposed: String,
     /// Full handshakes that would have been resumed, from 0 to 1.
     pub share: f64,
-    /// The same in words.
+    /// The advice in words.
     pub sentence: String,
     /// The flag to start with; a setting of this name can also be changed in the dashboard.
     pub flag: String,

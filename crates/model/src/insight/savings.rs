@@ -70,7 +70,7 @@ pub struct Saving {
     pub change: SavingChange,
     /// CPU time saved, in cores: CPU seconds a second.
     pub cores: Estimate,
-    /// The same as a share of the CPU time of all handshakes.
+    /// CPU time saved, as a share of the CPU time of all handshakes.
     pub share: Estimate,
     pub how: HowTo,
 }

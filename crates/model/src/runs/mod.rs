@@ -119,7 +119,7 @@ impl Model {
         }
     }
 
-    /// The same for runs of many hosts that are to be merged: up to [`RUNS_MERGED_MAX`] are kept whole.
+    /// A model for merging runs of many hosts: it keeps up to [`RUNS_MERGED_MAX`] runs whole.
     pub fn for_merging(history: usize) -> Self {
         Self { whole_max: RUNS_MERGED_MAX, ..Self::new(history) }
     }

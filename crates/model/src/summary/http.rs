@@ -37,19 +37,19 @@ pub struct HttpSummary {
 pub struct HttpRequestCounts {
     /// Finished requests: answered or aborted.
     pub total: u64,
-    /// Over HTTP/1.1 or HTTP/1.0.
+    /// Requests over HTTP/1.1 or HTTP/1.0.
     pub http1: u64,
-    /// Over HTTP/2.
+    /// Requests over HTTP/2.
     pub http2: u64,
-    /// That were over before any status was sent.
+    /// Requests that ended before any status was sent.
     pub unanswered: u64,
     /// Failed requests, whatever status was sent.
     pub failed: u64,
-    /// That were sent once more on a new upstream connection.
+    /// Requests that were sent once more on a new upstream connection.
     pub retried: u64,
-    /// That were sent on a kept upstream connection.
+    /// Requests that were sent on a kept upstream connection.
     pub reused: u64,
-    /// That waited for an upstream connection.
+    /// Requests that waited for an upstream connection.
     pub queued: u64,
 }
 
@@ -76,7 +76,7 @@ pub struct Http2Summary {
     pub goaways: ByDirection,
     /// Bytes of compressed header blocks.
     pub header_bytes: ByDirection,
-    /// The same header blocks before compression, in bytes.
+    /// Bytes of these header blocks before compression.
     pub plain_header_bytes: ByDirection,
     /// Their compression in both directions, in percent; `null` without header blocks.
     pub savings_percent: Option<f64>,
@@ -98,17 +98,17 @@ pub struct RouteSummary {
     pub route: String,
     /// Finished requests.
     pub requests: u64,
-    /// The part of these answered with 200 to 299.
+    /// Requests answered with 200 to 299.
     pub status_2xx: u64,
-    /// Answered with 300 to 399.
+    /// Requests answered with 300 to 399.
     pub status_3xx: u64,
-    /// Answered with 400 to 499.
+    /// Requests answered with 400 to 499.
     pub status_4xx: u64,
-    /// Answered with 500 or above.
+    /// Requests answered with 500 or above.
     pub status_5xx: u64,
     /// Failed requests, whatever status was sent.
     pub failed: u64,
-    /// That were sent once more.
+    /// Requests that were sent once more.
     pub retried: u64,
     /// Bytes of bodies.
     pub body_bytes: ByteCounts,

@@ -31,7 +31,7 @@ pub struct MessageBytes {
     pub body_out: u64,
     /// Header fields received as they came.
     pub head_out: u64,
-    /// The same without compression.
+    /// Header fields received, before compression.
     pub head_plain: u64,
 }
 

@@ -25,11 +25,11 @@ pub struct LogSummary {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct LineCounts {
     pub read: u64,
-    /// Those of them that could not be read and count nothing.
+    /// Lines that could not be parsed and count nothing.
     pub unreadable: u64,
-    /// Those of them that are much earlier than one before them, and count in the time of that.
+    /// Lines much earlier than a line before them; they count at the time of that line.
     pub out_of_order: u64,
-    /// Those that did not arrive; `null` if that does not show.
+    /// Lines that did not arrive; `null` if the log does not show this.
     pub lost: Option<u64>,
 }
 

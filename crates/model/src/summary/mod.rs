@@ -85,7 +85,7 @@ pub struct Summary {
 pub struct ProcessSummary {
     /// Resident memory, in bytes.
     pub memory_bytes: u64,
-    /// The same with each shared page divided among its users (PSS); 0 if unknown.
+    /// Resident memory with each shared page divided among its users (PSS); 0 if unknown.
     pub memory_pss_bytes: u64,
     /// Open file descriptors.
     pub descriptors: u64,
@@ -98,7 +98,7 @@ pub struct ObservedProcess {
     pub pid: u64,
     /// CPU time since observing began, in seconds.
     pub cpu_s: f64,
-    /// The same in percent of the run's time: 100 is one whole core.
+    /// CPU time in percent of the run's time: 100 is one whole core.
     pub cpu_percent: f64,
     /// The most threads in one sample.
     pub threads_max: u64,
@@ -122,7 +122,7 @@ pub struct ProcessUsage {
     pub name: String,
     /// CPU time since observing began, in seconds.
     pub cpu_s: f64,
-    /// The same in percent of the run's time: 100 is one whole core.
+    /// CPU time in percent of the run's time: 100 is one whole core.
     pub cpu_percent: f64,
 }
 
@@ -256,12 +256,12 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    /// Those of a histogram that tlsdash timed.
+    /// The percentiles of a histogram that tlsdash timed.
     pub fn of(histogram: &Histogram) -> Self {
         Self::known(histogram, TimeResolution::FINE)
     }
 
-    /// Those of a histogram whose samples have this resolution.
+    /// The percentiles of a histogram whose samples have this resolution.
     pub fn known(histogram: &Histogram, resolution: TimeResolution) -> Self {
         let time = |ns: u64| resolution.known_us(micros(ns));
         let at = |percentile: Percentile| histogram.quantile_ns(percentile.q).map(time);

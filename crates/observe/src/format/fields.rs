@@ -19,12 +19,12 @@ pub(super) fn present(text: Cow<'_, str>) -> Option<Cow<'_, str>> {
     (!text.is_empty() && text != "-").then_some(text)
 }
 
-/// The same, empty if it is not there.
+/// Such a value, empty if it is absent.
 pub(super) fn or_empty(text: Cow<'_, str>) -> Cow<'_, str> {
     present(text).unwrap_or_default()
 }
 
-/// Whose line it is: an address, or `unix` for clients of a Unix socket, with more behind a colon.
+/// The client of a line: an address, or `unix` for clients of a Unix socket, with more after a colon.
 pub(super) fn client(text: &str) -> Result<ClientId, BadLine> {
     if matches!(text.split(':').next(), Some("unix" | "-")) || text.is_empty() {
         return Ok(ClientId::Other);
@@ -72,7 +72,7 @@ fn plausible(took: Option<Duration>, field: &'static str) -> Result<Option<Durat
     if took > Some(TOOK_MAX) { Err(BadLine::Implausible(field)) } else { Ok(took) }
 }
 
-/// The same as a duration.
+/// Parses a number of seconds that may be absent.
 pub(super) fn seconds(text: &str, field: &'static str) -> Result<Option<Duration>, BadLine> {
     plausible(seconds_us(text, field)?.map(Duration::from_micros), field)
 }

@@ -103,7 +103,7 @@ struct HaproxyLine<'a> {
     /// HAProxy's number for why a connection ended before its first request; 0 if nothing failed.
     #[serde(borrow, default)]
     code: Cow<'a, str>,
-    /// The same in words of HAProxy and of OpenSSL.
+    /// That reason in the words of HAProxy and OpenSSL.
     #[serde(borrow, default)]
     error: Cow<'a, str>,
 }

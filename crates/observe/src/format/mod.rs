@@ -21,7 +21,7 @@ use crate::local_clock::LocalClock;
 use crate::syslog::SyslogLine;
 
 trait LogFormat: fmt::Debug + Send + Sync {
-    /// Reads a line without its end and without the header of syslog. `Ok(None)`: the line is none that counts.
+    /// Parses a line without its line break and syslog header. Returns `Ok(None)` for a line that counts nothing.
     ///
     /// # Errors
     /// When the line is not of this format.
@@ -40,7 +40,7 @@ pub struct LogParser {
 }
 
 impl LogParser {
-    /// Reads a line of bytes and passes on what it says, `None` if it is none that counts. What is not UTF-8 is replaced.
+    /// Parses a line and passes its event to `then`, or `None` if the line counts nothing. Invalid UTF-8 is replaced.
     ///
     /// # Errors
     /// When the line is not of this format.

@@ -102,7 +102,7 @@ pub enum ListenerSource {
 }
 
 impl From<Vec<TcpListener>> for ListenerSource {
-    /// Those of a service manager, if there are any.
+    /// The sockets of a service manager, or [`Self::Bind`] if there are none.
     fn from(listeners: Vec<TcpListener>) -> Self {
         if listeners.is_empty() { Self::Bind } else { Self::ServiceManager(listeners) }
     }
@@ -163,7 +163,7 @@ pub(crate) fn inherit(listener: TcpListener) -> io::Result<(SocketAddr, TcpListe
     Ok((addr, socket.into()))
 }
 
-/// Binds a socket for each worker, unless anybody listens there already.
+/// Binds a socket for each worker, unless another process listens there already.
 pub(crate) fn bind(addr: ListenAddr, workers: usize) -> Result<BoundListeners, ListenError> {
     let explain = |source: io::Error| match source.kind() {
         io::ErrorKind::AddrInUse => ListenError::InUse(addr),

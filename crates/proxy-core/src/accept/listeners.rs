@@ -63,7 +63,7 @@ impl Listeners {
 
     /// Gives up the sockets at the addresses where others keep them.
     pub(crate) fn give_up_at(&mut self, is_kept: impl Fn(SocketAddr) -> bool) {
-        // An address that cannot be told is none that others have.
+        // A socket whose address is unknown is not kept by others.
         self.retain(|listener| !listener.socket.local_addr().is_ok_and(&is_kept));
     }
 

@@ -1,4 +1,4 @@
-//! Limits and settings of TLS, each declared once: flag, word of the configuration file, live setting, bounds, help.
+//! Limits and TLS settings. Each is declared once, with its flag, configuration word, live setting, bounds and help.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,12 +17,12 @@ const MIB: usize = 1 << 20;
 pub enum OptionError {
     #[error("there is no such setting of TLS")]
     Unknown,
-    /// A value is not one of the known ones.
+    /// The value is not a known one.
     #[error("{} is not known; known: {known}", clean::text(given))]
     NotKnown { given: String, known: String },
     #[error("{} is given twice", clean::text(.0))]
     Twice(String),
-    /// A number is none, or out of its range.
+    /// The value is not a number, or is out of range.
     #[error("expected a {kind} from {low} to {high}")]
     OutOfRange {
         /// `number` or `whole number`.
@@ -36,7 +36,7 @@ pub enum OptionError {
     Protocol,
 }
 
-/// A limit, or a setting of TLS: a field of `T`.
+/// A limit or a TLS setting, stored in a field of `T`.
 #[derive(Debug)]
 pub struct OptionSpec<T: 'static> {
     /// The flag, and the word in a configuration file; the live setting has `proxy.` in front.
@@ -47,7 +47,7 @@ pub struct OptionSpec<T: 'static> {
     pub help: &'static str,
     /// False if it can only change while the proxy runs.
     pub has_flag: bool,
-    /// The default if there is no value for it.
+    /// The default, in words, if it is not one of the values.
     pub absent: Option<OptionDefault>,
     applies: Applies,
     kind: OptionKind<T>,
@@ -58,7 +58,7 @@ pub struct OptionSpec<T: 'static> {
 pub struct OptionDefault {
     /// A description for the help text.
     pub holds: &'static str,
-    /// A value that it may be given, to show in its place.
+    /// A permitted value, shown as an example.
     pub example: &'static str,
 }
 
@@ -81,7 +81,7 @@ pub enum OptionKind<T: 'static> {
         range: (f64, f64),
         at: fn(&mut T) -> &mut usize,
     },
-    /// An optional limit. A live setting has 0 for none; a configuration omits it.
+    /// An optional limit. Without a limit, the live setting is 0 and the configuration omits the option.
     Bound {
         max: f64,
         at: fn(&mut T) -> &mut Option<usize>,
@@ -124,7 +124,7 @@ pub const fn option_names<T, const N: usize>(options: &[OptionSpec<T>; N]) -> [&
 }
 
 impl<T> OptionSpec<T> {
-    /// A flag, a word of the file and a live setting.
+    /// An option with a flag, a word in the configuration file and a live setting.
     pub const fn new(
         (name, value_name): (&'static str, &'static str),
         applies: Applies,
@@ -134,12 +134,12 @@ impl<T> OptionSpec<T> {
         Self { name, value_name, help, has_flag: true, absent: None, applies, kind }
     }
 
-    /// The same without a flag: a live setting only.
+    /// The option as a live setting only, without a flag.
     pub const fn without_flag(self) -> Self {
         Self { has_flag: false, ..self }
     }
 
-    /// The same without a default to show.
+    /// The option with a default in words, since its default is not one of the values.
     pub const fn absent(self, holds: &'static str, example: &'static str) -> Self {
         Self { absent: Some(OptionDefault { holds, example }), ..self }
     }
@@ -164,10 +164,10 @@ impl<T> OptionSpec<T> {
         }
     }
 
-    /// Changes it to a number in its unit, or to a text.
+    /// Sets the option to a number in its unit, or to a text.
     ///
     /// # Errors
-    /// When it cannot have this value.
+    /// If the option does not accept this value.
     pub fn set(&self, settings: &mut T, value: &Value) -> Result<(), OptionError> {
         match &self.kind {
             OptionKind::Text { set, .. } => set(settings, &value.to_string())?,
@@ -206,7 +206,7 @@ impl<T: Clone + Default> OptionSpec<T> {
 }
 
 impl<T: Clone> OptionSpec<T> {
-    /// The present value; `None`: there is no limit.
+    /// The current value; `None` if there is no limit.
     pub fn value(&self, settings: &T) -> Option<Value> {
         // The accessors can only return mutable references; nothing is changed.
         let settings = &mut settings.clone();
@@ -223,7 +223,7 @@ impl<T: Clone> OptionSpec<T> {
     /// Whether the value is within its range.
     ///
     /// # Errors
-    /// When it does not.
+    /// If it is not.
     pub(crate) fn check(&self, settings: &T) -> Result<(), OptionError> {
         match (self.value(settings), self.range()) {
             (Some(value), Some(range)) => number(&value, range).map(drop),
@@ -247,7 +247,7 @@ impl<T: Clone> OptionSpec<T> {
     }
 }
 
-/// The number that a value is, within its range.
+/// Returns the number in `value` if it is within the range.
 fn number(value: &Value, (low, high): (f64, f64)) -> Result<f64, OptionError> {
     match *value {
         Value::Number(number) if (low..=high).contains(&number) => Ok(number),
@@ -255,7 +255,7 @@ fn number(value: &Value, (low, high): (f64, f64)) -> Result<f64, OptionError> {
     }
 }
 
-/// The same of a number without a fraction.
+/// Returns the number in `value` if it is whole and within the range.
 pub(crate) fn whole_number(value: &Value, (low, high): (f64, f64)) -> Result<usize, OptionError> {
     match number(value, (low, high)) {
         Ok(number) if number.fract() == 0.0 => Ok(number as usize),
@@ -263,7 +263,7 @@ pub(crate) fn whole_number(value: &Value, (low, high): (f64, f64)) -> Result<usi
     }
 }
 
-/// Declared options of a running proxy: read by its workers, changed through its handle.
+/// The declared options of a running proxy. Its workers read them, its handle changes them.
 #[derive(Debug, Default)]
 pub struct LiveOptions<T>(Mutex<Arc<T>>);
 
@@ -271,13 +271,13 @@ pub struct LiveOptions<T>(Mutex<Arc<T>>);
 pub trait HandlerSettings: fmt::Debug + Send + Sync {
     fn list(&self) -> Vec<Setting>;
 
-    /// Changes one and returns its former state; `None` if it is not among them.
+    /// Changes a setting and returns its former state; `None` if there is no such setting.
     fn set(&self, name: &str, value: &Value) -> Option<Result<Setting, SettingError>>;
 
-    /// Descriptors that its connections to upstreams take.
+    /// The number of descriptors that its upstream connections use.
     fn upstream_sockets(&self) -> UpstreamSockets;
 
-    /// Notes how many workers share the limits from now on. They read the settings again after this.
+    /// Sets the number of workers that share the limits. They read the settings again afterwards.
     fn set_workers(&self, _workers: usize) {}
 
     /// Names of the proxy's settings that the handler does not use, without `proxy.`.
@@ -327,7 +327,7 @@ impl<T: DeclaredOptions> LiveOptions<T> {
         T::OPTIONS.iter().map(of).collect()
     }
 
-    /// Changes one and returns its former state; `None` if it is not among them.
+    /// Changes a setting and returns its former state; `None` if there is no such setting.
     pub fn set(&self, name: &str, value: &Value) -> Option<Result<Setting, SettingError>> {
         let option = name.strip_prefix(PREFIX).and_then(T::option)?;
         let mut current = self.lock();

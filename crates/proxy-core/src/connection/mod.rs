@@ -98,7 +98,7 @@ impl<H: Handler> Connection<H> {
         self.session.pending_bytes()
     }
 
-    /// The memory that it holds while somebody does not read, and since when a peer has taken nothing.
+    /// The memory held for peers that do not read, and since when a peer has read nothing.
     pub(crate) fn pending_memory(&self) -> (usize, Option<Instant>) {
         (self.session.held_bytes(), self.session.stalled_since())
     }

@@ -48,7 +48,7 @@ impl Proxy {
     /// Binds and starts at once.
     ///
     /// # Errors
-    /// Those of [`Proxy::bind`] and [`BoundProxy::start`]; nothing is left half started.
+    /// The errors of [`Proxy::bind`] and [`BoundProxy::start`]. Nothing is left half started.
     pub fn start(config: ProxyConfig) -> Result<Self, ProxyStartError> {
         Self::bind(config)?.start()
     }

@@ -29,7 +29,7 @@ impl ClientCa {
     /// Loads certificates of authorities in PEM.
     ///
     /// # Errors
-    /// When the file cannot be read, or one of its certificates cannot vouch for anybody.
+    /// If the file cannot be read, or one of its certificates cannot be a trust anchor.
     pub fn load(path: &Path) -> Result<Self, TlsFileError> {
         let origin = FileOrigin::of(&[path]);
         let (mut roots, mut all) = (RootCertStore::empty(), digest::Context::new(&digest::SHA256));

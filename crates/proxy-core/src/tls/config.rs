@@ -22,7 +22,7 @@ use super::tickets::{OWN_KEYS_MAX, RefusingTicketer, Ticketer};
 pub enum TlsConfigError {
     #[error("cannot set up TLS: {0}")]
     Tls(#[from] rustls::Error),
-    /// The library of cryptography refuses to make a key.
+    /// The cryptographic library refuses to make a key.
     #[error("cannot set up TLS: no key for session tickets can be made")]
     NoTicketKey,
     #[error("cannot use the authorities for clients: {0}")]
@@ -32,7 +32,7 @@ pub enum TlsConfigError {
     /// There is no version between the oldest and the newest.
     #[error("tls-min is later than tls-max")]
     NoVersion,
-    /// A version is wanted that none of the cipher suites is for.
+    /// No cipher suite is for an enabled version.
     #[error(
         "no cipher suite of ciphers is for TLS {version}: name one, or leave that version out (tls-min, tls-max)"
     )]
@@ -42,7 +42,7 @@ pub enum TlsConfigError {
     /// There is no group for the key exchange.
     #[error("groups are empty: a key exchange needs one")]
     NoGroup,
-    /// There would be too many keys.
+    /// The rotation would create too many keys.
     #[error("ticket-rotation must be at least a thirtieth of ticket-lifetime")]
     RotationTooShort,
 }
@@ -76,7 +76,7 @@ impl TlsSettings {
     /// Checks that all options are compatible.
     ///
     /// # Errors
-    /// When it does not.
+    /// If they are not.
     pub fn check(&self) -> Result<(), TlsConfigError> {
         if self.min > self.max {
             return Err(TlsConfigError::NoVersion);
@@ -97,14 +97,14 @@ impl TlsSettings {
                 return Err(TlsConfigError::OutOfRange { word: setting.name, value, low, high });
             }
         }
-        // Two more than the rotations in a lifetime: the key that seals, and the key that is about to be forgotten.
+        // Beyond the rotations in a lifetime there are two keys: the sealing key, and the key about to expire.
         if self.ticket_rotation * (OWN_KEYS_MAX - 2) < self.ticket_lifetime {
             return Err(TlsConfigError::RotationTooShort);
         }
         Ok(())
     }
 
-    /// The choices of a client, with these certificates.
+    /// What a client may choose with these certificates.
     fn choices(&self, certificates: &[&Certificate]) -> Choices {
         let mut choices = Choices::default();
         self.versions().for_each(|version| choices.add_version(supported_version(version).version.into()));
@@ -133,7 +133,7 @@ impl TlsSettings {
 }
 
 impl TlsConfig {
-    /// No 0-RTT and no renegotiation, whatever the settings: docs/tls.md has the reasons.
+    /// Creates a configuration without 0-RTT and renegotiation; docs/tls.md gives the reasons.
     pub(super) fn new(settings: &TlsSettings, inputs: TlsConfigInputs<'_>) -> Result<Self, TlsConfigError> {
         settings.check()?;
         if inputs.certificates.is_empty() {
@@ -166,8 +166,8 @@ impl TlsConfig {
         Ok(Self { server: Arc::new(config), holds_tickets, policy })
     }
 
-    /// A copy for one worker: each connection counts itself as a user of its configuration, and workers that
-    /// share a counter slow each other down.
+    /// Copies the configuration for one worker. Each connection holds a reference to it, and workers that shared one
+    /// reference count would slow each other down.
     pub(crate) fn for_worker(&self) -> Self {
         Self { server: Arc::new(ServerConfig::clone(&self.server)), ..*self }
     }
@@ -176,12 +176,12 @@ impl TlsConfig {
         UnbufferedServerConnection::new(Arc::clone(&self.server))
     }
 
-    /// The choices that connections may make.
+    /// The parameters that connections may negotiate.
     pub(super) fn policy(&self) -> Policy {
         self.policy
     }
 
-    /// Whether a ticket waits for the first answer to go out with.
+    /// Whether tickets are held back and sent with the first response.
     pub(crate) fn holds_tickets(&self) -> bool {
         self.holds_tickets
     }

@@ -61,7 +61,7 @@ impl OfferedSession {
 pub(super) struct PresentedCertificate {
     /// Its first name.
     pub(super) certificate: Arc<str>,
-    /// The scheme that its key signs with; `None` if there is none that the client can verify.
+    /// The signature scheme of its key; `None` if the client can verify none of its schemes.
     pub(super) scheme: Option<u16>,
     /// Whether the client asked for a name that no certificate covers, so this certificate is used instead.
     pub(super) is_name_uncovered: bool,
@@ -122,7 +122,7 @@ impl HandshakeNotes {
     }
 }
 
-/// Of several offered sessions, the one with the most information; rustls uses the last usable one.
+/// Returns the offered session with more information; on a tie the later, since rustls uses the last usable one.
 fn better(one: Option<OfferedSession>, other: Option<OfferedSession>) -> Option<OfferedSession> {
     match (one, other) {
         (Some(one), Some(other)) => Some(if other.rank() >= one.rank() { other } else { one }),
@@ -167,7 +167,7 @@ impl HandshakeEvidence {
         self.offered = better(self.offered, notes.offered);
     }
 
-    /// The session that the client offered; of several the one that rustls has resumed, if it has resumed one.
+    /// The session that the client offered. If there are several, the one that rustls resumed, if any.
     pub(super) fn offered(&self) -> Option<OfferedSession> {
         self.offered
     }

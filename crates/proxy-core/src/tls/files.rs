@@ -36,7 +36,7 @@ pub(super) fn read(path: &Path) -> Result<FileContents, TlsFileError> {
     Ok(FileContents { bytes, mode: metadata.permissions().mode() & 0o7777 })
 }
 
-/// The same, for a file that must hold PEM.
+/// Reads a file that must hold PEM.
 pub(super) fn read_pem(path: &Path) -> Result<FileContents, TlsFileError> {
     let contents = read(path)?;
     // Certificates and keys in DER are a SEQUENCE; text may begin with the same byte, a zero.

@@ -238,7 +238,7 @@ fn listed<T>(text: &str, item: impl Fn(&str) -> Result<T, OptionError>) -> Resul
     names.into_iter().map(item).collect()
 }
 
-/// The same, of a list that must not be empty.
+/// Parses such a list, which must not be empty.
 fn some_listed<T>(text: &str, item: impl Fn(&str) -> Result<T, OptionError>) -> Result<Vec<T>, OptionError> {
     if text.trim().is_empty() { item("").map(|one| vec![one]) } else { listed(text, item) }
 }

@@ -44,7 +44,7 @@ pub enum ClientAuth {
     Required,
 }
 
-/// Whose preference counts among cipher suites.
+/// Decides whose cipher suite preference applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CipherOrder {
     Proxy,

@@ -46,7 +46,7 @@ struct UpstreamHealth {
     failures: AtomicU32,
     /// Until when it rests, in milliseconds since the epoch.
     down_until_ms: AtomicU64,
-    /// That has been said.
+    /// Whether a notice has reported that the upstream answers with TLS.
     has_answered_with_tls: AtomicBool,
 }
 

@@ -1,4 +1,4 @@
-//! Memory that a worker's connections hold while somebody does not read, and who has waited longest.
+//! The memory that a worker's connections hold for peers that do not read, and which peer has stalled longest.
 
 use std::collections::BTreeSet;
 use std::time::Instant;

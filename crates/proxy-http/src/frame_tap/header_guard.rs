@@ -140,7 +140,7 @@ impl Refusal {
 }
 
 impl<'a> Verdict<'a> {
-    /// Of the value of the last field [`VERDICT`].
+    /// Parses the value of the last field [`VERDICT`].
     pub(crate) fn parse(value: &'a [u8]) -> Self {
         let refusal = Refusal::ALL.into_iter().find(|refusal| refusal.text() == value);
         match std::str::from_utf8(value) {

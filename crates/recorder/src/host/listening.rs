@@ -17,7 +17,8 @@ pub(super) struct ListenerCounts {
 }
 
 impl ListenerCounts {
-    /// Those of these processes, which are of one network namespace; none of a process that hides its descriptors.
+    /// Counts the listening sockets of these processes, which share a network namespace. A process that hides its
+    /// descriptors counts nothing.
     pub(super) fn of(pids: &[u32]) -> Self {
         let inodes: HashSet<u64> = pids.iter().flat_map(|&pid| socket_inodes(pid)).collect();
         let Some(first) = pids.first().filter(|_| !inodes.is_empty()) else { return Self::default() };
@@ -48,8 +49,8 @@ pub struct ListeningSocket {
 }
 
 impl ListeningSocket {
-    /// Those of a table, `/proc/net/tcp` or `tcp6`. They come first in it; the connections behind them, which can be tens
-    /// of thousands, are not read.
+    /// Reads the listening sockets of `/proc/net/tcp` or `tcp6`. They come first there; the connections that follow,
+    /// perhaps tens of thousands, are not read.
     pub fn all(table: impl BufRead) -> impl Iterator<Item = Self> {
         table.lines().skip(1).map_while(|line| Self::parse(&line.ok()?))
     }

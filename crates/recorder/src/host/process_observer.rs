@@ -18,7 +18,7 @@ pub struct ProcessObserver {
     first: u32,
     /// CPU time at the first reading, in nanoseconds.
     before_ns: u64,
-    /// The same of each process, by its id and when it started.
+    /// CPU time of each process at its first reading, in nanoseconds, by process id and start time.
     before_each_ns: HashMap<(u32, u64), u64>,
     used_us: u64,
     threads_max: u64,

@@ -130,9 +130,9 @@ pub struct LoadState {
     pub threads: u64,
     /// Length of the schedule so far, without warm-up and pauses, in microseconds; 0 in a closed loop.
     pub due_us: u64,
-    /// The same to the last request sent.
+    /// Time until the last request was sent, without warm-up and pauses, in microseconds.
     pub sending_us: u64,
-    /// The same to the end of the schedule, or to the last answer if that came later; in a closed loop, to the end of
-    /// the last request.
+    /// Time until the end of the schedule, or until the last answer if that came later, without warm-up and pauses, in
+    /// microseconds. In a closed loop, until the end of the last request.
     pub measured_us: u64,
 }

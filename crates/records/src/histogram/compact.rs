@@ -84,7 +84,7 @@ impl CompactHistogram {
         self.counts.iter().map(|(&bucket, &count)| (highest_ns(bucket as usize), count))
     }
 
-    /// The same samples in the form that travels.
+    /// Converts the samples to the form that records carry.
     pub fn to_sparse(&self) -> SparseHistogram {
         let mut all: Vec<(u32, u64)> = self.counts.iter().map(|(&bucket, &count)| (bucket, count)).collect();
         all.sort_unstable();

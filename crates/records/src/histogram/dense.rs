@@ -160,7 +160,7 @@ impl Histogram {
         self.recorded().map(|inner| inner.value_at_quantile(q).min(self.max_ns))
     }
 
-    /// The same samples in the form that travels.
+    /// Converts the samples to the form that records carry.
     pub fn to_sparse(&self) -> SparseHistogram {
         let mut buckets = Buckets::with_capacity(0);
         for bucket in self.recorded().into_iter().flat_map(Hdr::iter_recorded) {

@@ -50,7 +50,7 @@ impl Buckets {
         self.count
     }
 
-    /// All of them, without the figures that travel beside them.
+    /// Builds the histogram without the exact figures that records carry beside the buckets.
     pub(crate) fn into_sparse(self) -> SparseHistogram {
         let Self { buckets, count } = self;
         SparseHistogram { buckets: buckets.into_boxed_slice(), count, sum_ns: 0, max_ns: 0, saturated: 0 }
@@ -83,7 +83,7 @@ impl SparseHistogram {
         Self { sum_ns, max_ns, saturated, ..buckets.into_sparse() }
     }
 
-    /// The same buckets with the exact figures that travel beside them.
+    /// Adds the exact figures that records carry beside the buckets.
     pub(crate) fn with_exact(self, sum_ns: u64, max_ns: u64, saturated: u64) -> Self {
         Self { sum_ns, max_ns, saturated, ..self }
     }

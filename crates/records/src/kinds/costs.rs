@@ -62,7 +62,7 @@ impl CostTable {
         self.0.insert(name.to_owned(), cost);
     }
 
-    /// Each with its name, by name.
+    /// Each cost with its name, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Cost)> {
         self.0.iter().map(|(name, cost)| (name.as_str(), *cost))
     }
@@ -71,7 +71,7 @@ impl CostTable {
         self.0.is_empty()
     }
 
-    /// The same with printable names, and no more than a calibration makes.
+    /// Makes the names printable, and drops more costs than a calibration has.
     pub(crate) fn cleaned(self) -> Self {
         let costs = self.0.into_iter().take(COSTS_MAX);
         Self(costs.map(|(name, cost)| (crate::text::clean::text(&name), cost)).collect())
@@ -86,7 +86,7 @@ impl CostTable {
 pub const HYBRID: &str = "X25519MLKEM768";
 /// The rest of a full handshake in [`HandshakeCosts::rest`], after the version's name.
 pub const FULL: &str = "full";
-/// The same of a resumed one.
+/// The rest of a resumed handshake in [`HandshakeCosts::rest`], after the version's name.
 pub const RESUMED: &str = "resumed";
 
 wire! {

@@ -206,10 +206,10 @@ wire! {
         pub threads: u64 = &field::LOAD_THREADS,
         /// Length of the schedule up to now, without warm-up and pauses, in microseconds; 0 in a closed loop.
         pub due_us: u64 = &field::LOAD_DUE,
-        /// The same to the last request sent.
+        /// Time until the last request was sent, without warm-up and pauses, in microseconds.
         pub sending_us: u64 = &field::LOAD_SENDING,
-        /// The same to the end of the schedule, or to the last answer if that came later; in a closed loop, to the end
-        /// of the last request.
+        /// Time until the end of the schedule, or until the last answer if that came later, without warm-up and pauses,
+        /// in microseconds. In a closed loop, until the end of the last request.
         pub measured_us: u64 = &field::LOAD_MEASURED,
         /// Outcomes of requests and handshakes, by kind.
         pub tally: EventCounts = &field::LOAD_TALLY,
@@ -271,7 +271,7 @@ wire! {
     pub struct HostRecord {
         /// Resident memory, in bytes.
         pub memory_bytes: u64 = &field::MEMORY,
-        /// The same with each shared page divided among its users (PSS); 0 if unknown.
+        /// Resident memory with each shared page divided among its users (PSS); 0 if unknown.
         pub memory_pss_bytes: u64 = &field::MEMORY_PSS,
         /// Open file descriptors.
         pub descriptors: u64 = &field::DESCRIPTORS,

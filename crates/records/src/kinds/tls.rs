@@ -43,7 +43,7 @@ impl TlsRecord {
         latencies.rebase(&before.latencies);
     }
 
-    /// The same without latencies.
+    /// Copies the record without latencies.
     pub fn without_intervals(&self) -> Self {
         let latencies = self.latencies.without_intervals();
         let (ages_accepted, ages_expired) = (self.ages_accepted.clone(), self.ages_expired.clone());

@@ -47,13 +47,13 @@ pub struct MetricNames {
     pub alias: &'static str,
     /// A note for the reader besides the title.
     pub note: &'static str,
-    /// Of latencies: when a sample starts.
+    /// The event that starts a sample of a latency.
     pub start: &'static str,
-    /// Of latencies: when a sample ends.
+    /// The event that ends a sample of a latency.
     pub end: &'static str,
     /// The metric of scrapers, without prefix and suffix.
     pub metric: &'static str,
-    /// What tells it from the others of its metric, on the screen too.
+    /// The label that distinguishes it within its metric, also on the screen.
     pub label: &'static str,
     /// `full` or `resumed`, if it is of one kind of handshakes.
     pub kind: &'static str,

@@ -23,7 +23,7 @@ labelled! {
     full_reasons: TlsCounter of "handshakes_full";
     /// The reasons of full handshakes that are counted for each client.
     client_full_reasons: ClientCounter of "client_handshakes_full";
-    /// The same of one value of usage, which scrapers do not get.
+    /// The reasons of full handshakes that are counted for each value of usage. Scrapers do not get them.
     usage_full_reasons: UsageCounter of "";
     /// Why requests of the load fail: the names in figures and JSON. The counters add up to [`LoadCounter::Failed`].
     request_failures: LoadCounter of "load_requests_failed";

@@ -18,11 +18,11 @@ impl Percentile {
     pub const P95: Self = Self { label: "p95", q: 0.95 };
     const P9999: Self = Self { label: "p99.99", q: 0.9999 };
 
-    /// Those of a class of latencies in tables, on the screen and in reports.
+    /// The percentiles of a latency class in tables, on the screen and in reports.
     pub const TABLE: [Self; 5] = [Self::P50, Self::P90, Self::P99, Self::P999, Self::P9999];
-    /// Those of a column of the timeline.
+    /// The percentiles of a column of the timeline.
     pub const TIMELINE: [Self; 4] = [Self::P50, Self::P90, Self::P99, Self::P999];
-    /// Those of an interval in JSON and CSV.
+    /// The percentiles of an interval in JSON and CSV.
     pub const INTERVAL: [Self; 3] = [Self::P50, Self::P90, Self::P99];
     /// The percentiles among a run's figures by default.
     pub const LISTED: [Self; 6] = [Self::P50, Self::P75, Self::P90, Self::P95, Self::P99, Self::P999];

@@ -13,7 +13,7 @@ impl ProxyRecord {
         latencies.rebase(&before.latencies);
     }
 
-    /// The same without the latencies of its interval.
+    /// Copies the record without the latencies of its interval.
     pub fn without_intervals(&self) -> Self {
         let Self { open, clients_deferred, counters, latencies } = self;
         let latencies = latencies.without_intervals();
@@ -45,7 +45,7 @@ impl HttpRecord {
         latencies.rebase(&before.latencies);
     }
 
-    /// The same without the latencies of its interval.
+    /// Copies the record without the latencies of its interval.
     pub fn without_intervals(&self) -> Self {
         Self { latencies: self.latencies.without_intervals(), statuses: self.statuses.clone(), ..*self }
     }
@@ -70,7 +70,7 @@ impl RouteRecord {
         }
     }
 
-    /// The same without latencies.
+    /// Copies the record without latencies.
     pub(crate) fn without_intervals(&self) -> Self {
         let Self { route, last, counters, latencies } = self;
         let latencies = latencies.without_intervals();
@@ -107,7 +107,7 @@ impl LoadRecord {
         latencies.rebase(&before.latencies);
     }
 
-    /// The same without the latencies of its interval.
+    /// Copies the record without the latencies of its interval.
     pub fn without_intervals(&self) -> Self {
         Self { latencies: self.latencies.without_intervals(), tally: self.tally.clone(), ..*self }
     }

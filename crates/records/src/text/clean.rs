@@ -12,7 +12,7 @@ pub fn text(raw: &str) -> String {
     within(raw, PEER_TEXT_MAX)
 }
 
-/// The same for a line of our own that quotes peers, paths or files, up to [`LINE_MAX`] characters.
+/// Cleans a line of our own that quotes peers, paths or files, up to [`LINE_MAX`] characters.
 pub fn line(raw: &str) -> String {
     within(raw, LINE_MAX)
 }
@@ -34,7 +34,7 @@ fn within(raw: &str, chars_max: usize) -> String {
     clean
 }
 
-/// The same for bytes, which need not be UTF-8.
+/// Cleans bytes, which need not be UTF-8.
 pub fn bytes(raw: &[u8]) -> String {
     // Twice the bound covers the longest UTF-8 sequences that can still matter after the cut.
     text(&String::from_utf8_lossy(&raw[..raw.len().min(PEER_TEXT_MAX * 4)]))

@@ -181,7 +181,7 @@ impl EventCounts {
         self.entries.iter().find(|entry| entry.event == event).map_or(0, |entry| entry.count)
     }
 
-    /// The same, cleaned: input from a journal is no more trusted than input from a peer.
+    /// Cleans the names of the events: input from a journal is no more trusted than input from a peer.
     pub(crate) fn cleaned(mut self) -> Self {
         self.entries.truncate(EVENTS_MAX);
         for entry in &mut self.entries {

@@ -30,7 +30,7 @@ impl<M: Metric> Default for Latencies<M> {
 }
 
 impl<M: Metric> Latencies<M> {
-    /// Those of an interval's histograms, with the samples counted in the run up to its end.
+    /// Creates them from an interval's histograms and the run's sample counts at its end.
     pub fn new(interval: &Histograms<M>, samples_total: &Counters<M>) -> Self {
         let class = |(class, histogram): (M, &crate::histogram::Histogram)| Latency {
             samples_total: samples_total[class],
@@ -53,7 +53,7 @@ impl<M: Metric> Latencies<M> {
         }
     }
 
-    /// The same without histograms: the samples that were counted.
+    /// Keeps only the sample counts, without histograms.
     pub(crate) fn without_intervals(&self) -> Self {
         let counted =
             |latency: &Latency| Latency { samples_total: latency.samples_total, ..Latency::default() };

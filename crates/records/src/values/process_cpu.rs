@@ -37,7 +37,7 @@ impl ProcessCpu {
 }
 
 impl ProcessCpuList {
-    /// Those of these processes that have used the most, in the same order.
+    /// Keeps the processes that used the most CPU time, in the given order.
     pub fn new(mut processes: Vec<ProcessCpu>) -> Self {
         keep_busiest(&mut processes, |process| process.cpu_us);
         Self(processes.into())

@@ -45,7 +45,8 @@ pub(crate) struct ComparedExperiment {
     pub(crate) seed: u64,
     /// The figures, the primary one first.
     pub(crate) metrics: Vec<ComparisonRow>,
-    /// The same under the first value twice, which must show no difference; empty without this stage.
+    /// The figures of the stage that has the first value in both arms and must show no difference; empty without this
+    /// stage.
     pub(crate) calibration: Vec<ComparisonRow>,
 }
 
@@ -186,7 +187,7 @@ fn with_estimate(
 }
 
 impl ExperimentComparison<'_> {
-    /// The same as JSON (docs/compare.md).
+    /// The comparison as JSON (docs/compare.md).
     ///
     /// # Errors
     /// None for any run that a journal can hold.

@@ -199,7 +199,7 @@ fn usual(a: &Run, b: &Run) -> Vec<ComparableFigure> {
 }
 
 impl Comparison<'_> {
-    /// The same as JSON (docs/compare.md).
+    /// The comparison as JSON (docs/compare.md).
     ///
     /// # Errors
     /// None for any run that a journal can hold.

@@ -23,7 +23,7 @@ pub(crate) struct ReasonShare {
 #[derive(Clone, Copy, Debug, Serialize)]
 struct RunShare {
     full: u64,
-    /// Of all full handshakes of the run; `null` without any.
+    /// The share of all full handshakes of the run; `null` without any.
     percent: Option<f64>,
     #[serde(skip)]
     all: u64,

@@ -89,7 +89,7 @@ impl ComparisonRow {
         Self { unit: metric.unit().symbol(), ..Self::named(metric.name(), outcome, reason) }
     }
 
-    /// The same by a name from a journal, whose figure this version may not have.
+    /// A row for a name from a journal; this version may not have such a figure.
     pub(super) fn named(metric: &str, outcome: RowOutcome, reason: String) -> Self {
         let unit = metric.parse().map(|figure: ComparableFigure| figure.unit().symbol());
         Self {

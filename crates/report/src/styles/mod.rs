@@ -107,7 +107,7 @@ impl<'a> RunView<'a> {
         if response.is_empty() { &self.latencies[LoadLatency::Service] } else { response }
     }
 
-    /// Which of the two that is.
+    /// The name of the latency class that [`Self::request`] returns.
     fn request_name(&self) -> &'static str {
         if self.latencies[LoadLatency::Response].is_empty() {
             "service (actual send to answer), uncorrected"

@@ -109,7 +109,7 @@ pub(crate) fn check_protocol(plan: &Plan, tls: &Tls) -> anyhow::Result<()> {
     }
 }
 
-/// Warnings before the proxy serves anybody.
+/// Warnings before the proxy starts serving.
 fn warnings(config: &ProxyConfig, upstreams: &[Upstream], is_http: bool) -> Vec<NoticeRecord> {
     let warning = |topic, text: String| NoticeRecord::new(Level::Warning, topic, &text);
     let files = config.tls.warnings().map(|of_file| warning(CERTIFICATE, of_file.to_string()));

@@ -36,7 +36,7 @@ const READERS_MAX: usize = 8;
 const OWNERS_MAX: usize = 4;
 /// The longest time for an answer of the controller, or of the owner of the model.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The same for an upgrade: longer than a new process may take to be ready.
+/// The longest time for an upgrade. It exceeds the time that a new process may take to be ready.
 const UPGRADE_PATIENCE: Duration = Duration::from_secs(13);
 /// How often the server checks for the first record of the run.
 const FIRST_RECORD_POLL: Duration = Duration::from_millis(20);

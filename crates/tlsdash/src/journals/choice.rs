@@ -18,7 +18,7 @@ use crate::service::privileges;
 pub(crate) enum JournalChoice {
     /// The system's journald if records can be read back from it, else a file in the state directory.
     Auto,
-    /// The same, with the state directory from before root was given up.
+    /// As [`Self::Auto`], with the state directory from before root was given up.
     AutoIn(PathBuf),
     /// This journald.
     Instance(JournaldInstance),

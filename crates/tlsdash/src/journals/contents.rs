@@ -37,7 +37,7 @@ impl<'a> JournalContents<'a> {
         Self::read_with(place, filter, writers, history, |_| {})
     }
 
-    /// The same, and calls `inspect` with each record, for data that the model does not keep.
+    /// As [`Self::read`], and passes each record to `inspect`, for data that the model does not keep.
     pub(crate) fn read_with(
         place: &'a JournalSource,
         filter: &RunFilter,

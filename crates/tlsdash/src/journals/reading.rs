@@ -28,7 +28,7 @@ pub(crate) struct RunChoice<'a> {
     pub(crate) mode: &'a str,
     /// A prefix of the run's id; `None` for the newest run of each host.
     pub(crate) run: Option<&'a str>,
-    /// Whose runs.
+    /// The writers whose runs are read.
     pub(crate) writers: &'a WriterArgs,
 }
 
@@ -91,7 +91,7 @@ impl<'a> SourcePart<'a> {
         self.read_with(history, |_| {})
     }
 
-    /// The same, and calls `inspect` with each record, for data that the model does not keep.
+    /// As [`Self::read`], and passes each record to `inspect`, for data that the model does not keep.
     pub(crate) fn read_with(
         &self,
         history: usize,

@@ -1,4 +1,4 @@
-//! Whose runs are read from a journal, and which runs of others were ignored.
+//! The writers whose runs are read from a journal, and the ignored runs of other writers.
 
 use std::str::FromStr;
 
@@ -29,7 +29,7 @@ pub(crate) struct WriterArgs {
 }
 
 impl WriterArgs {
-    /// Whose runs are read from this journal.
+    /// The writers whose runs are read from this journal.
     pub(crate) fn filter(&self, place: &JournalSource) -> WriterFilter {
         let uid = self.uid.as_ref().map(|uid| uid.0);
         let unit = self
@@ -43,7 +43,7 @@ impl WriterArgs {
         }
     }
 
-    /// Whose runs are read, in words.
+    /// The writers whose runs are read, in words.
     fn described(&self) -> String {
         match (self.uid.as_ref().map(ParsedValue::text), &self.unit) {
             (Some(uid), Some(unit)) => format!("of user {uid} in {unit}"),

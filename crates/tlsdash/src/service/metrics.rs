@@ -25,9 +25,9 @@ use crate::session::spawn;
 
 /// Connections that are served at a time; more are closed at once.
 const CONNECTIONS_MAX: usize = 24;
-/// Those that have not sent a request; one more closes the oldest of them.
+/// Connections that have not sent a request; one more closes the oldest of them.
 const SILENT_MAX: usize = 8;
-/// Those that are sent figures; more are told to come back.
+/// Connections that are being sent figures; others get a response to retry later.
 const SCRAPES_MAX: usize = 8;
 /// The time for a request to arrive, and for the model to be read.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -60,7 +60,7 @@ pub(crate) enum SighupAction {
 /// A second signal this soon after the first is the same request: `timeout` sends two.
 const SAME_REQUEST: Duration = Duration::from_millis(100);
 
-/// Tells the process that replaces this one that SIGHUP was ignored at the start: a caught signal is not ignored there.
+/// Tells the replacing process that SIGHUP was ignored at the start: a caught signal is not inherited as ignored.
 pub(crate) const HANGUP_IGNORED_VARIABLE: &str = "TLSDASH_HANGUP_IGNORED";
 
 /// Whether the program was started with SIGHUP ignored, as by `nohup`. Read before the signal is caught.

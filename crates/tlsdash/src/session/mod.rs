@@ -187,7 +187,7 @@ impl Channels {
         Self::taking_over(config, None)
     }
 
-    /// The same, with the sockets of the process that this one replaces, if there is one.
+    /// Creates a session with the sockets of the process that this process replaces, if any.
     pub(crate) fn taking_over(
         config: &SessionConfig,
         mut predecessor: Option<&mut Predecessor>,

@@ -37,7 +37,7 @@ impl PromptHistory {
     }
 }
 
-/// Completions of a text, and the one that is taken.
+/// Completions of a text, and the selected one.
 #[derive(Clone, Debug)]
 pub(crate) struct Completion {
     /// Whole texts for the prompt.

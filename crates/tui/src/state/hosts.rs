@@ -1,4 +1,4 @@
-//! The hosts that are watched: their list, and what is said of them.
+//! The list of watched hosts, and the notices about them.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,9 +12,9 @@ use crate::table::{Row as _, Rows, TableState};
 use crate::view::layout;
 use crate::view_model::{HostRow, HostState, HostTable};
 
-/// How often a long list is made anew.
+/// How often a long list is rebuilt.
 const REFRESH: Duration = Duration::from_secs(1);
-/// The most hosts of which the list is made anew with all other figures.
+/// The most hosts whose list is rebuilt with all other figures.
 const FEW: usize = 16;
 const NAMED_MAX: usize = 3;
 
@@ -22,12 +22,12 @@ const NAMED_MAX: usize = 3;
 pub(crate) struct HostList {
     pub(crate) table: TableState<HostRow>,
     rows: Rows<HostRow>,
-    /// The sum of the live ones.
+    /// The sum of the live hosts.
     pub(crate) sum: Option<HostRow>,
     pub(crate) live: usize,
     pub(crate) has_several: bool,
     refreshed: Option<Instant>,
-    /// What was said last of each.
+    /// The last condition that was reported of each host.
     said: BTreeMap<RunId, HostCondition>,
 }
 

@@ -79,7 +79,7 @@ impl State {
         Some(RemoteRequest { run, socket, action: RemoteAction::CheckAccess })
     }
 
-    /// Asks anew whether the shown run can be changed.
+    /// Asks again whether the shown run can be changed.
     pub(crate) fn recheck_access(&mut self) {
         self.access.is_doubted = true;
     }

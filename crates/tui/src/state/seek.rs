@@ -91,7 +91,7 @@ impl State {
         self.status = super::ViewStatus::of(self, now);
     }
 
-    /// Shows the past moment anew, after the window has changed.
+    /// Shows the past moment again, after the window has changed.
     pub(super) fn refresh_past_moment(&mut self, now: ClockReading) {
         if let Some(us) = self.view.past().map(PastView::us) {
             self.show_moment(us, now);

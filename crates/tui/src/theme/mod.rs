@@ -24,9 +24,9 @@ macro_rules! colours {
         impl Colours {
             /// The terminal's own sixteen colours.
             pub const SIXTEEN: Self = Self { $($role: $sixteen,)* };
-            /// Of the 256 colours, for a dark background.
+            /// Colours among the terminal's 256, for a dark background.
             pub const DARK: Self = Self { $($role: Color::Indexed($dark),)* };
-            /// Of the 256 colours, for a light background.
+            /// Colours among the terminal's 256, for a light background.
             pub const LIGHT: Self = Self { $($role: Color::Indexed($light),)* };
 
             pub fn entries(&self) -> impl Iterator<Item = (&'static str, String)> {

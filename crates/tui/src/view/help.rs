@@ -23,7 +23,7 @@ use crate::state::{Intent, State};
 
 /// The cells of the keys' names, and of the figures' names.
 const NAME_CELLS: usize = 25;
-/// The same on a screen with no room for these beside the meanings.
+/// The cells of the names on a narrow screen.
 const NARROW_NAME_CELLS: usize = 10;
 const LINE_CELLS: usize = NAME_CELLS + 51;
 

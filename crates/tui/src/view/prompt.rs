@@ -86,7 +86,7 @@ fn note(state: &State, prompt: &Prompt, cells: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// Lists the completions around the one that is taken.
+/// Lists the completions around the selected one.
 fn offered(theme: Theme, completion: &Completion, cells: usize) -> Line<'static> {
     let mut spans = Vec::new();
     let mut used = 0;

@@ -1,4 +1,4 @@
-//! The list of runs, to select the one that is shown.
+//! The list of runs, to select which is shown.
 //!
 //! ```text
 //! +- runs 1-3/3: figures of the last interval ------------------------------------------+

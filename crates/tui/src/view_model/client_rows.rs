@@ -1,7 +1,7 @@
-//! All clients, kept from one look at the run to the next.
+//! The table of all clients, updated incrementally.
 //!
-//! Ten thousand clients may be in it and sixty have a record in a second, so only those rows are worked on of which
-//! something may have changed, and only the visible page is sorted.
+//! It may hold ten thousand clients, of which some sixty have a new record each second. So it updates only rows that
+//! may have changed, and sorts only the visible page.
 
 use foldhash::HashMap;
 use model::runs::{DEFERRED_US_MAX, MetricSeries, Run};
@@ -15,7 +15,7 @@ use crate::table::Rows;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientRows {
     of: Option<(RunId, Span)>,
-    /// Changes of the run's own table that have been taken in.
+    /// The number of changes in the run's own table that were applied here.
     changes_total: u64,
     pub(crate) rows: Rows<ClientRow>,
     recent: RecentRows,
@@ -25,15 +25,15 @@ pub(crate) struct ClientRows {
 #[derive(Clone, Debug, Default)]
 struct RecentRows {
     places: HashMap<ClientId, usize>,
-    /// Rows with a record that is recent enough to count, each once. All others do the same: nothing, or nobody knows.
+    /// Rows with a recent record, each once. All other rows show `resting`.
     moving: Vec<usize>,
     is_moving: Vec<bool>,
-    /// What those others do.
+    /// The activity of rows without a recent record: none, or `None` if records may be missing.
     resting: Option<RecentActivity>,
 }
 
 impl ClientRows {
-    /// Updates the rows to the present state of the run.
+    /// Updates the rows to the current state of the run.
     pub(crate) fn refresh(&mut self, run: &Run, span: Span) {
         let clients = run.clients();
         let known = self.of == Some((run.id(), span));
@@ -82,7 +82,7 @@ impl RecentRows {
         let next = rows.len();
         let mut row = ClientRow::at(client, u64::MAX);
         row.tls = row.sole_version(run).unwrap_or(row.tls);
-        // A log does not tell.
+        // A log does not give the number of open connections.
         row.open = row.open.filter(|_| run.counted_log().is_none());
         let at = *self.places.entry(id).or_insert(next);
         if at == next {

@@ -253,7 +253,7 @@ pub(super) fn recent(run: &Run, client: &ClientStats, span_us: u64) -> Option<Re
     Some(recent)
 }
 
-/// The same up to an earlier moment, from the records that are still kept; `None` where they do not reach back so far.
+/// Such activity up to an earlier moment, from the records still kept; `None` if they do not reach back so far.
 pub(super) fn recent_until(client: &ClientStats, until_us: u64, span_us: u64) -> Option<RecentActivity> {
     let from_us = until_us.saturating_sub(span_us.max(1));
     client.totals_at(from_us)?;

@@ -93,7 +93,7 @@ pub(super) fn warnings(run: &Run, health: &Health, span: Span) -> Vec<Warning> {
     found.into_iter().map(Warning).collect()
 }
 
-/// Something is missing in the time that is shown, or was until a moment ago: records, or what nobody measured.
+/// Describes missing records and measurements, in the shown time or shortly before.
 fn gaps(run: &Run, span: Span) -> Vec<String> {
     let from_us = match span {
         Span::Last(us) => run.last_us().saturating_sub(us.max(GAP_NEWS_US)),

@@ -64,7 +64,8 @@ const LOG_LINES_MAX: usize = 200;
 const INTERVALS_COMPARED: usize = 60;
 /// What lengths of intervals are rounded to, in microseconds, if they are not shorter than any tlsdash has.
 const TICK_US: u64 = 10_000;
-/// The same for long ones, in microseconds, and from where an interval is long: a late tick shortens the next interval.
+/// What lengths of long intervals are rounded to, and the length from which an interval is long, in microseconds: a
+/// late tick shortens the next interval.
 const LONG_TICK_US: u64 = 50_000;
 const LONG_US: u64 = 500_000;
 /// The shortest interval that tlsdash offers, in microseconds.
@@ -287,7 +288,7 @@ fn mean_cpu(run: &Run) -> Vec<(&'static str, f64)> {
     run.host().into_iter().flat_map(used).collect()
 }
 
-/// The same of each observed process.
+/// Cores kept busy by each observed process in the mean of the whole run.
 fn mean_observed(run: &Run) -> Vec<(ProcessCpu, f64)> {
     let processes = run.host().into_iter().flat_map(|host| host.observed_processes.iter());
     processes.map(|process| (process.clone(), cores(process.cpu_us, run))).collect()

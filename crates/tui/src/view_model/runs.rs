@@ -18,7 +18,7 @@ pub(crate) struct RunRow {
     pub(crate) id: RunId,
     /// The name of its host, as the journal has it (`_HOSTNAME`).
     pub(crate) host: String,
-    /// Whose it is, by the fields that journald adds: a user or a unit; empty if the journal does not say.
+    /// The user or unit of the run, from the fields that journald adds; empty if the journal does not have them.
     pub(crate) account: String,
     /// Where it listens and forwards to, or what its load is aimed at; empty if its beginning was not read.
     pub(crate) target: String,

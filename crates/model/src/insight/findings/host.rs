@@ -113,7 +113,7 @@ fn descriptors_text(context: &FindingContext<'_>) -> FindingText {
     .about("proxy.connections-max")
 }
 
-/// Below this much withheld in a minute, nothing is said, in microseconds.
+/// The least withheld time in a minute that is reported, in microseconds.
 const WITHHELD_US_MIN: f64 = 500_000.0;
 
 fn throttled(context: &FindingContext<'_>) -> Option<Severity> {

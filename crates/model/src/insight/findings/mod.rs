@@ -273,7 +273,7 @@ impl FindingTracker {
         Finding { text, ..finding.clone() }
     }
 
-    /// The same for reading the run again from a moment on, when counters of the minutes before are not known.
+    /// The tracker for reading the run again from a moment on, without counters of the minutes before.
     pub(crate) fn frozen(&self) -> Self {
         Self { all: self.all.clone(), is_frozen: true, ..Self::default() }
     }

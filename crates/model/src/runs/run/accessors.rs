@@ -99,7 +99,7 @@ impl Run {
         LogFigure::ALL.into_iter().filter_map(named).collect()
     }
 
-    /// The same of a class of latencies.
+    /// Why the log does not give a class of latencies; `None` if it does.
     pub fn absent_class(&self, class: LatencyClass) -> Option<&str> {
         LogFigure::of_class(class).and_then(|figure| self.absent(figure))
     }
@@ -160,7 +160,7 @@ impl Run {
         self.header.stopped.as_ref().map_or(read_us, |(stamp, _)| stamp.interval_us.max(read_us))
     }
 
-    /// The same without the time between runs that are merged here, over which nothing was counted.
+    /// The duration without the time between merged runs, in which nothing was counted.
     pub fn recorded_us(&self) -> u64 {
         self.duration_us().saturating_sub(self.header.idle_us)
     }
@@ -347,7 +347,7 @@ impl Run {
         self.cpu_until(u64::MAX, group, span_us)
     }
 
-    /// The same up to a moment of the monotonic clock.
+    /// As [`Self::cpu`], up to a moment of the monotonic clock.
     pub fn cpu_until(&self, until_us: u64, group: CpuGroup, span_us: u64) -> Option<CpuUse> {
         self.hosts.cpu_until(until_us, group, span_us)
     }

@@ -83,7 +83,7 @@ impl RunAlerts {
         Self(self.0.iter().filter(|episode| episode.fired_us <= us).map(then).collect())
     }
 
-    /// Those of several runs by time; their conditions carry the names of their runs.
+    /// Merges the alerts of several runs by time. Each condition begins with the name of its run.
     pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
         let of = |member: &AlignedRun<'_>| -> Vec<AlertEpisode> {
             let with_name = |record: &AlertRecord| AlertRecord {

@@ -11,7 +11,7 @@ use records::metrics::{ClientCounter, Counters};
 /// Records with latencies kept of each client: with five seconds each they cover the same time.
 const SKETCHES_MAX: usize = 12;
 
-/// One client's activity in the time that one of its records covers.
+/// A client's activity in the time that one record covers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClientRate {
     /// End of the time, `CLOCK_MONOTONIC` in microseconds.
@@ -84,7 +84,7 @@ impl ClientStats {
         (self.epoch, self.present, self.last_us) = (epoch, present, last_us);
     }
 
-    /// The same client without rates, latest latencies and connections.
+    /// Copies the client without rates, latest latencies and connections.
     pub(super) fn without_rates(&self) -> Self {
         let Self {
             id,
@@ -172,7 +172,7 @@ impl ClientStats {
         &self.exchange
     }
 
-    /// The same up to a moment; `None` if later records have latencies, too.
+    /// These latencies up to a moment; `None` if later records have latencies, too.
     pub fn exchange_until(&self, us: u64) -> Option<&Sketch> {
         self.sketches.back().is_none_or(|(last_us, _)| *last_us <= us).then_some(&self.exchange)
     }
@@ -209,7 +209,8 @@ impl ClientStats {
         Some((self.connections_us[0], self.connections[0].as_deref()?))
     }
 
-    /// The same of the latest connection that failed; all of them have a record while there is room.
+    /// The latest failed connection, with the time of its record. Every failed connection has a record while there is
+    /// room.
     pub fn failed_connection(&self) -> Option<(u64, &ConnectionRecord)> {
         Some((self.connections_us[1], self.connections[1].as_deref()?))
     }

@@ -49,7 +49,7 @@ pub struct Clients {
     turned_away: u64,
     /// Records taken in.
     changes_total: u64,
-    /// Whose records were the latest, oldest first; none from before a client left the table.
+    /// The clients of the latest records, oldest first. It is emptied when a client leaves the table.
     changes: VecDeque<ClientId>,
     /// Records known to be lost at the end of the last interval, and of the previous one.
     lost_at_ends: [u64; 2],

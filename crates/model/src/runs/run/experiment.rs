@@ -175,7 +175,7 @@ impl Experiments {
         self.0.iter().map(each).sum()
     }
 
-    /// Those of several runs by time.
+    /// Merges the experiments of several runs by time.
     pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
         let of = |member: &AlignedRun<'_>| -> Vec<Experiment> {
             let shifted = |experiment: &Experiment| {

@@ -9,14 +9,14 @@ use records::kinds::HttpGauges;
 pub(super) struct GaugeHistory(VecDeque<(u64, HttpGauges)>);
 
 impl GaugeHistory {
-    /// Keeps those of an interval, and of as many as `history` intervals in all.
+    /// Appends the gauges of an interval, and keeps the latest `history` intervals.
     pub(super) fn push(&mut self, end_us: u64, gauges: HttpGauges, history: usize) {
         let too_many = (self.0.len() + 1).saturating_sub(history);
         self.0.drain(..too_many.min(self.0.len()));
         self.0.push_back((end_us, gauges));
     }
 
-    /// Those at a moment; `None` if its interval is not kept.
+    /// The gauges at a moment; `None` if its interval is not kept.
     pub(super) fn at(&self, us: u64) -> Option<HttpGauges> {
         let after = self.0.partition_point(|(end_us, _)| *end_us <= us);
         self.0.get(after.checked_sub(1)?).map(|(_, gauges)| *gauges)

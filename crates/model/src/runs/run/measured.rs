@@ -16,7 +16,7 @@ pub(super) trait MeasuredRecord: Clone + HeapSize {
 
     fn measured(&self) -> (&Counters<Self::Counter>, &Latencies<Self::Latency>);
 
-    /// The same without latencies: the series has them.
+    /// Drops the latencies, which the series keeps.
     fn without_latencies(self) -> Self;
 
     fn part(run: &Run) -> &MeasuredPart<Self>;
@@ -41,7 +41,7 @@ impl<R: MeasuredRecord> Default for MeasuredPart<R> {
 }
 
 impl<R: MeasuredRecord> MeasuredPart<R> {
-    /// Adds the record of an interval. If it leaves a gap after the previous one, returns the end of that one.
+    /// Adds the record of an interval. If there is a gap after the previous interval, returns that interval's end.
     pub(super) fn apply(&mut self, stamp: &Stamp, record: R, begun: SeriesStart) -> Option<u64> {
         let (counters, latencies) = record.measured();
         let series = self.series.get_or_insert_with(|| begun.series());

@@ -10,7 +10,7 @@ use records::kinds::{HandshakeCosts, Stamp};
 /// ended in.
 const OVERLAP_US_MIN: u64 = 1_000_000;
 
-/// One of several runs that are merged.
+/// One of several merged runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AlignedRun<'a> {
     /// Its name, such as its host.

@@ -15,7 +15,7 @@ pub(super) struct ProxyPart {
 }
 
 impl ProxyPart {
-    /// Adds the record of an interval. If it leaves a gap after the previous one, returns the end of that one.
+    /// Adds the record of an interval. If there is a gap after the previous interval, returns that interval's end.
     pub(super) fn apply(&mut self, stamp: &Stamp, record: &ProxyRecord, begun: SeriesStart) -> Option<u64> {
         let ProxyRecord { open, clients_deferred, counters, latencies } = record;
         (self.open, self.clients_deferred) = (*open, *clients_deferred);

@@ -255,7 +255,7 @@ impl Reading {
         self.arrival
     }
 
-    /// That time for the last record, in microseconds; `None` unless read live.
+    /// The [`lag`](Self::lag) of the last record, in microseconds; `None` unless read live.
     pub fn lag_last_us(&self) -> Option<u64> {
         self.lag_last_us
     }

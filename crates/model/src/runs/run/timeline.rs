@@ -85,12 +85,12 @@ impl Markers {
         self.0.iter()
     }
 
-    /// Those up to a moment.
+    /// The markers up to a moment.
     pub(in crate::runs) fn until(&self, us: u64) -> Self {
         Self(self.0.iter().take_while(|marker| marker.mono_us <= us).cloned().collect())
     }
 
-    /// Those of several runs by time; marks carry the name of their run.
+    /// Merges the markers of several runs by time. Each mark begins with the name of its run.
     pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
         let of = |member: &AlignedRun<'_>| -> Vec<Marker> {
             let named = |marker: &Marker| Marker {

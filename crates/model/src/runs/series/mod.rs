@@ -140,7 +140,7 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
         }
     }
 
-    /// Adds one record of an interval. If it leaves a gap after the previous one, returns the end of that one.
+    /// Adds the record of an interval. If there is a gap after the previous interval, returns that interval's end.
     pub(in crate::runs) fn apply(
         &mut self,
         stamp: &Stamp,

@@ -51,8 +51,8 @@ impl<C: Metric, L: Metric> Window<C, L> {
         self.hold(&wanted);
     }
 
-    /// The same for a series in which not all time is covered by intervals: an interval counts if its middle lies within,
-    /// the newest too, unless it reaches to the end.
+    /// Moves the window in a series whose intervals do not cover all time. An interval counts if its middle lies
+    /// within, and so does the newest unless it reaches to the end.
     pub(in crate::runs) fn slide_sparse(&mut self, series: &MetricSeries<C, L>, end_us: u64, span_us: u64) {
         let from_us = end_us.saturating_sub(span_us);
         let newest_first = series.timeline().rev().skip_while(|interval| interval.place_us() > end_us);

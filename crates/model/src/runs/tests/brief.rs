@@ -12,7 +12,7 @@ use records::kinds::{Body, ProxyRecord, Record, Stamp};
 use records::metrics::{Metric, ProxyCounter, ProxyLatency};
 use records::values::Latency;
 
-/// The same run so many times, each a minute after the one before.
+/// The records of one run, several times, each a minute after the previous.
 fn records(run: u128) -> Vec<Record> {
     let mut records = simulated(8);
     for record in &mut records {
@@ -205,7 +205,7 @@ fn a_flood_of_runs_that_hold_much_without_clients_is_bounded_too() {
         proxy.latencies[class] = Latency { samples_total: 1, interval: histogram.to_sparse() };
     }
     let mut model = small();
-    // The one that is shown stays, however long it is silent.
+    // The shown run stays, however long it is silent.
     let first = records(1).remove(0);
     model.apply(first.clone(), None);
     model.hold(Some(RunId::from_bits(1)));

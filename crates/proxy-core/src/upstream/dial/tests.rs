@@ -12,7 +12,7 @@ struct BusyUpstream {
 }
 
 impl BusyUpstream {
-    /// A Unix socket with a backlog of one, and that one is taken.
+    /// A Unix socket with a backlog of one connection, which is taken.
     fn full() -> (Self, UnixStream) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("app.sock");

@@ -55,7 +55,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     let read = |path: &Path| recording::read(path).map_err(|error| format!("{error:#}"));
     let programs = RunPrograms { tlsdash, read_recording: &read };
     crate::say(format_args!("seed {}", plan.seed));
-    // A scenario may come from somebody else.
+    // A scenario may come from someone else.
     for target in &plan.scenario.targets {
         for command in ::bench::run::commands(target) {
             crate::say(format_args!("{}: {command}", target.name));

@@ -54,7 +54,7 @@ impl<T: Send + 'static> FileWatch<T> {
         Ok(Self { next: Some(Instant::now()), ..Self::on_request(thread, look)? })
     }
 
-    /// The same, without regular checks.
+    /// Starts a thread that checks only on request.
     pub(super) fn on_request(
         thread: &str,
         look: impl Fn(bool) -> T + Send + 'static,

@@ -58,7 +58,7 @@ fn title(state: &State, findings: &OpenFindings, at: usize) -> String {
     format!("findings{place}{}", state.at_past_moment())
 }
 
-/// The list around the selected finding; a small screen has that one alone.
+/// The list around the selected finding; a small screen shows only that finding.
 fn list(state: &State, findings: &OpenFindings, at: usize, cells: usize, rows: usize) -> Vec<Line<'static>> {
     let listed = (rows / 8).clamp(1, LISTED_MAX);
     let first = (at + 1).saturating_sub(listed);

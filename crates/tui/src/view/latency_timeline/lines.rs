@@ -25,7 +25,7 @@ pub(super) enum TimelineLine {
 }
 
 impl TimelineLine {
-    /// Those of each column, from top to bottom.
+    /// The lines drawn through the columns, from top to bottom.
     const DRAWN: [Self; 3] = [Self::Max, Self::P99, Self::P50];
 
     fn name(self) -> &'static str {

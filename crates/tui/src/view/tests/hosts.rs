@@ -44,7 +44,7 @@ fn hosts(seconds: u64) -> TestDashboard {
     hosts_beginning(seconds, |_, _| {})
 }
 
-/// The same, with the first record of each changed by its number.
+/// Such hosts; `begin` changes each host's first record by its number.
 fn hosts_beginning(seconds: u64, begin: impl Fn(u128, &mut RunRecord)) -> TestDashboard {
     let mut stage = TestDashboard::empty(Options { title: String::new(), ..watching() });
     let mut all: [SyntheticLoad; 3] = std::array::from_fn(|_| SyntheticLoad::default());

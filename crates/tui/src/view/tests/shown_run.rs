@@ -21,7 +21,7 @@ fn a_journal_that_is_still_being_read_is_not_called_live() {
     assert!(stage.screen(80, 24).contains("LIVE +00:00"));
 }
 
-/// What a journal that nobody writes any more says to one who opens it so much later.
+/// A dashboard that opens an abandoned journal so many seconds later.
 fn opened_later(seconds: u64) -> TestDashboard {
     let mut stage = TestDashboard::empty(options());
     let mut records = vec![stage.run.start()];
