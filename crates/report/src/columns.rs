@@ -38,10 +38,10 @@ impl<C: Metric> PlotColumn<C> {
 /// A series as the columns of a plot, with one class of its latencies.
 pub(crate) fn columns<C: Metric, L: Metric>(
     report: &Report<'_>,
-    track: &MetricSeries<C, L>,
+    series: &MetricSeries<C, L>,
     class: L,
 ) -> Vec<PlotColumn<C>> {
-    let intervals: Vec<&Interval<C, L>> = track.timeline().map(|interval| &**interval).collect();
+    let intervals: Vec<&Interval<C, L>> = series.timeline().map(|interval| &**interval).collect();
     let (Some(first), Some(last)) = (intervals.first(), intervals.last()) else { return Vec::new() };
     // By time, because old intervals are kept as rollups of ten seconds.
     let width_us = last.end_us.saturating_sub(first.start_us) / COLUMNS_MAX;

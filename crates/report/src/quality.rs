@@ -52,8 +52,8 @@ impl Report<'_> {
             all.extend(told(counts));
         }
         let kept_from = [
-            self.run.proxy().and_then(|track| track.timeline().next()).map(|interval| interval.start_us),
-            self.run.load().and_then(|track| track.timeline().next()).map(|interval| interval.start_us),
+            self.run.proxy().and_then(|series| series.timeline().next()).map(|interval| interval.start_us),
+            self.run.load().and_then(|series| series.timeline().next()).map(|interval| interval.start_us),
         ];
         let kept_from_s = kept_from.into_iter().flatten().max().map_or(0.0, |us| self.seconds_at(us));
         if kept_from_s > KEPT_FROM_S_MIN {

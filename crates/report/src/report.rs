@@ -219,30 +219,30 @@ impl<'a> Report<'a> {
         let run = self.run;
         let latency =
             move |class, histogram| ClassLatency { class, histogram, resolution: run.resolution(class) };
-        let proxy = self.run.proxy().into_iter().flat_map(|track| {
-            ProxyLatency::ALL.iter().map(move |&class| latency(class.into(), &track.whole()[class]))
+        let proxy = self.run.proxy().into_iter().flat_map(|series| {
+            ProxyLatency::ALL.iter().map(move |&class| latency(class.into(), &series.whole()[class]))
         });
-        let load = self.run.load().into_iter().flat_map(|track| {
-            LoadLatency::ALL.iter().map(move |&class| latency(class.into(), &track.whole()[class]))
+        let load = self.run.load().into_iter().flat_map(|series| {
+            LoadLatency::ALL.iter().map(move |&class| latency(class.into(), &series.whole()[class]))
         });
-        let tls = self.run.tls().into_iter().flat_map(|track| {
-            TlsLatency::ALL.iter().map(move |&class| latency(class.into(), &track.whole()[class]))
+        let tls = self.run.tls().into_iter().flat_map(|series| {
+            TlsLatency::ALL.iter().map(move |&class| latency(class.into(), &series.whole()[class]))
         });
-        let http = self.run.http().into_iter().flat_map(|track| {
-            let requests = [HttpCounter::Requests11, HttpCounter::Requests2].map(|of| track.totals()[of]);
+        let http = self.run.http().into_iter().flat_map(|series| {
+            let requests = [HttpCounter::Requests11, HttpCounter::Requests2].map(|of| series.totals()[of]);
             // With a single protocol, its times equal those of all requests.
             let has_parts = requests.iter().all(|n| *n > 0);
             HttpLatency::ALL
                 .iter()
                 .filter(move |class| has_parts || !class.is_of_one_protocol())
-                .map(move |&class| latency(class.into(), &track.whole()[class]))
+                .map(move |&class| latency(class.into(), &series.whole()[class]))
         });
         proxy.chain(tls).chain(http).chain(load).filter(|latency| !latency.histogram.is_empty()).collect()
     }
 
     /// Handshakes by version, group and cipher, and failures by cause; counts of 0 are left out.
     pub(crate) fn handshakes(&self) -> Vec<(&'static str, String, u64)> {
-        let Some(track) = self.run.proxy() else { return Vec::new() };
+        let Some(series) = self.run.proxy() else { return Vec::new() };
         let versions = labels::versions().into_iter().flat_map(|(name, counters)| {
             let kinds = ["full", "resumed"].into_iter().zip(counters);
             kinds.map(move |(kind, counter)| ("version", format!("{name}, {kind}"), counter))
@@ -256,7 +256,7 @@ impl<'a> Report<'a> {
             .chain(of_kind("cipher", labels::ciphers()))
             .chain(of_kind("failed", labels::handshake_failures()))
             .chain([upstream]);
-        let counted = rows.map(|(kind, name, counter)| (kind, name, track.totals()[counter]));
+        let counted = rows.map(|(kind, name, counter)| (kind, name, series.totals()[counter]));
         counted.filter(|(.., count)| *count > 0).collect()
     }
 

@@ -20,15 +20,15 @@ const CPU: [(&str, CpuGroup); 3] =
 impl Report<'_> {
     pub(super) fn over_time(&self) -> Markup {
         let marks = self.marks();
-        let load = self.run.load().map(|track| {
-            let is_open = !track.whole()[LoadLatency::Response].is_empty();
+        let load = self.run.load().map(|series| {
+            let is_open = !series.whole()[LoadLatency::Response].is_empty();
             let class = if is_open { LoadLatency::Response } else { LoadLatency::Service };
-            (format!("Load: {}", curve_name(class.into())), columns(self, track, class))
+            (format!("Load: {}", curve_name(class.into())), columns(self, series, class))
         });
-        let proxy = self.run.proxy().map(|track| columns(self, track, ProxyLatency::Exchange));
+        let proxy = self.run.proxy().map(|series| columns(self, series, ProxyLatency::Exchange));
         html! {
             @if let Some((name, columns)) = &load { (self.load_plots(name, columns, &marks)) }
-            @if let Some(track) = self.run.http() { (http_plots(&columns(self, track, HttpLatency::Upstream), &marks)) }
+            @if let Some(series) = self.run.http() { (http_plots(&columns(self, series, HttpLatency::Upstream), &marks)) }
             @if let Some(columns) = &proxy { (self.proxy_plots(columns, load.is_none(), &marks)) }
             @match (&proxy, &load) {
                 (Some(columns), _) => (self.cpu_plot(columns, &marks)),
@@ -47,7 +47,7 @@ impl Report<'_> {
             (rates("Load: requests offered and achieved", columns, marks, &[("due", Scheduled), ("sent", Sent), ("ok", Ok), ("failed", Failed)]))
             @if is_alone {
                 (bytes("Load: bytes", columns, marks, [("sent", BytesIn), ("received", BytesOut)]))
-                @if let Some(track) = self.run.load() { (open("Load: open connections", track.totals(), columns, marks, [Opened, Closed])) }
+                @if let Some(series) = self.run.load() { (open("Load: open connections", series.totals(), columns, marks, [Opened, Closed])) }
             }
         }
     }
@@ -69,7 +69,7 @@ impl Report<'_> {
             }
             (rates("Proxy: handshakes", columns, marks, &[("full", HandshakesFull), ("resumed", HandshakesResumed), ("failed", HandshakesFailed)]))
             (rates("Proxy: exchanges", columns, marks, &[("exchanges", Exchanges)]))
-            @if let Some(track) = self.run.proxy() { (open("Proxy: open connections", track.totals(), columns, marks, [Accepted, Closed])) }
+            @if let Some(series) = self.run.proxy() { (open("Proxy: open connections", series.totals(), columns, marks, [Accepted, Closed])) }
             (bytes("Proxy: bytes", columns, marks, [("in", BytesIn), ("out", BytesOut)]))
             (rates("Proxy: failures", columns, marks, &[("handshakes", HandshakesFailed), ("connections", Failed), ("upstream connects", UpstreamConnectsFailed)]))
         }

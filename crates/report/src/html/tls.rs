@@ -20,7 +20,7 @@ impl Report<'_> {
 
     /// The most frequent reasons over time, and the others as one.
     fn reasons_over_time(&self) -> Markup {
-        let Some(track) = self.run.tls() else { return html! {} };
+        let Some(series) = self.run.tls() else { return html! {} };
         let reasons: Vec<FullReason> = self.full_reasons().into_iter().map(|(reason, _)| reason).collect();
         let own = if reasons.len() > PARTS_MAX { PARTS_MAX - 1 } else { reasons.len() };
         let (first, rest) = reasons.split_at(own);
@@ -33,7 +33,7 @@ impl Report<'_> {
             let parts = amounts.map(|amount| column.rate(amount)).collect();
             TimeBar { start_s: column.start_s, end_s: column.end_s, parts }
         };
-        let bars: Vec<TimeBar> = columns(self, track, TlsLatency::KeyExchange).iter().map(bar).collect();
+        let bars: Vec<TimeBar> = columns(self, series, TlsLatency::KeyExchange).iter().map(bar).collect();
         let last_s = bars.last().map_or(0.0, |bar| bar.end_s);
         stacked::over_time("Full handshakes by reason", "1/s", &names, &bars, &time_ticks(0.0, last_s))
     }

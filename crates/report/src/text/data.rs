@@ -75,10 +75,10 @@ impl Report<'_> {
             warnings: self.warnings(),
             quality: self.quality(),
             summary: &self.summary,
-            proxy_intervals: self.run.proxy().map(|track| self.intervals(track)).unwrap_or_default(),
-            tls_intervals: self.run.tls().map(|track| self.intervals(track)).unwrap_or_default(),
-            http_intervals: self.run.http().map(|track| self.intervals(track)).unwrap_or_default(),
-            load_intervals: self.run.load().map(|track| self.intervals(track)).unwrap_or_default(),
+            proxy_intervals: self.run.proxy().map(|series| self.intervals(series)).unwrap_or_default(),
+            tls_intervals: self.run.tls().map(|series| self.intervals(series)).unwrap_or_default(),
+            http_intervals: self.run.http().map(|series| self.intervals(series)).unwrap_or_default(),
+            load_intervals: self.run.load().map(|series| self.intervals(series)).unwrap_or_default(),
         };
         Ok(serde_json::to_string_pretty(&document)? + "\n")
     }
@@ -109,8 +109,11 @@ impl Report<'_> {
         markers.filter_map(value).collect()
     }
 
-    fn intervals<C: Metric, L: Metric + Into<LatencyClass>>(&self, track: &MetricSeries<C, L>) -> Vec<Value> {
-        track.timeline().map(|interval| self.interval(interval)).collect()
+    fn intervals<C: Metric, L: Metric + Into<LatencyClass>>(
+        &self,
+        series: &MetricSeries<C, L>,
+    ) -> Vec<Value> {
+        series.timeline().map(|interval| self.interval(interval)).collect()
     }
 
     fn interval<C: Metric, L: Metric + Into<LatencyClass>>(&self, interval: &Interval<C, L>) -> Value {
@@ -139,17 +142,17 @@ impl Report<'_> {
     pub fn csv(&self) -> String {
         let mut out =
             String::from("side,start_s,end_s,after_loss,kind,name,count,p50_us,p90_us,p99_us,max_us\n");
-        if let Some(track) = self.run.proxy() {
-            self.lines("proxy", track, &mut out);
+        if let Some(series) = self.run.proxy() {
+            self.lines("proxy", series, &mut out);
         }
-        if let Some(track) = self.run.tls() {
-            self.lines("tls", track, &mut out);
+        if let Some(series) = self.run.tls() {
+            self.lines("tls", series, &mut out);
         }
-        if let Some(track) = self.run.http() {
-            self.lines("http", track, &mut out);
+        if let Some(series) = self.run.http() {
+            self.lines("http", series, &mut out);
         }
-        if let Some(track) = self.run.load() {
-            self.lines("load", track, &mut out);
+        if let Some(series) = self.run.load() {
+            self.lines("load", series, &mut out);
         }
         out
     }
@@ -157,14 +160,14 @@ impl Report<'_> {
     fn lines<C: Metric, L: Metric + Into<LatencyClass>>(
         &self,
         side: &str,
-        track: &MetricSeries<C, L>,
+        series: &MetricSeries<C, L>,
         out: &mut String,
     ) {
         let counters: Vec<C> =
-            C::ALL.iter().copied().filter(|&counter| track.totals()[counter] > 0).collect();
+            C::ALL.iter().copied().filter(|&counter| series.totals()[counter] > 0).collect();
         let classes: Vec<L> =
-            L::ALL.iter().copied().filter(|&class| !track.whole()[class].is_empty()).collect();
-        for interval in track.timeline() {
+            L::ALL.iter().copied().filter(|&class| !series.whole()[class].is_empty()).collect();
+        for interval in series.timeline() {
             let (start_s, end_s) = (self.seconds_at(interval.start_us), self.seconds_at(interval.end_us));
             let of_interval = format!("{side},{start_s},{end_s},{}", u8::from(interval.after_loss));
             for &counter in &counters {

@@ -102,13 +102,13 @@ pub fn interval_log(run: &Run) -> Option<(String, u64)> {
 /// Adds a line for each interval with samples; gives the number of samples that have none.
 fn intervals<C: Metric, L: Metric + Into<LatencyClass>>(
     run: &Run,
-    track: &MetricSeries<C, L>,
+    series: &MetricSeries<C, L>,
     class: L,
     text: &mut String,
 ) -> u64 {
     let start_us = run.last_us().saturating_sub(run.duration_us());
     let mut written = 0_u64;
-    for interval in track.intervals() {
+    for interval in series.intervals() {
         let latency = interval.latency(class);
         if !latency.is_empty() {
             let after_s = interval.start_us.saturating_sub(start_us) as f64 / 1e6;
@@ -121,5 +121,5 @@ fn intervals<C: Metric, L: Metric + Into<LatencyClass>>(
             written = written.saturating_add(latency.count());
         }
     }
-    track.whole()[class].count().saturating_sub(written)
+    series.whole()[class].count().saturating_sub(written)
 }

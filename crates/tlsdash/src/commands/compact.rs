@@ -254,10 +254,10 @@ fn figures(
     let proxy = run
         .proxy()
         .into_iter()
-        .flat_map(|track| ProxyLatency::ALL.iter().map(|&class| track.whole()[class].to_sparse()));
+        .flat_map(|series| ProxyLatency::ALL.iter().map(|&class| series.whole()[class].to_sparse()));
     let load = run
         .load()
         .into_iter()
-        .flat_map(|track| LoadLatency::ALL.iter().map(|&class| track.whole()[class].to_sparse()));
+        .flat_map(|series| LoadLatency::ALL.iter().map(|&class| series.whole()[class].to_sparse()));
     (serde_json::to_value(summary).ok(), proxy.chain(load).collect())
 }

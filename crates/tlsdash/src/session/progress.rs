@@ -22,8 +22,8 @@ impl HeadlessProgress {
     /// Shows the last interval, once.
     pub(crate) fn show(&mut self, run: Option<&Run>) {
         let load = run.filter(|_| self.is_wanted).and_then(|run| Some((run, run.load()?)));
-        let Some((run, track)) = load else { return };
-        let Some(interval) = track.intervals().next_back().filter(|last| last.end_us > self.told_us) else {
+        let Some((run, series)) = load else { return };
+        let Some(interval) = series.intervals().next_back().filter(|last| last.end_us > self.told_us) else {
             return;
         };
         self.told_us = interval.end_us;
@@ -38,8 +38,8 @@ impl HeadlessProgress {
             interval.rate(LoadCounter::Ok).unwrap_or(0.0),
             ms(0.5),
             ms(0.99),
-            track.totals()[LoadCounter::Ok],
-            track.totals()[LoadCounter::Failed]
+            series.totals()[LoadCounter::Ok],
+            series.totals()[LoadCounter::Failed]
         );
         write(&line);
     }

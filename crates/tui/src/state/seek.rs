@@ -216,9 +216,9 @@ impl State {
 }
 
 /// The ends of the intervals with samples, and their p99 in nanoseconds.
-fn p99_of<C: Metric, L: Metric>(track: &MetricSeries<C, L>, class: L) -> Vec<(u64, u64)> {
+fn p99_of<C: Metric, L: Metric>(series: &MetricSeries<C, L>, class: L) -> Vec<(u64, u64)> {
     let p99 = |interval: &Interval<C, L>| Some((interval.end_us, interval.latency(class).quantile_ns(0.99)?));
-    track.timeline().filter_map(|interval| p99(interval)).collect()
+    series.timeline().filter_map(|interval| p99(interval)).collect()
 }
 
 /// Intervals with samples before a rise, whose median p99 counts.
@@ -246,8 +246,8 @@ fn last_rise(known: &[(u64, u64)], until_us: u64) -> Option<u64> {
 }
 
 /// The end of the interval with the highest latency, and the moment that decides where it belongs.
-fn worst<C: Metric, L: Metric>(track: &MetricSeries<C, L>, class: L, until_us: u64) -> Option<(u64, u64)> {
-    let known = track.timeline().filter(|interval| interval.end_us <= until_us);
+fn worst<C: Metric, L: Metric>(series: &MetricSeries<C, L>, class: L, until_us: u64) -> Option<(u64, u64)> {
+    let known = series.timeline().filter(|interval| interval.end_us <= until_us);
     let place = |interval: &Interval<C, L>| (interval.end_us, interval.place_us());
     let worst = known.map(|interval| (interval.latency(class).max_ns(), place(interval))).max()?;
     (worst.0 > 0).then_some(worst.1)

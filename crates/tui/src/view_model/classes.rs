@@ -163,11 +163,11 @@ pub(super) fn compare(now: &mut [LatencyRow], before: &[LatencyRow]) {
 /// Every class that the run has, in the order of the table: what the load waits for, then the parts of it.
 pub(super) fn all(run: &Run, windows: &SpanWindows, span: Span) -> Vec<LatencyRow> {
     let mut rows = Vec::new();
-    if let Some((taken, track)) = windows.load(run, span).zip(run.load()) {
+    if let Some((taken, series)) = windows.load(run, span).zip(run.load()) {
         let is_closed = run.load_record().is_some_and(|record| record.rate <= 0.0);
         // A closed loop has no schedule, and so neither an intended send nor a lag behind it.
         let applies = |row: &&ClassRow<LoadLatency, LoadCounter>| {
-            !is_closed || row.latency == LoadLatency::Service || track.samples_total(row.latency) > 0
+            !is_closed || row.latency == LoadLatency::Service || series.samples_total(row.latency) > 0
         };
         rows.extend(LOAD.iter().filter(applies).map(|row| row.over(run, &taken)));
     }

@@ -42,10 +42,10 @@ pub(crate) fn next_class(class: LatencyClass, run: &Run) -> LatencyClass {
 
 fn has_samples(class: LatencyClass, run: &Run) -> bool {
     match class {
-        LatencyClass::Proxy(class) => run.proxy().is_some_and(|track| track.samples_total(class) > 0),
-        LatencyClass::Tls(class) => run.tls().is_some_and(|track| track.samples_total(class) > 0),
-        LatencyClass::Http(class) => run.http().is_some_and(|track| track.samples_total(class) > 0),
-        LatencyClass::Load(class) => run.load().is_some_and(|track| track.samples_total(class) > 0),
+        LatencyClass::Proxy(class) => run.proxy().is_some_and(|series| series.samples_total(class) > 0),
+        LatencyClass::Tls(class) => run.tls().is_some_and(|series| series.samples_total(class) > 0),
+        LatencyClass::Http(class) => run.http().is_some_and(|series| series.samples_total(class) > 0),
+        LatencyClass::Load(class) => run.load().is_some_and(|series| series.samples_total(class) > 0),
     }
 }
 
@@ -157,23 +157,25 @@ impl LatencyTimeline {
         let class = self.of.map(|of| of.class);
         let resolution = class.map(|class| run.resolution(class)).unwrap_or_default();
         let column = match class {
-            Some(LatencyClass::Proxy(class)) => run.proxy().map(|track| self.of_track(track, class, number)),
-            Some(LatencyClass::Tls(class)) => run.tls().map(|track| self.of_track(track, class, number)),
-            Some(LatencyClass::Http(class)) => run.http().map(|track| self.of_track(track, class, number)),
-            Some(LatencyClass::Load(class)) => run.load().map(|track| self.of_track(track, class, number)),
+            Some(LatencyClass::Proxy(class)) => {
+                run.proxy().map(|series| self.column_of(series, class, number))
+            }
+            Some(LatencyClass::Tls(class)) => run.tls().map(|series| self.column_of(series, class, number)),
+            Some(LatencyClass::Http(class)) => run.http().map(|series| self.column_of(series, class, number)),
+            Some(LatencyClass::Load(class)) => run.load().map(|series| self.column_of(series, class, number)),
             None => None,
         };
         TimelineColumn { resolution, ..column.unwrap_or_default() }
     }
 
-    fn of_track<C: Metric, L: Metric>(
+    fn column_of<C: Metric, L: Metric>(
         &self,
-        track: &MetricSeries<C, L>,
+        series: &MetricSeries<C, L>,
         class: L,
         number: u64,
     ) -> TimelineColumn {
         let [from_us, to_us] = self.bounds(number);
-        let newest_first = track.timeline().rev().skip_while(|interval| interval.start_us > to_us);
+        let newest_first = series.timeline().rev().skip_while(|interval| interval.start_us > to_us);
         let near = newest_first.take_while(|interval| interval.end_us > from_us);
         let (mut column, mut taken) = (TimelineColumn::default(), Vec::new());
         for interval in near {

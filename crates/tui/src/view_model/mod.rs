@@ -75,10 +75,10 @@ const INTERVAL_MIN_US: u64 = 100_000;
 const NOW_US: u64 = 10_000_000;
 
 /// What a series counted in the last [`NOW_US`].
-fn now<C: Metric, L: Metric>(track: &MetricSeries<C, L>) -> Counters<C> {
-    let from_us = track.last_us().saturating_sub(NOW_US);
+fn now<C: Metric, L: Metric>(series: &MetricSeries<C, L>) -> Counters<C> {
+    let from_us = series.last_us().saturating_sub(NOW_US);
     let mut counters = Counters::default();
-    for interval in track.intervals().rev().take_while(|interval| interval.end_us > from_us) {
+    for interval in series.intervals().rev().take_while(|interval| interval.end_us > from_us) {
         counters.add(&interval.counters);
     }
     counters
@@ -153,8 +153,8 @@ impl ViewModel {
         let health = Health::of(model, run);
         let interval_us = run.proxy().map(interval_us).or_else(|| run.load().map(interval_us)).unwrap_or(0);
         let (proxy, load) = (windows.proxy(run, span), windows.load(run, span));
-        let proxy_totals = run.proxy().map(|track| track.totals_at(us));
-        let load_totals = run.load().map(|track| track.totals_at(us));
+        let proxy_totals = run.proxy().map(|series| series.totals_at(us));
+        let load_totals = run.load().map(|series| series.totals_at(us));
         let mut handshakes = match (proxy_totals.as_ref().zip(proxy.as_ref()), load_totals.zip(load.as_ref()))
         {
             (Some((totals, taken)), _) => Handshakes::of_proxy(totals, taken),
@@ -164,8 +164,8 @@ impl ViewModel {
         if let Some((tls, proxy)) = windows.tls(run, span).zip(proxy.as_ref()) {
             handshakes.take_tls(&tls, proxy);
         }
-        if let Some(track) = run.tls() {
-            handshakes.retransmitted = track.totals_at(us)[TlsCounter::HandshakesRetransmitted];
+        if let Some(series) = run.tls() {
+            handshakes.retransmitted = series.totals_at(us)[TlsCounter::HandshakesRetransmitted];
         }
         if is_latest && proxy.is_some() {
             handshakes.reasons = handshakes::reasons(run);
@@ -178,7 +178,7 @@ impl ViewModel {
         };
         let proxy_figures = |(totals, taken)| ProxyFigures::of(totals, open(totals), taken);
         let load_figures = load_totals.as_ref().zip(load.as_ref());
-        let http = run.http().map(|track| track.totals_at(us)).zip(windows.http(run, span));
+        let http = run.http().map(|series| series.totals_at(us)).zip(windows.http(run, span));
         let http = http.map(|(totals, taken)| HttpFigures::of(run, &totals, &taken, run.http_gauges_at(us)));
         let mut load_figures = load_figures.and_then(|(totals, taken)| LoadFigures::of(run, totals, taken));
         if let Some(figures) = load_figures.as_mut().filter(|_| !is_latest) {
@@ -248,8 +248,8 @@ fn setup(run: &records::kinds::RunRecord) -> String {
 
 /// The usual time between the records of a series, in microseconds; 0 while unknown. The median, since the last
 /// interval of a run is shorter and one with a loss is longer; without the milliseconds by which ticks wander.
-fn interval_us<C: Metric, L: Metric>(track: &MetricSeries<C, L>) -> u64 {
-    let latest = track.intervals().rev().take(INTERVALS_COMPARED);
+fn interval_us<C: Metric, L: Metric>(series: &MetricSeries<C, L>) -> u64 {
+    let latest = series.intervals().rev().take(INTERVALS_COMPARED);
     let mut lengths: Vec<u64> = latest.map(|i| i.end_us.saturating_sub(i.start_us)).collect();
     lengths.sort_unstable();
     let median = lengths.get(lengths.len() / 2).copied().unwrap_or(0);

@@ -56,7 +56,7 @@ impl RunRow {
             ended,
             per_second,
             p99,
-            connections: run.proxy().map(|track| (run.proxy_open(), track.totals()[ProxyCounter::Failed])),
+            connections: run.proxy().map(|series| (run.proxy_open(), series.totals()[ProxyCounter::Failed])),
         }
     }
 }
@@ -69,11 +69,11 @@ fn class_of_requests(run: &Run) -> HttpLatency {
 
 fn latest<C: Metric, L: Metric + Into<LatencyClass>>(
     run: &Run,
-    track: &MetricSeries<C, L>,
+    series: &MetricSeries<C, L>,
     counter: C,
     class: L,
 ) -> (Option<f64>, Option<Quantile>) {
-    let last: Option<&Interval<C, L>> = track.intervals().next_back().map(|interval| &**interval);
+    let last: Option<&Interval<C, L>> = series.intervals().next_back().map(|interval| &**interval);
     let latency = last.map(|interval| interval.latency(class));
     let p99 = latency.and_then(|latency| {
         let thin = quantile_is_thin(latency.count(), 0.99);

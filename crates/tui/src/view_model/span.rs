@@ -82,34 +82,34 @@ impl SpanWindows {
             *self = Self { of: Some(run.id()), ..Self::default() };
         }
         let Span::Last(us) = span else { return };
-        if let Some(track) = run.proxy() {
-            self.proxy.slide(track, track.last_us().min(until_us), us);
+        if let Some(series) = run.proxy() {
+            self.proxy.slide(series, series.last_us().min(until_us), us);
         }
-        if let Some(track) = run.tls() {
-            self.tls.slide(track, track.last_us().min(until_us), us);
+        if let Some(series) = run.tls() {
+            self.tls.slide(series, series.last_us().min(until_us), us);
         }
-        if let Some(track) = run.http() {
-            self.http.slide(track, track.last_us().min(until_us), us);
+        if let Some(series) = run.http() {
+            self.http.slide(series, series.last_us().min(until_us), us);
         }
-        if let Some(track) = run.load() {
-            self.load.slide(track, track.last_us().min(until_us), us);
+        if let Some(series) = run.load() {
+            self.load.slide(series, series.last_us().min(until_us), us);
         }
     }
 
     pub(super) fn proxy<'r>(&'r self, run: &'r Run, span: Span) -> Option<ProxySpanData<'r>> {
-        run.proxy().map(|track| SpanData::of(run, track, &self.proxy, span))
+        run.proxy().map(|series| SpanData::of(run, series, &self.proxy, span))
     }
 
     pub(super) fn tls<'r>(&'r self, run: &'r Run, span: Span) -> Option<TlsSpanData<'r>> {
-        run.tls().map(|track| SpanData::of(run, track, &self.tls, span))
+        run.tls().map(|series| SpanData::of(run, series, &self.tls, span))
     }
 
     pub(super) fn http<'r>(&'r self, run: &'r Run, span: Span) -> Option<HttpSpanData<'r>> {
-        run.http().map(|track| SpanData::of(run, track, &self.http, span))
+        run.http().map(|series| SpanData::of(run, series, &self.http, span))
     }
 
     pub(super) fn load<'r>(&'r self, run: &'r Run, span: Span) -> Option<LoadSpanData<'r>> {
-        run.load().map(|track| SpanData::of(run, track, &self.load, span))
+        run.load().map(|series| SpanData::of(run, series, &self.load, span))
     }
 }
 
@@ -162,7 +162,7 @@ pub(super) type HttpSpanData<'r> = SpanData<'r, HttpCounter, HttpLatency>;
 pub(super) type LoadSpanData<'r> = SpanData<'r, LoadCounter, LoadLatency>;
 
 impl<'r, C: Metric, L: Metric> SpanData<'r, C, L> {
-    fn of(run: &Run, track: &'r MetricSeries<C, L>, window: &'r Window<C, L>, span: Span) -> Self {
+    fn of(run: &Run, series: &'r MetricSeries<C, L>, window: &'r Window<C, L>, span: Span) -> Self {
         match span {
             Span::Last(_) => Self {
                 span_us: window.span_us,
@@ -171,8 +171,8 @@ impl<'r, C: Metric, L: Metric> SpanData<'r, C, L> {
             },
             Span::WholeRun => Self {
                 span_us: run.duration_us(),
-                counters: *track.totals(),
-                latencies: SpanLatencies::Whole(track.whole()),
+                counters: *series.totals(),
+                latencies: SpanLatencies::Whole(series.whole()),
             },
         }
     }

@@ -12,14 +12,14 @@ pub(crate) type History = Vec<Option<f64>>;
 
 /// What the client did, on the time line of the proxy's records, which are so far apart; empty if nothing is known of it.
 pub(crate) fn history(run: &Run, id: ClientId, interval_us: u64) -> History {
-    let (Some(track), Some(client)) = (run.proxy(), run.client(id)) else { return History::new() };
+    let (Some(series), Some(client)) = (run.proxy(), run.client(id)) else { return History::new() };
     // A silent client does nothing, unless its record is still to come.
     let known_until_us = run.client_rate(client).map_or(client.last_us, |rate| rate.end_us);
     let slot_us = interval_us.max(1);
     let mut rates = client.history().rev().peekable();
-    let mut intervals = track.intervals().rev().peekable();
+    let mut intervals = series.intervals().rev().peekable();
     let middles =
-        (0..SLOTS as u64).map_while(|slot| track.last_us().checked_sub(slot * slot_us + slot_us / 2));
+        (0..SLOTS as u64).map_while(|slot| series.last_us().checked_sub(slot * slot_us + slot_us / 2));
     let mut slots: History = middles
         .map(|middle_us| {
             while intervals.next_if(|interval| interval.start_us > middle_us).is_some() {}

@@ -79,9 +79,9 @@ impl Run {
     /// Why a figure is absent, and which log format would have it; `None` if it is present.
     pub fn absent(&self, figure: LogFigure) -> Option<&str> {
         let began = self.counted_log()?;
-        let counted = |counter| self.proxy().map_or(0, |track| track.totals()[counter]);
+        let counted = |counter| self.proxy().map_or(0, |series| series.totals()[counter]);
         let has_tls = self.proxy().is_none() || counted(ProxyCounter::Accepted) > 0;
-        let has_lines = self.http().is_some_and(|track| track.totals()[HttpCounter::Requests] > 0);
+        let has_lines = self.http().is_some_and(|series| series.totals()[HttpCounter::Requests] > 0);
         if figure.is_of_connections() && has_lines && !has_tls {
             return began.absent.reason(LogFigure::Handshakes).or(Some(LINES_WITHOUT_TLS));
         }
