@@ -37,7 +37,7 @@ impl PooledValues {
 
     fn of_latencies<'a>(q: f64, values: impl Iterator<Item = &'a BlockValue> + Clone) -> Self {
         let buckets = |value: &'a BlockValue| match value {
-            BlockValue::Latencies(distribution) => Some(distribution.buckets()).into_iter().flatten(),
+            BlockValue::Latencies(histogram) => Some(histogram.buckets()).into_iter().flatten(),
             BlockValue::Quotient { .. } => None.into_iter().flatten(),
         };
         let mut values_ns: Vec<u64> = values.clone().flat_map(buckets).map(|(value, _)| value).collect();

@@ -11,8 +11,8 @@ use crate::support::{ServerAction, TestServer, TlsVersion, config, run};
 
 fn samples_above(histogram: &Histogram, limit: Duration) -> u64 {
     let limit_ns = limit.as_nanos() as u64;
-    let distribution = histogram.to_sparse();
-    distribution.buckets().filter(|(value_ns, _)| *value_ns > limit_ns).map(|(_, count)| count).sum()
+    let sparse = histogram.to_sparse();
+    sparse.buckets().filter(|(value_ns, _)| *value_ns > limit_ns).map(|(_, count)| count).sum()
 }
 
 /// Runs two seconds of a schedule, and tells whether it was kept: each request answered, half of them sent in time.

@@ -58,7 +58,7 @@ impl Histogram {
         self.saturated += other.saturated;
     }
 
-    /// Adds all samples of a distribution that came from a record. Beyond 2⁵³ samples, which no honest journal
+    /// Adds all samples of a sparse histogram that came from a record. Beyond 2⁵³ samples, which no honest journal
     /// holds, it adds none.
     pub fn add_sparse(&mut self, other: &SparseHistogram) {
         if other.count() > COUNT_MAX.saturating_sub(self.count()) {
@@ -284,15 +284,15 @@ mod tests {
     }
 
     #[test]
-    fn a_distribution_gives_the_same_quantiles_as_its_histogram() {
+    fn a_sparse_histogram_gives_the_same_quantiles() {
         let histogram = sample();
-        let distribution = histogram.to_sparse();
+        let sparse = histogram.to_sparse();
         for q in [0.001, 0.5, 0.9, 0.99, 0.999, 0.9999, 1.0] {
-            assert_eq!(histogram.quantile_ns(q), distribution.quantile_ns(q), "q {q}");
+            assert_eq!(histogram.quantile_ns(q), sparse.quantile_ns(q), "q {q}");
         }
         let mut back = Histogram::new();
-        back.add_sparse(&distribution);
-        assert_eq!(back.to_sparse(), distribution);
+        back.add_sparse(&sparse);
+        assert_eq!(back.to_sparse(), sparse);
     }
 
     #[test]
@@ -300,10 +300,10 @@ mod tests {
         let mut histogram = Histogram::new();
         histogram.dense().saturating_record_n(5_000, 10_000_000_000);
         histogram.max_ns = 5_000;
-        let distribution = histogram.to_sparse();
-        assert_eq!(distribution.buckets().map(|(_, count)| count).sum::<u64>(), 10_000_000_000);
+        let sparse = histogram.to_sparse();
+        assert_eq!(sparse.buckets().map(|(_, count)| count).sum::<u64>(), 10_000_000_000);
         let mut back = Histogram::new();
-        back.add_sparse(&distribution);
+        back.add_sparse(&sparse);
         assert_eq!(back.count(), 10_000_000_000);
     }
 

@@ -302,7 +302,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn distributions_come_back_as_they_went(latencies in prop::collection::vec(0_u64..70_000_000_000, 1..500)) {
+        fn histograms_are_decoded_as_they_were_encoded(latencies in prop::collection::vec(0_u64..70_000_000_000, 1..500)) {
             let mut histogram = Histogram::new();
             for &latency in &latencies {
                 histogram.record_ns(latency);

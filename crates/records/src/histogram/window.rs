@@ -27,39 +27,39 @@ pub struct WindowHistogram {
 }
 
 impl WindowHistogram {
-    pub fn add(&mut self, distribution: &SparseHistogram) {
-        if distribution.is_empty() {
+    pub fn add(&mut self, histogram: &SparseHistogram) {
+        if histogram.is_empty() {
             return;
         }
         if self.counts.is_empty() {
             self.counts = vec![0; BUCKETS].into_boxed_slice();
             self.blocks = vec![0; BUCKETS.div_ceil(BLOCK)].into_boxed_slice();
         }
-        for (units, count) in distribution.units() {
+        for (units, count) in histogram.units() {
             let at = index(units);
             self.counts[at] = self.counts[at].saturating_add(count);
             self.blocks[at / BLOCK] = self.blocks[at / BLOCK].saturating_add(count);
             self.count = self.count.saturating_add(count);
         }
-        self.sum_ns = self.sum_ns.saturating_add(distribution.sum_ns());
-        self.max_ns = self.max_ns.max(distribution.max_ns());
+        self.sum_ns = self.sum_ns.saturating_add(histogram.sum_ns());
+        self.max_ns = self.max_ns.max(histogram.max_ns());
     }
 
     /// Removes all samples of a histogram that was added before. True if the maximum may have been one of them: then
     /// the caller must set it by [`Self::set_max_ns`].
     #[must_use]
-    pub fn remove(&mut self, distribution: &SparseHistogram) -> bool {
-        if distribution.is_empty() || self.counts.is_empty() {
+    pub fn remove(&mut self, histogram: &SparseHistogram) -> bool {
+        if histogram.is_empty() || self.counts.is_empty() {
             return false;
         }
-        for (units, count) in distribution.units() {
+        for (units, count) in histogram.units() {
             let at = index(units);
             self.counts[at] = self.counts[at].saturating_sub(count);
             self.blocks[at / BLOCK] = self.blocks[at / BLOCK].saturating_sub(count);
             self.count = self.count.saturating_sub(count);
         }
-        self.sum_ns = self.sum_ns.saturating_sub(distribution.sum_ns());
-        distribution.max_ns() >= self.max_ns
+        self.sum_ns = self.sum_ns.saturating_sub(histogram.sum_ns());
+        histogram.max_ns() >= self.max_ns
     }
 
     /// Sets the exact maximum, in nanoseconds.

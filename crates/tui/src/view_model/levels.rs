@@ -15,11 +15,11 @@ pub(crate) fn beginning_ms(level: usize) -> f64 {
     [1.0, 2.0, 5.0][level % 3] * 10_f64.powi(level as i32 / 3 + FIRST_POWER)
 }
 
-/// Adds the samples of a distribution. A bucket of it lies in the level of its highest latency.
-pub(super) fn add(levels: &mut Levels, distribution: &SparseHistogram) {
+/// Adds the samples of a histogram. Each bucket lies in the level of its highest latency.
+pub(super) fn add(levels: &mut Levels, histogram: &SparseHistogram) {
     let end_ns = |level: usize| (beginning_ms(level + 1) * 1e6) as u64;
     let (mut level, mut end) = (0, end_ns(0));
-    for (ns, count) in distribution.buckets() {
+    for (ns, count) in histogram.buckets() {
         while ns >= end && level + 1 < LEVELS {
             level += 1;
             end = end_ns(level);

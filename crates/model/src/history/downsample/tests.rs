@@ -28,7 +28,7 @@ fn figures(model: &Model) -> serde_json::Value {
     let (proxy, load) = (run.proxy().unwrap(), run.load().unwrap());
     let proxy = ProxyLatency::ALL.iter().map(|&class| proxy.whole()[class].to_sparse());
     let load = LoadLatency::ALL.iter().map(|&class| load.whole()[class].to_sparse());
-    let whole: Vec<String> = proxy.chain(load).map(|distribution| format!("{distribution:?}")).collect();
+    let whole: Vec<String> = proxy.chain(load).map(|histogram| format!("{histogram:?}")).collect();
     let mut summary = serde_json::to_value(model.summary(run, Some("x"))).unwrap();
     let journal = summary["journal"].as_object_mut().unwrap();
     journal.remove("made");
