@@ -112,7 +112,7 @@ pub fn count_load(counted: &mut LoadDelta, traffic: LoadTraffic, spread: &mut La
     ] {
         (0..n).for_each(|_| counted.latencies[latency].record(spread.draw(median_us)));
     }
-    (0..requests).for_each(|_| counted.tally.count(LoadEvent::Status(200), || "GET /".to_owned()));
+    (0..requests).for_each(|_| counted.events.count(LoadEvent::Status(200), || "GET /".to_owned()));
 }
 
 /// What a process has used after so many seconds.

@@ -83,8 +83,8 @@ impl WorkerStats {
         self.delta.counters[counter] += n;
     }
 
-    pub(crate) fn tally(&mut self, event: LoadEvent, example: impl FnOnce() -> String) {
-        self.delta.tally.count(event, example);
+    pub(crate) fn count_event(&mut self, event: LoadEvent, example: impl FnOnce() -> String) {
+        self.delta.events.count(event, example);
     }
 
     /// A handshake is complete on a connection established at `established_ns`.
@@ -107,7 +107,7 @@ impl WorkerStats {
         self.count(counter);
         if !warmup {
             self.time(class, Some(established_ns), now_ns());
-            self.tally(handshake.event(), || handshake.describe());
+            self.count_event(handshake.event(), || handshake.describe());
         }
         over
     }
@@ -160,7 +160,7 @@ impl WorkerStats {
             return false;
         }
         if let Some(status) = answer.status {
-            self.tally(LoadEvent::Status(status), what);
+            self.count_event(LoadEvent::Status(status), what);
         }
         self.count(LoadCounter::Ok);
         self.time(LoadLatency::Response, request.intended_ns, now_ns);
@@ -179,7 +179,7 @@ impl WorkerStats {
         self.note_over(request, now_ns);
         self.count(LoadCounter::Failed);
         self.count(class(failure.event));
-        self.tally(failure.event, || failure.example);
+        self.count_event(failure.event, || failure.example);
         if now_ns >= request.deadline_ns {
             self.elapsed(request, now_ns);
         }

@@ -164,11 +164,11 @@ fn sketch(numbers: &[u64]) -> Sketch {
     sketch
 }
 
-fn tally(numbers: &[u64], text: &str) -> EventCounts {
-    let mut tally = EventCounts::default();
-    tally.count(LoadEvent::Status(numbers[0] as u16), || text.to_owned());
-    tally.count(LoadEvent::AlertReceived(numbers[1] as u8), String::new);
-    tally
+fn event_counts(numbers: &[u64], text: &str) -> EventCounts {
+    let mut counts = EventCounts::default();
+    counts.count(LoadEvent::Status(numbers[0] as u16), || text.to_owned());
+    counts.count(LoadEvent::AlertReceived(numbers[1] as u8), String::new);
+    counts
 }
 
 fn experiment(numbers: &[u64], text: &str, flag: bool) -> ExperimentRecord {
@@ -238,7 +238,7 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
         due_us: numbers[8],
         sending_us: numbers[9],
         measured_us: numbers[10],
-        tally: tally(numbers, text),
+        events: event_counts(numbers, text),
         counters: fill(numbers),
         latencies: latencies(numbers),
     };

@@ -217,7 +217,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
                 RequestOutcome::Unprocessed(_) if !request.retried && connection.session.carried() > 1 => {
                     request.retried = true;
                     self.stats.count(LoadCounter::Retried);
-                    self.stats.tally(LoadEvent::Retried, || prepared.name.clone());
+                    self.stats.count_event(LoadEvent::Retried, || prepared.name.clone());
                     slot.waiting.push_back(request);
                     continue;
                 }

@@ -55,7 +55,7 @@ fn an_answer_that_breaks_off_is_short_and_no_answer_is_a_reset() {
                         _ => (C::FailedShort, LoadEvent::Short),
                     };
                     assert_eq!(all.counters[class], 10, "{bytes:?}: {:?}", all.counters);
-                    assert_eq!(all.tally.of(event), 10, "{:?}", all.tally);
+                    assert_eq!(all.events.of(event), 10, "{:?}", all.events);
                     assert!(all.latencies[L::Service].is_empty(), "a failure is never a fast success");
                 },
             );
@@ -102,7 +102,7 @@ fn a_server_that_answers_with_tls_is_named_as_that() {
     let mut config = config(&server, "connections=1,requests=2");
     config.target = server.url("/").replace("https", "http").parse().unwrap();
     let (all, _) = run(config);
-    let failed = all.tally.iter().find(|entry| entry.event == LoadEvent::Protocol).unwrap();
+    let failed = all.events.iter().find(|entry| entry.event == LoadEvent::Protocol).unwrap();
     assert!(failed.example.contains("answers with TLS: ask for https://"), "{failed:?}");
 }
 

@@ -201,7 +201,7 @@ fn streams_share_connections_and_every_body_comes_back() {
         probe(&config, Duration::from_secs(2)).unwrap();
         let (all, load) = run(LoadConfig { requests: echo(30_000), ..config });
         let counts = &all.counters;
-        assert_eq!((counts[C::Ok], server.requests()), (800, 800), "{counts:?} {:?}", all.tally);
+        assert_eq!((counts[C::Ok], server.requests()), (800, 800), "{counts:?} {:?}", all.events);
         // One more for the probe.
         assert_eq!((counts[C::Opened], server.connections()), (4, 5));
         assert_eq!((counts[C::BodyIn], counts[C::BodyOut]), (800 * 30_000, 800 * 30_000));
@@ -232,7 +232,7 @@ fn the_savings_of_header_compression_are_counted_on_the_wire() {
 fn header_fields_are_read_as_another_implementation_writes_them() {
     let server = Http2Server::start(false, |_| ServerBehaviour::Fields);
     let (all, _) = run(server.config(3, "connections=1,requests=500"));
-    assert_eq!(all.counters[C::Ok], 500, "{:?}", all.tally);
+    assert_eq!(all.counters[C::Ok], 500, "{:?}", all.events);
     let len = |(name, value): (String, Vec<u8>)| name.len() + value.len();
     let sum = |nth| ":status200x-filler".len() + 100 + fields(nth).into_iter().map(len).sum::<usize>();
     assert_eq!(all.counters[C::HeadPlain], (0..500).map(sum).sum::<usize>() as u64);
@@ -269,7 +269,7 @@ fn each_failure_has_its_event() {
         let server = Http2Server::start(false, move |_| act);
         let config = server.config(2, "connections=1,requests=6");
         let (all, _) = run(LoadConfig { request_timeout: Duration::from_millis(300), ..config });
-        assert_eq!((all.counters[class], all.tally.of(event)), (6, 6), "{act:?}: {:?}", all.tally);
+        assert_eq!((all.counters[class], all.events.of(event)), (6, 6), "{act:?}: {:?}", all.events);
         assert_eq!(all.counters[C::Ok], 0);
     }
 }
@@ -281,7 +281,7 @@ fn no_request_is_lost_when_a_connection_sends_goaway() {
     });
     let (all, _) = run(server.config(4, "connections=2,requests=200"));
     let counts = &all.counters;
-    assert_eq!((counts[C::Ok], counts[C::Failed]), (200, 0), "{:?}", all.tally);
+    assert_eq!((counts[C::Ok], counts[C::Failed]), (200, 0), "{:?}", all.events);
     assert!(counts[C::Opened] > 2, "{counts:?}");
 }
 
@@ -342,7 +342,7 @@ fn connections_keepalive_and_body_size_change_while_the_load_runs() {
     load.stop();
     collect_until(&mut load, &mut all, |_, ended| ended);
     crate::support::assert_adds_up(&all.counters);
-    assert_eq!((all.counters[C::Failed], all.counters[C::Retried]), (0, 0), "{:?}", all.tally);
+    assert_eq!((all.counters[C::Failed], all.counters[C::Retried]), (0, 0), "{:?}", all.events);
     assert_eq!(all.counters[C::Ok], server.requests());
 }
 
@@ -352,7 +352,7 @@ fn a_connection_lives_no_longer_than_it_should() {
     let (all, _) = run(server.config(4, "connections=1,rate=200,duration=1s,lifetime=100ms"));
     // How many exactly is up to how busy the machine is; each carries what falls due in its time.
     assert!((2..100).contains(&all.counters[C::Opened]), "{:?}", all.counters);
-    assert_eq!(all.counters[C::Ok], 200, "{:?}", all.tally);
+    assert_eq!(all.counters[C::Ok], 200, "{:?}", all.events);
 }
 
 #[test]
@@ -363,5 +363,5 @@ fn a_server_without_http2_is_detected() {
     let error = probe(&config, Duration::from_secs(1)).unwrap_err().to_string();
     assert!(error.contains("does not speak HTTP/2"), "{error}");
     let (all, _) = run(config);
-    assert_eq!(all.tally.of(E::Protocol), 2, "{:?}", all.tally);
+    assert_eq!(all.events.of(E::Protocol), 2, "{:?}", all.events);
 }

@@ -169,8 +169,8 @@ fn a_protocol_error_is_counted_and_sent_to_the_server() {
     for (what, bytes) in cases {
         let server = ScriptedHttp2Server::start(&[], move |asked| ScriptedReply::Send(bytes(asked.id)));
         let all = six(&server);
-        assert_eq!(all.counters[C::FailedProtocol], 6, "{what}: {:?} {:?}", all.counters, all.tally);
-        assert_eq!(all.tally.of(E::Protocol), 6, "{what}");
+        assert_eq!(all.counters[C::FailedProtocol], 6, "{what}: {:?} {:?}", all.counters, all.events);
+        assert_eq!(all.events.of(E::Protocol), 6, "{what}");
         let seen = Arc::clone(&server.seen);
         drop(server);
         // The last words may be lost, since the connection is dropped with them.
@@ -186,7 +186,7 @@ fn reconnects_to_a_server_that_sends_goaway_are_delayed() {
         let (all, _) = run(server.config(4, "connections=1,duration=500ms"));
         assert!((1..=20).contains(&all.counters[C::Opened]), "{:?}", all.counters);
         assert_eq!(all.counters[C::Ok], 0);
-        assert_eq!(all.counters[C::FailedReset], all.counters[C::Failed], "{:?}", all.tally);
+        assert_eq!(all.counters[C::FailedReset], all.counters[C::Failed], "{:?}", all.events);
     }
     let server =
         ScriptedHttp2Server::start(&[], |_| ScriptedReply::SendAndClose(frame(GOAWAY, 0, 0, &[0; 8])));
@@ -207,7 +207,7 @@ fn requests_that_goaway_leaves_out_are_sent_once_more() {
     });
     let (all, _) = run(server.config(3, "connections=1,requests=10"));
     let counts = &all.counters;
-    assert_eq!((counts[C::Ok], counts[C::Retried], counts[C::Opened]), (10, 2, 2), "{:?}", all.tally);
+    assert_eq!((counts[C::Ok], counts[C::Retried], counts[C::Opened]), (10, 2, 2), "{:?}", all.events);
     assert_eq!(server.requests(), 12);
     assert_eq!(counts[C::Sent], 10, "a request counts once");
 }
@@ -224,7 +224,7 @@ fn a_cut_connection_fails_only_requests_with_a_response_begun() {
     });
     let (all, _) = run(server.config(2, "connections=1,requests=10"));
     let counts = &all.counters;
-    assert_eq!((counts[C::Ok], counts[C::FailedShort], counts[C::Retried]), (9, 1, 1), "{:?}", all.tally);
+    assert_eq!((counts[C::Ok], counts[C::FailedShort], counts[C::Retried]), (9, 1, 1), "{:?}", all.events);
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn a_server_that_takes_fewer_streams_gets_no_more_at_a_time() {
     // MAX_CONCURRENT_STREAMS is 1, so that each but the first few has to wait for the one before.
     let server = ScriptedHttp2Server::start(&[0, 3, 0, 0, 0, 1], |asked| ScriptedReply::Send(ok(asked.id)));
     let (all, _) = run(server.config(50, "connections=1,requests=500"));
-    assert_eq!((all.counters[C::Ok], all.counters[C::Opened]), (500, 1), "{:?}", all.tally);
+    assert_eq!((all.counters[C::Ok], all.counters[C::Opened]), (500, 1), "{:?}", all.events);
 }
 
 #[test]
@@ -244,11 +244,11 @@ fn a_timeout_cancels_its_stream_and_nothing_else() {
     let config = server.config(2, "connections=1,requests=10");
     let (all, _) = run(LoadConfig { request_timeout: Duration::from_millis(200), ..config });
     let counts = &all.counters;
-    assert_eq!(counts[C::Ok] + all.tally.of(E::AnswerTimeout), 10, "{:?}", all.tally);
-    assert!(counts[C::Ok] >= 4 && all.tally.of(E::AnswerTimeout) >= 1, "{:?}", all.tally);
+    assert_eq!(counts[C::Ok] + all.events.of(E::AnswerTimeout), 10, "{:?}", all.events);
+    assert!(counts[C::Ok] >= 4 && all.events.of(E::AnswerTimeout) >= 1, "{:?}", all.events);
     assert_eq!(counts[C::Opened], 1);
     eventually("each was cancelled", || {
-        server.seen.resets.load(Ordering::SeqCst) == all.tally.of(E::AnswerTimeout)
+        server.seen.resets.load(Ordering::SeqCst) == all.events.of(E::AnswerTimeout)
     });
 }
 
@@ -262,5 +262,5 @@ fn a_missing_settings_frame_ends_in_the_request_timeout() {
         ..LoadConfig::new(url.parse().unwrap(), http2_plan(3, "connections=1,requests=6"), Trust::Roots)
     };
     let (all, _) = run(config);
-    assert_eq!((all.counters[C::FailedTimeout], all.tally.of(E::AnswerTimeout)), (6, 6), "{:?}", all.tally);
+    assert_eq!((all.counters[C::FailedTimeout], all.events.of(E::AnswerTimeout)), (6, 6), "{:?}", all.events);
 }

@@ -50,7 +50,7 @@ fn the_warm_up_is_counted_apart_and_not_timed() {
     let (all, load) = run(config(&server, "rate=500,duration=1s,warmup=400ms,connections=4"));
     let counts = &all.counters;
     assert_eq!((counts[C::Scheduled], counts[C::Warmup], counts[C::Ok]), (500, 200, 300));
-    assert_eq!((counts[C::Sent], counts[C::Status2xx], all.tally.of(E::Status(200))), (300, 300, 300));
+    assert_eq!((counts[C::Sent], counts[C::Status2xx], all.events.of(E::Status(200))), (300, 300, 300));
     for class in [L::Response, L::Service, L::Lag, L::Total, L::FirstByte] {
         assert_eq!(all.latencies[class].count(), 300, "{class:?}");
     }
@@ -83,7 +83,7 @@ fn weights_decide_how_often_a_request_is_sent() {
     let often = Template { weight: 3, ..Template::get("/often") };
     let requests = vec![often, Template::get("/seldom")];
     let (all, _) = run(LoadConfig { requests, ..config(&server, "connections=2,requests=400,threads=2") });
-    assert_eq!((all.tally.of(E::Status(200)), all.tally.of(E::Status(204))), (300, 100));
+    assert_eq!((all.events.of(E::Status(200)), all.events.of(E::Status(204))), (300, 100));
 }
 
 #[test]
@@ -115,13 +115,14 @@ fn events_are_told_apart_with_the_first_example_of_each() {
     });
     let requests = vec![Template::get("/some/path")];
     let (all, _) = run(LoadConfig { requests, ..config(&server, "connections=1,requests=40") });
-    let example = |event: E| all.tally.iter().find(|entry| entry.event == event).unwrap().example.clone();
+    let example = |event: E| all.events.iter().find(|entry| entry.event == event).unwrap().example.clone();
     for event in [E::Status(200), E::Status(503), E::Protocol, E::Short] {
-        assert_eq!(all.tally.of(event), 10, "{event}: {:?}", all.tally);
+        assert_eq!(all.events.of(event), 10, "{event}: {:?}", all.events);
         assert!(example(event).starts_with("GET /some/path"), "{event}: {}", example(event));
     }
     assert!(example(E::Protocol).contains("SSH-2.0-OpenSSH_9.2"), "{}", example(E::Protocol));
-    let negotiated = all.tally.iter().find(|entry| matches!(entry.event, E::Negotiated(0x0304, ..))).unwrap();
+    let negotiated =
+        all.events.iter().find(|entry| matches!(entry.event, E::Negotiated(0x0304, ..))).unwrap();
     assert!(negotiated.example.starts_with("TLSv1.3 TLS13_"), "{}", negotiated.example);
     assert!(negotiated.example.ends_with("ALPN none"), "{}", negotiated.example);
     assert_eq!(negotiated.count, all.counters[C::HandshakesFull]);
@@ -135,7 +136,7 @@ fn an_alert_is_reported_by_name() {
     config.tls.version = Some(TlsVersion::V13);
     let (all, _) = run(config);
     assert_eq!(all.counters[C::FailedTls], 2);
-    assert_eq!(all.tally.of(E::AlertReceived(70)), 2, "protocol_version: {:?}", all.tally);
+    assert_eq!(all.events.of(E::AlertReceived(70)), 2, "protocol_version: {:?}", all.events);
 }
 
 #[test]
@@ -145,7 +146,7 @@ fn offered_tls_parameters_are_negotiated() {
     config.tls.ciphers = vec!["tls13_chacha20_poly1305_sha256".into()];
     config.tls.groups = vec!["secp384r1".into()];
     let (all, _) = run(config);
-    assert_eq!(all.tally.of(E::Negotiated(0x0304, 0x1303, 0x0018)), 1, "{:?}", all.tally);
+    assert_eq!(all.events.of(E::Negotiated(0x0304, 0x1303, 0x0018)), 1, "{:?}", all.events);
 }
 
 #[test]

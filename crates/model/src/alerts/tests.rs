@@ -138,7 +138,7 @@ impl AlertSimulation {
             proxy.latencies[ProxyLatency::Exchange].record(Duration::from_micros(latency_us));
             proxy.tls.latencies[TlsLatency::WorkerFull].record(Duration::from_micros(latency_us));
             load.latencies[LoadLatency::Response].record(Duration::from_micros(latency_us));
-            load.tally.count(LoadEvent::Status(503), String::new);
+            load.events.count(LoadEvent::Status(503), String::new);
         }
         self.load.due_us += 1_000_000;
         self.load.measured_us += 1_000_000;

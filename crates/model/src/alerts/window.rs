@@ -71,7 +71,7 @@ struct WindowPart {
     /// Counters of the figure's route.
     route: Counters<RouteCounter>,
     load: Counters<LoadCounter>,
-    tally: EventCounts,
+    events: EventCounts,
     /// The histogram of the figure's class.
     latencies: SparseHistogram,
     /// When it began.
@@ -164,7 +164,7 @@ impl AlertWindow {
             http: http.map(|delta| delta.counters).unwrap_or_default(),
             route: route.map(|delta| delta.counters).unwrap_or_default(),
             load: load.map(|(delta, _)| delta.counters).unwrap_or_default(),
-            tally: load.map(|(delta, _)| delta.tally.clone()).unwrap_or_default(),
+            events: load.map(|(delta, _)| delta.events.clone()).unwrap_or_default(),
             latencies: latencies.unwrap_or_default(),
             before,
         }
@@ -278,7 +278,7 @@ impl AlertWindow {
             due_us: state.due_us.saturating_sub(before.due_us),
             sending_us: state.sending_us.saturating_sub(before.sending_us),
             measured_us: state.measured_us.saturating_sub(before.measured_us),
-            tally: sum.tally.clone(),
+            events: sum.events.clone(),
             counters: sum.load,
             latencies,
         }
@@ -293,7 +293,7 @@ impl WindowPart {
         self.http.add(&later.http);
         self.route.add(&later.route);
         self.load.add(&later.load);
-        self.tally.add(&later.tally);
+        self.events.add(&later.events);
         self.latencies = SparseHistogram::merged([&self.latencies, &later.latencies]);
     }
 }

@@ -164,7 +164,7 @@ pub(crate) fn generator_busy(run: &Run, spans: MeasuredSeconds) -> f64 {
 /// Answers with a status of this class, of 2 to 5. From 600 on a status is a server's error (RFC 9110, section 15).
 pub fn answers(record: &LoadRecord, class: u16) -> u64 {
     let is_of_class = |event| matches!(event, LoadEvent::Status(code) if (code / 100).min(5) == class);
-    let counts = record.tally.iter().filter(|entry| is_of_class(entry.event)).map(|entry| entry.count);
+    let counts = record.events.iter().filter(|entry| is_of_class(entry.event)).map(|entry| entry.count);
     counts.fold(0, u64::saturating_add)
 }
 

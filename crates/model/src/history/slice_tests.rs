@@ -67,7 +67,7 @@ fn recorded_and_watched(
             exchange.record(Duration::from_secs(second) / 1_000);
             proxy.latencies[ProxyLatency::Exchange].record_ns(second * 1_000_000);
             load.latencies[LoadLatency::Response].record_ns(second * 1_000_000);
-            load.tally.count(LoadEvent::Status(200), String::new);
+            load.events.count(LoadEvent::Status(200), String::new);
         }
         proxy.counters[ProxyCounter::Exchanges] = second;
         load.counters[LoadCounter::Ok] = second;
@@ -132,7 +132,7 @@ fn a_stretch_has_the_totals_and_latencies_of_its_own_time_only() {
     }
     assert_eq!(run.host().unwrap().cpu[CpuGroup::Proxy], 4_000);
     let record = run.load_record().unwrap();
-    assert_eq!((record.tally.of(LoadEvent::Status(200)), record.measured_us), (sum, 4_000_000));
+    assert_eq!((record.events.of(LoadEvent::Status(200)), record.measured_us), (sum, 4_000_000));
     assert_eq!((run.duration_us(), run.reading().lost(), run.reading().before()), (4_000_000, 0, 0));
     assert!(run.stopped().is_some(), "what comes later is left out, not missing");
     assert_eq!(run.setting("proxy.workers").unwrap().value, Value::Number(2.0));

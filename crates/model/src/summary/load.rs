@@ -82,7 +82,7 @@ pub(super) fn of(run: &Run, series: &MetricSeries<LoadCounter, LoadLatency>) -> 
         requests,
         spans_s: spans,
         failures: labels::request_failures().map(|(cause, counter)| (cause, totals[counter])).collect(),
-        events: record.map(|record| record.tally.iter().cloned().collect()).unwrap_or_default(),
+        events: record.map(|record| record.events.iter().cloned().collect()).unwrap_or_default(),
         connections: totals[LoadCounter::Opened],
         handshakes: HandshakeCounts {
             full: totals[LoadCounter::HandshakesFull],

@@ -22,10 +22,10 @@ pub(crate) fn model(change: impl FnOnce(&mut LoadDelta, &mut LoadState)) -> (Mod
         delta.latencies[LoadLatency::Response].record_ns(1_000_000 + i * 1_000);
         delta.latencies[LoadLatency::Service].record_ns(900_000 + i * 1_000);
         delta.latencies[LoadLatency::Total].record_ns(950_000 + i * 1_000);
-        delta.tally.count(LoadEvent::Status(200), || "GET /".to_owned());
+        delta.events.count(LoadEvent::Status(200), || "GET /".to_owned());
     }
     for _ in 0..10 {
-        delta.tally.count(LoadEvent::Status(503), || "GET /busy".to_owned());
+        delta.events.count(LoadEvent::Status(503), || "GET /busy".to_owned());
     }
     for (counter, n) in [
         (C::Scheduled, 1_000),

@@ -94,7 +94,7 @@ pub struct Publisher<S> {
     route_names: Vec<String>,
     load: Option<RunTotals<LoadCounter, LoadLatency>>,
     load_state: LoadState,
-    load_tally: EventCounts,
+    load_events: EventCounts,
     /// End of the last gap in measurement, `CLOCK_MONOTONIC` in microseconds; 0 if there was none.
     gap_end_us: u64,
     /// Records of the load, except for its last.
@@ -136,7 +136,7 @@ impl<S: Sink> Publisher<S> {
             route_names: Vec::new(),
             load: None,
             load_state: LoadState::default(),
-            load_tally: EventCounts::default(),
+            load_events: EventCounts::default(),
             gap_end_us: 0,
             load_records: 0,
             host: None,
@@ -260,7 +260,7 @@ impl<S: Sink> Publisher<S> {
             proxy: self.proxy.as_ref().map(RunTotals::<ProxyCounter, _>::final_record),
             tls: self.tls.as_ref().map(TlsTotals::final_record),
             http: self.http.as_ref().map(HttpTotals::final_record),
-            load: self.load.as_ref().map(|totals| totals.final_record(self.load_state, &self.load_tally)),
+            load: self.load.as_ref().map(|totals| totals.final_record(self.load_state, &self.load_events)),
             ..run
         })));
         self.retry();

@@ -49,7 +49,7 @@ impl<S: Sink> Publisher<S> {
         if let Some((delta, state)) = load {
             let totals = self.load.get_or_insert_with(|| RunTotals::new(self.started_us));
             totals.add(&delta.counters, &delta.latencies);
-            self.load_tally.add(&delta.tally);
+            self.load_events.add(&delta.events);
             self.load_state = state;
         }
     }

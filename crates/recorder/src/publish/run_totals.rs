@@ -86,20 +86,20 @@ impl RunTotals<LoadCounter, LoadLatency> {
         &self,
         classes: &[LoadLatency],
         state: LoadState,
-        tally: &EventCounts,
+        events: &EventCounts,
     ) -> LoadRecord {
-        self.record_with(self.interval(classes), state, tally)
+        self.record_with(self.interval(classes), state, events)
     }
 
-    pub(super) fn final_record(&self, state: LoadState, tally: &EventCounts) -> LoadRecord {
-        self.record_with(self.whole_run(), state, tally)
+    pub(super) fn final_record(&self, state: LoadState, events: &EventCounts) -> LoadRecord {
+        self.record_with(self.whole_run(), state, events)
     }
 
     fn record_with(
         &self,
         latencies: Latencies<LoadLatency>,
         state: LoadState,
-        tally: &EventCounts,
+        events: &EventCounts,
     ) -> LoadRecord {
         LoadRecord {
             running: state.running,
@@ -110,7 +110,7 @@ impl RunTotals<LoadCounter, LoadLatency> {
             due_us: state.due_us,
             sending_us: state.sending_us,
             measured_us: state.measured_us,
-            tally: tally.clone(),
+            events: events.clone(),
             counters: self.totals,
             latencies,
         }

@@ -84,7 +84,7 @@ impl<S: Sink> Publisher<S> {
                     Body::Load(Box::new(totals.record(
                         self.load_classes(),
                         self.load_state,
-                        &self.load_tally,
+                        &self.load_events,
                     ))),
                     totals.sent_us.max(self.gap_end_us),
                 )

@@ -100,20 +100,20 @@ pub struct LoadDelta {
     /// Latencies since the last hand-over.
     pub latencies: Histograms<LoadLatency>,
     /// Events since the last delta, by kind.
-    pub tally: EventCounts,
+    pub events: EventCounts,
 }
 
 impl Delta for LoadDelta {
     fn add(&mut self, other: &Self) {
         self.counters.add(&other.counters);
         self.latencies.add(&other.latencies);
-        self.tally.add(&other.tally);
+        self.events.add(&other.events);
     }
 
     fn clear(&mut self) {
         self.counters = Counters::default();
         self.latencies.clear();
-        self.tally.clear();
+        self.events.clear();
     }
 }
 

@@ -115,7 +115,7 @@ impl HeapSize for RequestRecord {
 
 impl HeapSize for LoadRecord {
     fn heap_bytes(&self) -> usize {
-        self.latencies.heap_bytes() + self.tally.heap_bytes()
+        self.latencies.heap_bytes() + self.events.heap_bytes()
     }
 }
 

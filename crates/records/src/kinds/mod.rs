@@ -212,7 +212,7 @@ wire! {
         /// in microseconds. In a closed loop, until the end of the last request.
         pub measured_us: u64 = &field::LOAD_MEASURED,
         /// Outcomes of requests and handshakes, by kind.
-        pub tally: EventCounts = &field::LOAD_TALLY,
+        pub events: EventCounts = &field::LOAD_TALLY,
         /// Totals of the run.
         pub counters: Counters<LoadCounter> = &FAMILY,
         /// Latencies of the interval.

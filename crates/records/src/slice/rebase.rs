@@ -95,21 +95,21 @@ impl LoadRecord {
             due_us,
             sending_us,
             measured_us,
-            tally,
+            events,
             counters,
             latencies,
         } = self;
         *due_us = due_us.saturating_sub(before.due_us);
         *sending_us = sending_us.saturating_sub(before.sending_us);
         *measured_us = measured_us.saturating_sub(before.measured_us);
-        *tally = tally.since(&before.tally);
+        *events = events.since(&before.events);
         *counters = counters.since(&before.counters);
         latencies.rebase(&before.latencies);
     }
 
     /// Copies the record without the latencies of its interval.
     pub fn without_intervals(&self) -> Self {
-        Self { latencies: self.latencies.without_intervals(), tally: self.tally.clone(), ..*self }
+        Self { latencies: self.latencies.without_intervals(), events: self.events.clone(), ..*self }
     }
 
     /// Merges the previous record, to cover the time of both: all but the latencies are totals or present values.

@@ -211,18 +211,18 @@ mod tests {
 
     #[test]
     fn the_first_example_of_each_event_is_kept() {
-        let mut tally = EventCounts::default();
-        tally.count(LoadEvent::Status(503), || "GET /a".to_owned());
-        tally.count(LoadEvent::Status(503), || unreachable!("there is an example"));
+        let mut counts = EventCounts::default();
+        counts.count(LoadEvent::Status(503), || "GET /a".to_owned());
+        counts.count(LoadEvent::Status(503), || unreachable!("there is an example"));
         let mut other = EventCounts::default();
         other.count(LoadEvent::AlertReceived(48), || "a\u{1b}[2J".to_owned());
-        tally.add(&other);
-        assert_eq!((tally.of(LoadEvent::Status(503)), tally.of(LoadEvent::Reset)), (2, 0));
-        let examples: Vec<&str> = tally.iter().map(|entry| entry.example.as_str()).collect();
+        counts.add(&other);
+        assert_eq!((counts.of(LoadEvent::Status(503)), counts.of(LoadEvent::Reset)), (2, 0));
+        let examples: Vec<&str> = counts.iter().map(|entry| entry.example.as_str()).collect();
         assert_eq!(examples, ["GET /a", "a\\u{1b}[2J"]);
-        let written = serde_json::to_string(&tally).unwrap();
+        let written = serde_json::to_string(&counts).unwrap();
         assert!(written.contains(r#"{"event":"status","of":503,"count":2,"example":"GET /a"}"#), "{written}");
-        assert_eq!(serde_json::from_str::<EventCounts>(&written).unwrap(), tally);
+        assert_eq!(serde_json::from_str::<EventCounts>(&written).unwrap(), counts);
     }
 
     #[test]

@@ -44,7 +44,7 @@ fn h2load_has_its_figures() {
 #[test]
 fn a_status_from_600_on_is_a_servers_error_in_the_style_and_in_the_figure() {
     let (model, run) = model(|delta, _| {
-        delta.tally.count(records::values::LoadEvent::Status(999), || "GET /odd".to_owned());
+        delta.events.count(records::values::LoadEvent::Status(999), || "GET /odd".to_owned());
     });
     let run = model.run(run).unwrap();
     let text = report(run, ReportStyle::H2load).unwrap();

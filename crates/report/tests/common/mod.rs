@@ -79,7 +79,7 @@ pub(crate) fn model(synthetic: &SyntheticRun) -> (Model, RunId) {
         proxy.latencies[ProxyLatency::Exchange].record_ns(synthetic.exchange_ns);
         proxy.latencies[ProxyLatency::HandshakeFull].record_ns(2_000_000);
         load.latencies[LoadLatency::Response].record_ns(900_000);
-        load.tally.count(LoadEvent::Status(200), || format!("GET https://{HOST}/{HOSTILE}"));
+        load.events.count(LoadEvent::Status(200), || format!("GET https://{HOST}/{HOSTILE}"));
     }
     proxy.counters[ProxyCounter::Exchanges] = 100;
     proxy.counters[ProxyCounter::HandshakesFull] = 100;

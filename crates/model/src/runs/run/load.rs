@@ -27,7 +27,7 @@ impl MeasuredRecord for LoadRecord {
         let loads = || members.iter().filter_map(|member| Some((member, member.run.load.record.as_ref()?)));
         let mut sum = loads().next_back()?.1.clone();
         (sum.running, sum.rate, sum.connections, sum.threads) = (false, 0.0, 0, 0);
-        (sum.tally, sum.counters) = (EventCounts::default(), Counters::default());
+        (sum.events, sum.counters) = (EventCounts::default(), Counters::default());
         for (member, record) in loads() {
             let Self {
                 running,
@@ -38,7 +38,7 @@ impl MeasuredRecord for LoadRecord {
                 due_us: _,
                 sending_us: _,
                 measured_us: _,
-                tally,
+                events,
                 counters,
                 latencies: _,
             } = record;
@@ -48,7 +48,7 @@ impl MeasuredRecord for LoadRecord {
                 sum.connections += connections;
                 sum.threads += threads;
             }
-            sum.tally.add(tally);
+            sum.events.add(events);
             sum.counters.add(counters);
         }
         // Rates are divided by the time in which any of the runs measured: simultaneous runs add up, successive ones
