@@ -131,7 +131,7 @@ impl Handler for HttpConnection {
     }
 
     fn settings_changed(worker: &mut Rc<HttpWorker>) {
-        worker.take_settings();
+        worker.apply_settings();
     }
 
     fn hand_over(worker: &mut Rc<HttpWorker>, delta: &mut ProxyDelta) {

@@ -101,7 +101,7 @@ impl HttpWorker {
             spare_exchanges: RefCell::default(),
             spare_fields: RefCell::default(),
         };
-        worker.take_settings();
+        worker.apply_settings();
         Rc::new(worker)
     }
 
@@ -117,7 +117,7 @@ impl HttpWorker {
     }
 
     /// Applies the changed limits.
-    pub(crate) fn take_settings(&self) {
+    pub(crate) fn apply_settings(&self) {
         let limits = self.shared.limits.current();
         let workers = self.shared.workers.load(Ordering::Relaxed).max(1);
         let all = limits.upstream_connections_max;

@@ -152,7 +152,7 @@ impl Dashboard {
             Message::Resized => self.resize(),
             Message::Continued => {
                 self.suspended = false;
-                self.terminal.take_again().map_err(TuiError::Draw)?;
+                self.terminal.reenter().map_err(TuiError::Draw)?;
                 self.resize()
             }
             Message::TerminalLost => Ok(Some(Exit::TerminalLost)),

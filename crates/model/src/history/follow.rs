@@ -207,11 +207,11 @@ impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
     /// Adds an entry. Most entries of a system's journal are not ours; they cost two look-ups.
     fn take(&mut self, entry: &Entry) {
         if entry.text(&field::KIND.name).is_some() {
-            self.take_record(entry);
+            self.add_entry(entry);
         } else if let Some(notice) = SuppressedMessages::of(entry) {
             let at = (entry.boot_id(), entry.monotonic_us());
             if self.seen.insert_notice(at, &notice) {
-                self.take_notice(notice);
+                self.add_suppressed(notice);
             }
         }
         let is_full = self.batch.records.len().max(self.batch.suppressed.len()) == BATCH_RECORDS_MAX;
@@ -220,7 +220,7 @@ impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
         }
     }
 
-    fn take_record(&mut self, entry: &Entry) {
+    fn add_entry(&mut self, entry: &Entry) {
         let origin = Origin::of(entry);
         match self.filter.admit(&origin, entry) {
             Admission::Admitted => {}
@@ -273,7 +273,7 @@ impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
         self.batch.writer = Arc::new(writer);
     }
 
-    fn take_notice(&mut self, notice: SuppressedMessages) {
+    fn add_suppressed(&mut self, notice: SuppressedMessages) {
         if notice.concerns(&self.own, &self.own_unit) {
             self.suppressed_total.fetch_add(notice.dropped, Ordering::Relaxed);
         }

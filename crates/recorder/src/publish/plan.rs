@@ -28,7 +28,7 @@ impl<S: Sink> Publisher<S> {
     ) {
         self.budget.refill(now.monotonic_us);
         self.note_clock(now);
-        self.take_back_pending();
+        self.restore_pending();
         let start_us = self.ticked.monotonic_us;
         self.ticked = now;
         self.host = host;
@@ -56,7 +56,7 @@ impl<S: Sink> Publisher<S> {
 
     /// Takes back the records of the previous interval that the journal has not accepted: this one carries their
     /// counters.
-    fn take_back_pending(&mut self) {
+    fn restore_pending(&mut self) {
         for pending in std::mem::take(&mut self.pending_records) {
             match pending {
                 PendingRecord::Connection(record) => {

@@ -28,7 +28,7 @@ impl ProxyOptions {
         let mut others = Vec::new();
         for setting in changed {
             let taken = match Alerts::number(&setting.name) {
-                Some(number) => take_alert(&mut alerts, number, &setting.value),
+                Some(number) => set_alert(&mut alerts, number, &setting.value),
                 None => options.take(&setting),
             };
             if !taken.unwrap_or(false) {
@@ -47,7 +47,7 @@ impl ProxyOptions {
     /// Takes over the value of a setting. Returns false if no option is that setting.
     pub(crate) fn take(&mut self, setting: &Setting) -> anyhow::Result<bool> {
         if let Some(word) = setting.name.strip_prefix(LOAD) {
-            return self.take_load(word, &setting.value);
+            return self.set_load(word, &setting.value);
         }
         match (setting.name.strip_prefix(PROXY), &setting.value) {
             (None, _) => Ok(false),
@@ -62,7 +62,7 @@ impl ProxyOptions {
     }
 
     /// Gives a word of the load's plan another value.
-    fn take_load(&mut self, name: &str, value: &Value) -> anyhow::Result<bool> {
+    fn set_load(&mut self, name: &str, value: &Value) -> anyhow::Result<bool> {
         let is_word = ["rate", "connections", "resume", "keepalive"].contains(&name);
         let Some(plan) = self.load.as_ref().filter(|_| is_word) else { return Ok(false) };
         let is_other = |word: &&str| word.split('=').next().is_none_or(|other| other.trim() != name);
@@ -74,7 +74,7 @@ impl ProxyOptions {
 }
 
 /// Changes the alert of this number, from 1, or takes it away.
-fn take_alert(
+fn set_alert(
     alerts: &mut Vec<Option<ParsedValue<model::alerts::Alert>>>,
     number: usize,
     value: &Value,

@@ -98,7 +98,7 @@ impl EndedFrontend {
             // Checked first, so everything sent before the end is still processed.
             let ended = ending.is_finished();
             match self.inbox.recv_timeout(POLL) {
-                Some(event) => take_in(self.model.as_mut().unwrap_or(&mut unseen), event),
+                Some(event) => apply_event(self.model.as_mut().unwrap_or(&mut unseen), event),
                 None if ended => return (self.model, self.failure),
                 None => {}
             }
@@ -193,7 +193,7 @@ fn go_on(mut model: Model, inbox: Inbox, commands: SyncSender<Command>) -> Ended
     loop {
         match inbox.recv() {
             Event::Terminate => break,
-            event => take_in(&mut model, event),
+            event => apply_event(&mut model, event),
         }
     }
     drop(commands);
@@ -207,7 +207,7 @@ fn headless(options: &FrontendOptions, inbox: Inbox, commands: SyncSender<Comman
         match inbox.recv() {
             Event::Terminate => break,
             event => {
-                take_in(&mut model, event);
+                apply_event(&mut model, event);
                 progress.show(options.run.and_then(|run| model.run(run)));
             }
         }
@@ -217,7 +217,7 @@ fn headless(options: &FrontendOptions, inbox: Inbox, commands: SyncSender<Comman
     EndedFrontend { inbox, model: Some(model), failure: None }
 }
 
-fn take_in(model: &mut Model, event: Event) {
+fn apply_event(model: &mut Model, event: Event) {
     match event {
         Event::Update(Update::Batch(batch)) => model.apply_batch(batch),
         Event::Update(Update::Notice(_, text)) => crate::say(text),

@@ -179,7 +179,7 @@ impl State {
 
     /// Takes what was typed; what is refused stays to be mended, with the reason beneath.
     fn enter(&mut self, mut prompt: Prompt, now: ClockReading) -> Vec<Effect> {
-        match self.take_typed(&prompt, now) {
+        match self.submit(&prompt, now) {
             Ok(effects) => {
                 self.prompt_history.keep(&prompt.purpose, prompt.text());
                 effects
@@ -235,7 +235,7 @@ impl State {
     ///
     /// # Errors
     /// With what can be typed instead.
-    fn take_typed(&mut self, prompt: &Prompt, now: ClockReading) -> Result<Vec<Effect>, String> {
+    fn submit(&mut self, prompt: &Prompt, now: ClockReading) -> Result<Vec<Effect>, String> {
         match &prompt.purpose {
             PromptPurpose::Filter(_) | PromptPurpose::Hosts | PromptPurpose::Help => {}
             PromptPurpose::Value(name) => self.stage_text(name, prompt.text())?,

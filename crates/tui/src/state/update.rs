@@ -43,11 +43,11 @@ pub(crate) fn update(state: &mut State, action: Action, now: ClockReading) -> Ve
         }
         Action::Update(news) => {
             let notification = super::alerts::notification(state, &news);
-            take_in(state, news, now);
+            apply_update(state, news, now);
             std::iter::once(Effect::Draw(Urgency::Soon)).chain(notification).collect()
         }
         Action::History(news) => {
-            let is_news = state.take_history(news, now);
+            let is_news = state.apply_history(news, now);
             if is_news { vec![Effect::Draw(Urgency::Soon)] } else { Vec::new() }
         }
         Action::Tick => tick(state, now),
@@ -74,7 +74,7 @@ pub(crate) fn update(state: &mut State, action: Action, now: ClockReading) -> Ve
     }
 }
 
-fn take_in(state: &mut State, news: Update, now: ClockReading) {
+fn apply_update(state: &mut State, news: Update, now: ClockReading) {
     match news {
         Update::Batch(batch) => {
             let shown = state.options.run.or_else(|| state.shown.filter(|_| state.caught_up));

@@ -104,7 +104,7 @@ impl Terminal {
     }
 
     /// Takes over the terminal again after another program may have changed it, and redraws it completely.
-    pub(crate) fn take_again(&mut self) -> io::Result<()> {
+    pub(crate) fn reenter(&mut self) -> io::Result<()> {
         leave();
         enter(self.mouse)?;
         self.clear()

@@ -41,15 +41,15 @@ impl ClientRows {
         let Self { rows, recent, .. } = self;
         rows.change(|rows| {
             if let Some(changed) = clients.changed_since(changes_total).filter(|_| known) {
-                changed.for_each(|id| recent.take_in(rows, run, id));
+                changed.for_each(|id| recent.update_row(rows, run, id));
             } else {
                 *recent = RecentRows::default();
                 rows.clear();
-                clients.iter().for_each(|client| recent.take_in(rows, run, client.id));
+                clients.iter().for_each(|client| recent.update_row(rows, run, client.id));
             }
             match span {
                 Span::WholeRun => average(rows, run),
-                Span::Last(us) => recent.take_rates(rows, run, us),
+                Span::Last(us) => recent.update_rates(rows, run, us),
             }
         });
         self.of = Some((run.id(), span));
@@ -77,7 +77,7 @@ fn average(rows: &mut [ClientRow], run: &Run) {
 }
 
 impl RecentRows {
-    fn take_in(&mut self, rows: &mut Vec<ClientRow>, run: &Run, id: ClientId) {
+    fn update_row(&mut self, rows: &mut Vec<ClientRow>, run: &Run, id: ClientId) {
         let Some(client) = run.client(id) else { return };
         let next = rows.len();
         let mut row = ClientRow::at(client, u64::MAX);
@@ -96,7 +96,7 @@ impl RecentRows {
         }
     }
 
-    fn take_rates(&mut self, rows: &mut [ClientRow], run: &Run, span_us: u64) {
+    fn update_rates(&mut self, rows: &mut [ClientRow], run: &Run, span_us: u64) {
         let resting = (!run.client_records_may_be_missing()).then(RecentActivity::default);
         if std::mem::replace(&mut self.resting, resting) != resting {
             for row in rows.iter_mut() {

@@ -94,7 +94,7 @@ impl Handshakes {
     }
 
     /// Adds what the records of TLS tell.
-    pub(super) fn take_tls(&mut self, tls: &TlsSpanData<'_>, proxy: &ProxySpanData<'_>) {
+    pub(super) fn add_tls(&mut self, tls: &TlsSpanData<'_>, proxy: &ProxySpanData<'_>) {
         self.full_reasons = Some(seen(labels::full_reasons(), &tls.counters));
         let wall = |at: usize, compute| {
             let waits = labels::waits();

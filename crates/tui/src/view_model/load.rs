@@ -71,7 +71,7 @@ impl LoadFigures {
     }
 
     /// Takes what was asked for from the settings at a moment, in words.
-    pub(super) fn take_settings(&mut self, value: impl Fn(&str) -> Option<String>) {
+    pub(super) fn apply_settings(&mut self, value: impl Fn(&str) -> Option<String>) {
         let number = |name: &str| value(name).and_then(|text| text.parse::<f64>().ok());
         self.offered_per_second = number("load.rate").unwrap_or(self.offered_per_second);
         self.resume_percent = number("load.resume").unwrap_or(self.resume_percent);

@@ -162,7 +162,7 @@ impl ViewModel {
             (None, None) => Handshakes::default(),
         };
         if let Some((tls, proxy)) = windows.tls(run, span).zip(proxy.as_ref()) {
-            handshakes.take_tls(&tls, proxy);
+            handshakes.add_tls(&tls, proxy);
         }
         if let Some(series) = run.tls() {
             handshakes.retransmitted = series.totals_at(us)[TlsCounter::HandshakesRetransmitted];
@@ -182,7 +182,7 @@ impl ViewModel {
         let http = http.map(|(totals, taken)| HttpFigures::of(run, &totals, &taken, run.http_gauges_at(us)));
         let mut load_figures = load_figures.and_then(|(totals, taken)| LoadFigures::of(run, totals, taken));
         if let Some(figures) = load_figures.as_mut().filter(|_| !is_latest) {
-            figures.take_settings(|name| run.setting_at(us.saturating_sub(1), name));
+            figures.apply_settings(|name| run.setting_at(us.saturating_sub(1), name));
         }
         Self {
             target: began.map_or_else(String::new, target),

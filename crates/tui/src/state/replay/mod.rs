@@ -6,7 +6,7 @@
 //!
 //! Moments named `us` are on the run's monotonic clock, in microseconds. Keys and clicks seek in [`super::seek`]; this
 //! module requests what the shown moment needs ([`State::history_request`]) and applies the replies
-//! ([`State::take_history`]).
+//! ([`State::apply_history`]).
 
 mod playback;
 mod reread_run;
@@ -223,7 +223,7 @@ impl State {
     }
 
     /// Applies a reply of the history reader; returns whether the screen changes.
-    pub(super) fn take_history(&mut self, reply: HistoryReply, now: ClockReading) -> bool {
+    pub(super) fn apply_history(&mut self, reply: HistoryReply, now: ClockReading) -> bool {
         let read = self.reads.in_flight;
         let is_wanted = |ticket| read.is_some_and(|read| read.ticket == ticket);
         match reply {

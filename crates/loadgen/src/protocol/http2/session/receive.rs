@@ -170,7 +170,7 @@ impl Http2Session {
         }
         let Some(stream) = self.streams.get_mut(&head.id) else { return Ok(()) };
         let expected = &taking.requests.at(stream.request.template).expected;
-        if let Err(no_answer) = stream.incoming.take_body(piece, expected) {
+        if let Err(no_answer) = stream.incoming.add_body(piece, expected) {
             self.refuse(head.id, no_answer, taking);
             return Ok(());
         }
@@ -251,7 +251,7 @@ impl Http2Session {
         })?;
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
         let had_begun = stream.incoming.has_begun();
-        if let Err(no_answer) = stream.incoming.take_block(block, bytes.len(), is_end) {
+        if let Err(no_answer) = stream.incoming.add_header_block(block, bytes.len(), is_end) {
             self.refuse(id, no_answer, taking);
             return Ok(());
         }

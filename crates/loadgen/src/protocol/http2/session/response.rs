@@ -73,7 +73,7 @@ impl Response {
     }
 
     /// Adds a header block, and its size on the wire.
-    pub(super) fn take_block(
+    pub(super) fn add_header_block(
         &mut self,
         block: HeaderBlock,
         wire_bytes: usize,
@@ -108,7 +108,7 @@ impl Response {
     }
 
     /// Adds a piece of the body.
-    pub(super) fn take_body(&mut self, piece: &[u8], expected: &ExpectedResponse) -> Result<(), StreamError> {
+    pub(super) fn add_body(&mut self, piece: &[u8], expected: &ExpectedResponse) -> Result<(), StreamError> {
         if !self.has_begun() {
             return Err(StreamError("a body before its answer"));
         }
