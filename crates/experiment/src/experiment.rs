@@ -199,7 +199,7 @@ impl ExperimentRun {
     }
 
     fn end_block(&mut self, now_us: u64) -> Vec<Step> {
-        self.validity.note_block(self.arm, self.block.totals(), self.load_threads);
+        self.validity.add_block(self.arm, self.block.totals(), self.load_threads);
         let values = self.block.values(&self.plan.metrics);
         match self.first.take() {
             None => {
@@ -209,7 +209,7 @@ impl ExperimentRun {
             }
             Some((arm, first)) => {
                 let pair = first.zip(values);
-                self.validity.note_pair(pair.is_none());
+                self.validity.count_pair(pair.is_none());
                 self.pairs.extend(pair.map(|(first, second)| match arm {
                     Arm::A => (first, second),
                     Arm::B => (second, first),

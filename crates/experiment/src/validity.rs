@@ -21,7 +21,7 @@ pub(crate) struct ValidityChecks {
 }
 
 impl ValidityChecks {
-    pub(crate) fn note_block(&mut self, arm: Arm, totals: &Totals, load_threads: u64) {
+    pub(crate) fn add_block(&mut self, arm: Arm, totals: &Totals, load_threads: u64) {
         let sum = &mut self.totals[arm as usize];
         sum.span_us += totals.span_us;
         sum.cpu.add(&totals.cpu);
@@ -29,7 +29,7 @@ impl ValidityChecks {
         self.load_threads = self.load_threads.max(load_threads);
     }
 
-    pub(crate) fn note_pair(&mut self, is_left_out: bool) {
+    pub(crate) fn count_pair(&mut self, is_left_out: bool) {
         self.pairs += 1;
         self.pairs_left_out += u32::from(is_left_out);
     }

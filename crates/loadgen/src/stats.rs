@@ -176,7 +176,7 @@ impl WorkerStats {
         if request.warmup {
             return self.count(LoadCounter::Warmup);
         }
-        self.note_over(request, now_ns);
+        self.record_end(request, now_ns);
         self.count(LoadCounter::Failed);
         self.count(class(failure.event));
         self.count_event(failure.event, || failure.example);
@@ -190,7 +190,7 @@ impl WorkerStats {
         if request.warmup {
             return self.count(LoadCounter::Warmup);
         }
-        self.note_over(request, now_ns);
+        self.record_end(request, now_ns);
         self.count(match request.sent_ns {
             Some(_) => LoadCounter::Unfinished,
             None => LoadCounter::NeverSent,
@@ -209,7 +209,7 @@ impl WorkerStats {
     }
 
     /// A request has ended without an answer.
-    fn note_over(&mut self, request: &Request, now_ns: u64) {
+    fn record_end(&mut self, request: &Request, now_ns: u64) {
         if request.intended_ns.is_none() {
             self.span.done_ns = now_ns;
         }

@@ -102,14 +102,14 @@ impl Default for NoticeLog {
 
 impl NoticeLog {
     /// Notes a shortage of descriptors, memory or ports; `what` describes it.
-    pub(crate) fn note_shortage(&self, what: impl FnOnce() -> String, now: Instant) {
+    pub(crate) fn report_shortage(&self, what: impl FnOnce() -> String, now: Instant) {
         if self.shortage.see(self.ms(now)) {
             self.say(Subject::Descriptors, Level::Warning, &what(), now);
         }
     }
 
     /// Notes that a connection waits because `max` are open.
-    pub(crate) fn note_connection_limit(&self, max: usize, now: Instant) {
+    pub(crate) fn report_connection_limit(&self, max: usize, now: Instant) {
         if self.connections.see(self.ms(now)) {
             let text =
                 format!("{max} connections are open, as many as may be; further ones wait in the backlog");
@@ -118,7 +118,7 @@ impl NoticeLog {
     }
 
     /// Notes that a connection waits because of the bound of `max` handshakes.
-    pub(crate) fn note_handshake_limit(&self, max: usize, now: Instant) {
+    pub(crate) fn report_handshake_limit(&self, max: usize, now: Instant) {
         if self.handshakes.see(self.ms(now)) {
             let text = format!(
                 "a worker has its share of the {max} handshakes that may be in progress; connections wait in the backlog"
@@ -128,7 +128,7 @@ impl NoticeLog {
     }
 
     /// Notes that a connection is cut because connections hold more than `max` bytes.
-    pub(crate) fn note_pending_limit(&self, max: usize, now: Instant) {
+    pub(crate) fn report_pending_limit(&self, max: usize, now: Instant) {
         if self.pending.see(self.ms(now)) {
             let text = format!(
                 "connections hold {} MiB for peers that do not read, as much as may; those that hold most or have read \
@@ -264,7 +264,7 @@ mod tests {
         let notices = NoticeLog::default();
         let mut now = notices.epoch;
         for i in 0..100 {
-            notices.note_shortage(|| format!("no descriptor for the {i}th time"), now);
+            notices.report_shortage(|| format!("no descriptor for the {i}th time"), now);
             now += Duration::from_millis(100);
         }
         assert_eq!(texts(&notices, now), ["no descriptor for the 0th time"]);
@@ -281,8 +281,8 @@ mod tests {
         let mut said = 0;
         // For an hour, with pauses as long as it takes to be worst.
         for _ in 0..(3600 / 11) {
-            notices.note_connection_limit(10, now);
-            notices.note_handshake_limit(10, now);
+            notices.report_connection_limit(10, now);
+            notices.report_handshake_limit(10, now);
             now += BOUND_QUIET + Duration::from_secs(1);
             said += texts(&notices, now).len();
         }

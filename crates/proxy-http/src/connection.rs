@@ -96,7 +96,7 @@ impl Handler for HttpConnection {
             }
         }
         let held = &self.client.held;
-        held.note_stall(context.now);
+        held.update_stall(context.now);
         session.set_handler_bytes(held.total(), held.stalled_since());
         self.arm_deadline(session, context);
         Ok(if is_again || session.wants_read() { NextStep::Again } else { NextStep::Wait })

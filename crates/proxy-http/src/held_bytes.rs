@@ -153,7 +153,7 @@ impl HeldBytes {
     }
 
     /// Notes at the end of a turn whether the client has taken something.
-    pub(crate) fn note_stall(&self, now: Instant) {
+    pub(crate) fn update_stall(&self, now: Instant) {
         let since = self.stalled_since.get().filter(|_| !self.has_released.take()).unwrap_or(now);
         self.stalled_since.set((self.pieces.get() > 0).then_some(since));
     }

@@ -133,12 +133,12 @@ impl LoadControl {
     }
 
     /// Notes how many requests a second fall due now.
-    pub(crate) fn note_rate(&self, per_second: f64) {
+    pub(crate) fn set_rate_now(&self, per_second: f64) {
         self.rate_now.store((per_second * 1e3).round() as u64, Ordering::Relaxed);
     }
 
     /// Notes the time in which a thread has measured something.
-    pub(crate) fn note_span(&self, span: LoadSpan) {
+    pub(crate) fn record_span(&self, span: LoadSpan) {
         lock(&self.span).widen(span);
     }
 

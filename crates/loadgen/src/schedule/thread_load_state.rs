@@ -271,7 +271,7 @@ impl ThreadLoadState {
     }
 
     /// Notes a turn of the thread, which was to wake up at `wakes_ns`.
-    pub(crate) fn note_turn(&mut self, wakes_ns: Option<u64>, now_ns: u64) {
+    pub(crate) fn record_turn(&mut self, wakes_ns: Option<u64>, now_ns: u64) {
         // A request that already waits for a connection may do so because of the server.
         let wakes_ns = wakes_ns.filter(|_| !self.has_backlog());
         if let Some(wakes_ns) = wakes_ns.filter(|wakes_ns| now_ns.saturating_sub(*wakes_ns) > LATE_NS) {
@@ -281,7 +281,7 @@ impl ThreadLoadState {
 
     /// Counts a request that the generator itself takes on too late: there was a connection for it since `free_ns`, or it fell
     /// due while the thread stood still, and could not learn which connections were free.
-    pub(crate) fn note_late(&self, due: DueRequest, free_ns: u64, stats: &mut WorkerStats, now_ns: u64) {
+    pub(crate) fn count_late(&self, due: DueRequest, free_ns: u64, stats: &mut WorkerStats, now_ns: u64) {
         if let Some(intended_ns) = due.intended_ns.filter(|intended_ns| *intended_ns >= self.warm_ns) {
             let free_ns = if self.stall_ns.contains(&intended_ns) { intended_ns } else { free_ns };
             let late_ns = now_ns.saturating_sub(intended_ns.max(free_ns));

@@ -207,7 +207,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
             match outcome {
                 RequestOutcome::Answered(answer, arrived) => {
                     answered_ns = Some(arrived.done_ns);
-                    slot.note_success();
+                    slot.reset_backoff();
                     let origin = connection.origin_for(&request);
                     if self.stats.answered(&request, origin, answer, arrived, || prepared.name.clone()) {
                         self.clients[connection.client].totals.requests_ok += 1;

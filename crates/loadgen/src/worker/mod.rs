@@ -132,7 +132,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
         let mut wakes_ns = None;
         while !self.load.has_ended() {
             let turn_ns = now_ns();
-            self.load.note_turn(wakes_ns, turn_ns);
+            self.load.record_turn(wakes_ns, turn_ns);
             self.run_once(turn_ns);
             let (at_ns, timeout) = (self.next_wakeup_ns(), self.poll_timeout());
             wakes_ns = at_ns.into_iter().chain(timeout.map(|_| self.next_tick_ns)).min();
@@ -184,7 +184,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
             self.next_tick_ns = now_ns + TICK_NS;
             self.expire(now_ns);
             self.dispatch(now_ns);
-            self.setup.control.note_rate(self.load.rate_at(now_ns));
+            self.setup.control.set_rate_now(self.load.rate_at(now_ns));
         }
         while self.slots.len() > self.active_slots && self.slots.last().is_some_and(ConnectionSlot::is_empty)
         {
@@ -202,7 +202,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
         while let Some(&index) = self.free.front() {
             let Some(due) = self.load.take(&mut self.stats) else { break };
             self.free.pop_front();
-            self.load.note_late(due, self.slots[index].free_ns, &mut self.stats, now_ns);
+            self.load.count_late(due, self.slots[index].free_ns, &mut self.stats, now_ns);
             self.slots[index].is_free = false;
             self.assign(index, due, now_ns);
             if self.has_room(index) {
@@ -318,7 +318,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
     fn report(&mut self) {
         let (setup, load, span) = (&self.setup, &self.load, self.stats.span);
         // The time that the counts cover is read by the receiver at once.
-        match self.reporter.answer(&mut self.stats.delta, |_| setup.note_span(load, span)) {
+        match self.reporter.answer(&mut self.stats.delta, |_| setup.record_span(load, span)) {
             HandoverResult::CollectorGone => self.abandon(now_ns()),
             HandoverResult::Done | HandoverResult::NotRequested => {}
         }

@@ -72,7 +72,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
         let begun = match begun {
             Ok(engine) => self.drive_handshake(key, engine),
             Err(error) => {
-                connection.transport.note_trouble(&error);
+                connection.transport.record_tls_error(&error);
                 Err(ConnectionEnd::Tls)
             }
         };

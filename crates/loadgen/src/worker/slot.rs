@@ -56,7 +56,7 @@ impl ConnectionSlot {
     }
 
     /// A request was answered.
-    pub(super) fn note_success(&mut self) {
+    pub(super) fn reset_backoff(&mut self) {
         self.backoff_ns = BACKOFF_NS_MIN;
     }
 }

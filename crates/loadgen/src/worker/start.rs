@@ -38,14 +38,14 @@ impl SharedSetup {
                 self.control.account(address, client.totals);
             }
         }
-        self.note_span(load, stats.span);
+        self.record_span(load, stats.span);
         self.control.thread_ended();
         reporter.finish(stats.delta, |_| {});
     }
 
     /// Records how long a thread has measured.
-    pub(super) fn note_span(&self, load: &ThreadLoadState, span: LoadSpan) {
-        self.control.note_span(LoadSpan { ran: load.ran(), ..span });
+    pub(super) fn record_span(&self, load: &ThreadLoadState, span: LoadSpan) {
+        self.control.record_span(LoadSpan { ran: load.ran(), ..span });
     }
 }
 

@@ -120,13 +120,13 @@ impl Transport {
     ) -> Result<(), ConnectionEnd> {
         let engine = self.engine.insert(Box::new(engine));
         if let Err(error) = engine.receive(&mut [], &mut scratch.out, |_| {}) {
-            self.note_trouble(&error);
+            self.record_tls_error(&error);
             return Err(ConnectionEnd::Tls);
         }
         self.flush(scratch)
     }
 
-    pub(crate) fn note_trouble(&mut self, error: &TlsError) {
+    pub(crate) fn record_tls_error(&mut self, error: &TlsError) {
         self.trouble.get_or_insert_with(|| Failure::new(error.event(), error.to_string()));
     }
 
@@ -206,7 +206,7 @@ impl Transport {
         let taken_in = engine.receive(input, &mut scratch.out, counted);
         received.handshake = received.handshake.or_else(|| engine.new_handshake());
         if let Err(error) = taken_in {
-            self.note_trouble(&error);
+            self.record_tls_error(&error);
             received.end = Some(ConnectionEnd::Tls);
         } else if engine.peer_has_closed() {
             received.end = Some(ConnectionEnd::Clean);

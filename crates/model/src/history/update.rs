@@ -90,11 +90,11 @@ impl Model {
             self.apply_from(&batch.writer, record, batch.read_mono_us);
         }
         if let Some((stamp, read_us)) = last.zip(batch.read_realtime_us) {
-            self.note_arrival(&batch.writer, &stamp, read_us);
+            self.record_arrival(&batch.writer, &stamp, read_us);
         }
-        batch.suppressed.iter().for_each(|notice| self.note_suppressed(notice));
-        batch.foreign.iter().for_each(|foreign| self.note_foreign(foreign));
-        self.note_malformed(batch.malformed);
-        self.note_skipped(batch.skipped_bytes);
+        batch.suppressed.iter().for_each(|notice| self.count_suppressed(notice));
+        batch.foreign.iter().for_each(|foreign| self.count_foreign(foreign));
+        self.count_malformed(batch.malformed);
+        self.count_skipped(batch.skipped_bytes);
     }
 }

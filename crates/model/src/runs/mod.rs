@@ -150,39 +150,39 @@ impl Model {
     }
 
     /// Notes when a record was read live, by the clock of the host that reads.
-    pub(crate) fn note_arrival(&mut self, writer: &Writer, stamp: &Stamp, realtime_us: u64) {
+    pub(crate) fn record_arrival(&mut self, writer: &Writer, stamp: &Stamp, realtime_us: u64) {
         self.read_realtime_us = realtime_us;
         if let Some(run) = self.runs.iter_mut().find(|run| run.id() == stamp.run) {
-            run.note_arrival(writer, stamp, realtime_us);
+            run.record_arrival(writer, stamp, realtime_us);
         }
     }
 
     /// Counts records that were not decoded, since another process wrote them under the id of a run.
-    pub fn note_foreign(&mut self, foreign: &ForeignRecords) {
+    pub fn count_foreign(&mut self, foreign: &ForeignRecords) {
         if let Some(run) = self.runs.iter_mut().find(|run| run.id() == foreign.run) {
-            run.note_foreign(foreign.records, foreign.realtime_us);
+            run.count_foreign(foreign.records, foreign.realtime_us);
         }
     }
 
     /// Counts messages that journald dropped, for the newest run that may have lost records by it.
-    pub fn note_suppressed(&mut self, notice: &SuppressedMessages) {
+    pub fn count_suppressed(&mut self, notice: &SuppressedMessages) {
         let concerns = |run: &&mut Run| {
             let Writer { origin, unit, .. } = run.writer();
             run.stopped().is_none() && notice.concerns(origin, unit)
         };
         let nearest = |run: &&mut Run| (notice.is_about(&run.writer().origin), run.began_realtime_us());
         if let Some(run) = self.runs.iter_mut().filter(concerns).max_by_key(nearest) {
-            run.note_suppressed(notice.dropped);
+            run.count_suppressed(notice.dropped);
         }
     }
 
     /// Counts entries that claim to be ours and cannot be decoded.
-    pub fn note_malformed(&mut self, entries: u64) {
+    pub fn count_malformed(&mut self, entries: u64) {
         self.malformed = self.malformed.saturating_add(entries);
     }
 
     /// Counts bytes of a journal that could not be read.
-    pub fn note_skipped(&mut self, bytes: u64) {
+    pub fn count_skipped(&mut self, bytes: u64) {
         self.skipped_bytes = self.skipped_bytes.saturating_add(bytes);
     }
 

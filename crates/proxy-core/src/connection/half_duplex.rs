@@ -35,7 +35,7 @@ impl HalfDuplex {
     }
 
     /// Notes after writing whether the sink has left anything.
-    pub(super) fn note_stall(&mut self, stalls: &mut StallQueue, key: usize, now: Instant) {
+    pub(super) fn update_stall(&mut self, stalls: &mut StallQueue, key: usize, now: Instant) {
         if self.pending.is_empty() {
             stalls.forget(&mut self.stalled, key);
         } else {

@@ -107,7 +107,7 @@ impl Proxy {
             let resized = pool.resize(wanted);
             self.control.set_workers(pool.len());
             self.handler_settings.set_workers(pool.len());
-            self.control.note_change();
+            self.control.announce_change();
             resized.map_err(|error| settings::refused(name, value, error.to_string()))?;
         }
         pool.wake();
@@ -151,7 +151,8 @@ impl Proxy {
     pub fn take(&self, changes: FileChanges) -> TlsRefresh {
         let (refreshed, tls) = self.lock_tls().take(changes);
         if let Some(error) = &refreshed.shortage {
-            self.notices.note_shortage(|| format!("{error}; it is tried again every second"), Instant::now());
+            self.notices
+                .report_shortage(|| format!("{error}; it is tried again every second"), Instant::now());
         }
         if let Some(tls) = tls {
             self.control.set_tls(tls);

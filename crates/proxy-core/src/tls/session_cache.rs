@@ -94,11 +94,11 @@ impl CachedSessions {
 
     fn evict(&mut self) -> Option<()> {
         let (id, _) = self.by_id.pop_lru()?;
-        self.note_gone(&id);
+        self.remember_gone(&id);
         Some(())
     }
 
-    fn note_gone(&mut self, id: &[u8]) {
+    fn remember_gone(&mut self, id: &[u8]) {
         self.gone.put(self.hashes.hash_one(id), ());
         if self.gone.len() > self.size {
             self.gone.pop_lru();
@@ -154,7 +154,7 @@ impl Store {
         };
         if is_taken {
             sessions.by_id.pop(id);
-            sessions.note_gone(id);
+            sessions.remember_gone(id);
         }
         drop(sessions);
         HandshakeNotes::offered(|name| match &opened {

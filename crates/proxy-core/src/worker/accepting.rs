@@ -28,7 +28,7 @@ impl<H: Handler> Worker<H> {
         for i in 0..self.listeners.len() {
             while self.listeners.is_ready(i) && self.accept_at.is_none() && left > 0 {
                 if let Some(max) = self.handshake_limit_reached() {
-                    self.notices.note_handshake_limit(max, self.context.now);
+                    self.notices.report_handshake_limit(max, self.context.now);
                     left = 0;
                 } else {
                     self.accept_one(i);
@@ -79,7 +79,7 @@ impl<H: Handler> Worker<H> {
             _ => {
                 self.context.stats.count(ProxyCounter::AcceptErrors, 1);
                 let what = || format!("connections cannot be accepted: {error}; they wait in the backlog");
-                self.notices.note_shortage(what, self.context.now);
+                self.notices.report_shortage(what, self.context.now);
                 self.accept_at = Some(self.context.now + ACCEPT_BACK_OFF);
             }
         }
@@ -96,7 +96,7 @@ impl<H: Handler> Worker<H> {
     fn has_place(&self) -> bool {
         let has_place = self.control.limiter.enter();
         if !has_place {
-            self.notices.note_connection_limit(self.control.limiter.max(), self.context.now);
+            self.notices.report_connection_limit(self.control.limiter.max(), self.context.now);
         }
         has_place
     }

@@ -81,12 +81,12 @@ impl ProxyControl {
             self.limiter.set_max(max);
         }
         *current = Arc::new(limits);
-        self.note_change();
+        self.announce_change();
         Ok(result)
     }
 
     /// Tells the workers to read the changed settings.
-    pub(crate) fn note_change(&self) {
+    pub(crate) fn announce_change(&self) {
         self.generation.fetch_add(1, Ordering::Release);
     }
 
@@ -96,7 +96,7 @@ impl ProxyControl {
 
     pub(crate) fn set_tls(&self, tls: TlsConfig) {
         *self.lock_tls() = tls;
-        self.note_change();
+        self.announce_change();
     }
 
     pub(crate) fn generation(&self) -> u64 {

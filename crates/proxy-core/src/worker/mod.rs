@@ -304,7 +304,7 @@ impl<H: Handler> Worker<H> {
     fn bound_pending(&mut self) {
         while self.context.has_too_much_pending() {
             let Some(key) = self.heaviest() else { return };
-            self.notices.note_pending_limit(self.context.limits.pending_bytes_max, self.context.now);
+            self.notices.report_pending_limit(self.context.limits.pending_bytes_max, self.context.now);
             self.connections[key].cut_for_room(&mut self.context, &mut self.resources);
             self.again.push(key);
         }

@@ -285,12 +285,12 @@ impl<S: Sink> Publisher<S> {
     }
 
     /// Sets the number of messages of this service that journald has dropped by its rate limit, as far as read.
-    pub fn note_suppressed(&mut self, total: u64) {
+    pub fn set_suppressed(&mut self, total: u64) {
         self.health.suppressed_total = self.health.suppressed_total.max(total);
     }
 
     /// Notes that records which the journal had accepted are gone.
-    pub fn note_lost(&mut self, records: u64, reason: &str) {
+    pub fn record_lost(&mut self, records: u64, reason: &str) {
         self.health.dropped_total += records;
         reason.clone_into(&mut self.health.error);
     }

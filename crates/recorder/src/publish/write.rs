@@ -122,7 +122,7 @@ impl<S: Sink> Publisher<S> {
                 self.tls.iter_mut().for_each(|tls| tls.totals.sent(TlsLatency::ALL, now_us));
             }
             (PendingRecord::Usage(key), Body::Usage(usage)) => {
-                self.written.note_usage(&usage);
+                self.written.add_usage(&usage);
                 self.tls.iter_mut().for_each(|tls| tls.usage.sent(&key, now_us));
             }
             (_, Body::Http(http)) => {
@@ -131,7 +131,7 @@ impl<S: Sink> Publisher<S> {
                 self.http.iter_mut().for_each(|http| http.totals.sent(HttpLatency::ALL, now_us));
             }
             (PendingRecord::Route(index), Body::Route(route)) => {
-                self.written.note_route(&route);
+                self.written.add_route(&route);
                 self.http.iter_mut().for_each(|http| http.routes.sent(index));
             }
             (_, Body::Load(load)) => {

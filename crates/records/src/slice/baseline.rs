@@ -69,12 +69,12 @@ impl SliceBaseline {
                 self.ticked = Some(record.stamp);
                 self.tls = tls.without_intervals();
             }
-            Body::Usage(usage) => self.note_usage(usage),
+            Body::Usage(usage) => self.add_usage(usage),
             Body::Http(http) => {
                 self.ticked = Some(record.stamp);
                 self.http = http.without_intervals();
             }
-            Body::Route(route) => self.note_route(route),
+            Body::Route(route) => self.add_route(route),
             Body::Load(load) => {
                 self.ticked = Some(record.stamp);
                 self.load = load.without_intervals();
@@ -97,7 +97,7 @@ impl SliceBaseline {
     }
 
     /// Adds the record of a value of usage.
-    pub fn note_usage(&mut self, record: &UsageRecord) {
+    pub fn add_usage(&mut self, record: &UsageRecord) {
         let key = (record.dimension, record.value.clone());
         if self.usage.len() < USAGE_MAX || self.usage.contains_key(&key) {
             self.usage.insert(key, record.counters);
@@ -105,7 +105,7 @@ impl SliceBaseline {
     }
 
     /// Adds the record of a route.
-    pub fn note_route(&mut self, record: &RouteRecord) {
+    pub fn add_route(&mut self, record: &RouteRecord) {
         if self.routes.len() < ROUTES_MAX || self.routes.contains_key(&record.route) {
             self.routes.insert(record.route.clone(), record.without_intervals());
         }

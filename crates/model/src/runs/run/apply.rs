@@ -14,7 +14,7 @@ impl Run {
         if writer.origin == self.writer().origin {
             self.apply(record, read_mono_us);
         } else if record.stamp.realtime_us >= self.began_realtime_us() {
-            self.note_foreign(1, record.stamp.realtime_us);
+            self.count_foreign(1, record.stamp.realtime_us);
         } else {
             // The id belongs to the earlier writer, so the records applied until now were foreign.
             let foreign = self.reading.read().saturating_add(self.reading.foreign());
@@ -25,12 +25,12 @@ impl Run {
             }
             let realtime_us = record.stamp.realtime_us;
             self.apply(record, read_mono_us);
-            self.note_foreign(foreign, realtime_us);
+            self.count_foreign(foreign, realtime_us);
         }
     }
 
     /// Counts records that another process wrote under this run's id. The first adds a warning to the log.
-    pub(in crate::runs) fn note_foreign(&mut self, records: u64, realtime_us: u64) {
+    pub(in crate::runs) fn count_foreign(&mut self, records: u64, realtime_us: u64) {
         if self.reading.foreign() == 0 {
             let text = "another process writes records under the id of this run; they do not count";
             self.log.push(LogLine {
@@ -41,19 +41,19 @@ impl Run {
                 text: text.to_owned(),
             });
         }
-        self.reading.note_foreign(records);
+        self.reading.count_foreign(records);
     }
 
     /// Notes when a record of this run's writer was read live.
-    pub(in crate::runs) fn note_arrival(&mut self, writer: &Writer, stamp: &Stamp, realtime_us: u64) {
+    pub(in crate::runs) fn record_arrival(&mut self, writer: &Writer, stamp: &Stamp, realtime_us: u64) {
         if writer.origin == self.writer().origin {
-            self.reading.note_arrival(stamp, realtime_us);
+            self.reading.record_arrival(stamp, realtime_us);
         }
     }
 
     /// Counts messages of this run's unit that journald dropped.
-    pub(in crate::runs) fn note_suppressed(&mut self, messages: u64) {
-        self.reading.note_suppressed(messages);
+    pub(in crate::runs) fn count_suppressed(&mut self, messages: u64) {
+        self.reading.count_suppressed(messages);
     }
 
     fn apply(&mut self, record: Record, read_mono_us: Option<u64>) {
@@ -105,17 +105,17 @@ impl Run {
                 self.judge();
                 self.clients.end_interval(self.reading.lost());
                 let gap_from_us = self.proxy.apply(&stamp, &proxy, self.series_start());
-                self.reading.note_gap(gap_from_us, &stamp);
+                self.reading.record_gap(gap_from_us, &stamp);
             }
             Body::Tls(tls) => {
                 let gap_from_us = self.tls.apply(&stamp, *tls, self.series_start());
-                self.reading.note_gap(gap_from_us, &stamp);
+                self.reading.record_gap(gap_from_us, &stamp);
             }
             Body::Usage(usage) => self.usage.apply(&stamp, *usage),
             Body::Http(http) => {
                 self.http_gauges.push(stamp.mono_us, http.gauges(), self.retention.history);
                 let gap_from_us = self.http.apply(&stamp, *http, self.series_start());
-                self.reading.note_gap(gap_from_us, &stamp);
+                self.reading.record_gap(gap_from_us, &stamp);
             }
             Body::Route(route) => {
                 self.routes.apply(&stamp, *route, self.series_start(), self.reading.lost());
@@ -126,7 +126,7 @@ impl Run {
                     self.judge();
                 }
                 let gap_from_us = self.load.apply(&stamp, *load, self.series_start());
-                self.reading.note_gap(gap_from_us, &stamp);
+                self.reading.record_gap(gap_from_us, &stamp);
             }
             Body::Client(client) => {
                 let from_start = self.series_start().start_us.is_some();
@@ -159,7 +159,7 @@ impl Run {
             }
             Body::Connection(connection) => {
                 self.failures.note(&connection);
-                self.clients.note_connection(stamp.mono_us, connection);
+                self.clients.record_connection(stamp.mono_us, connection);
             }
         }
     }

@@ -133,11 +133,11 @@ impl Clients {
         }
         client.time(stamp.mono_us, &record.exchange, history);
         self.heap_bytes = self.heap_bytes - bytes_before + client.heap_bytes();
-        self.note_change(record.client);
+        self.record_change(record.client);
     }
 
     /// Remembers how a connection of a known client went, from a record of this moment.
-    pub(in crate::runs) fn note_connection(&mut self, us: u64, connection: Box<ConnectionRecord>) {
+    pub(in crate::runs) fn record_connection(&mut self, us: u64, connection: Box<ConnectionRecord>) {
         if let Some(client) = self.rows.get_mut(&connection.client) {
             let at = usize::from(connection.outcome.is_error());
             client.connections_us[at] = us;
@@ -148,7 +148,7 @@ impl Clients {
         }
     }
 
-    fn note_change(&mut self, id: ClientId) {
+    fn record_change(&mut self, id: ClientId) {
         if self.changes.len() == CHANGES_MAX {
             self.changes.pop_front();
         }
@@ -179,7 +179,7 @@ impl Clients {
         if let Some(folded) = self.folded.remove(&record.client).filter(|it| it.epoch == record.epoch) {
             let other = self.rows.entry(ClientId::Other).or_insert_with(|| ClientStats::new(ClientId::Other));
             other.earlier = other.earlier.since(&folded.present);
-            self.note_change(ClientId::Other);
+            self.record_change(ClientId::Other);
             client.resume(folded.epoch, folded.present, folded.last_us);
         }
         self.rows.insert(record.client, client);

@@ -84,13 +84,13 @@ impl Experiment {
             self.switches.push_back(ArmSwitch { mono_us: stamp.mono_us, stage, pair, arm });
         }
         if !record.metric.is_empty() {
-            self.note_figure(&record);
+            self.update_figure(&record);
         }
         self.last_us = stamp.mono_us;
         self.state = record;
     }
 
-    fn note_figure(&mut self, record: &ExperimentRecord) {
+    fn update_figure(&mut self, record: &ExperimentRecord) {
         let at = self.metrics.iter().position(|known| known.metric == record.metric);
         let at = match at {
             Some(at) => at,

@@ -79,7 +79,7 @@ pub struct Reading {
 
 impl Reading {
     /// Notes when a record was read, by the clock of the host that reads.
-    pub(in crate::runs) fn note_arrival(&mut self, stamp: &Stamp, realtime_us: u64) {
+    pub(in crate::runs) fn record_arrival(&mut self, stamp: &Stamp, realtime_us: u64) {
         self.arrival = Some(Arrival::after(self.arrival, stamp, realtime_us));
     }
 
@@ -118,7 +118,7 @@ impl Reading {
 
     /// Notes that a record does not cover all the time since `from_us`. A known gap at that time is the same one:
     /// records were lost, or the other series showed it.
-    pub(super) fn note_gap(&mut self, from_us: Option<u64>, stamp: &Stamp) {
+    pub(super) fn record_gap(&mut self, from_us: Option<u64>, stamp: &Stamp) {
         let Some(from_us) = from_us else { return };
         if self.gaps.back().is_none_or(|gap| gap.mono_us <= from_us) {
             self.push_gap(Gap { after_seq: stamp.seq.saturating_sub(1), missing: 0, mono_us: stamp.mono_us });
@@ -181,11 +181,11 @@ impl Reading {
         }
     }
 
-    pub(in crate::runs) fn note_foreign(&mut self, records: u64) {
+    pub(in crate::runs) fn count_foreign(&mut self, records: u64) {
         self.foreign = self.foreign.saturating_add(records);
     }
 
-    pub(in crate::runs) fn note_suppressed(&mut self, messages: u64) {
+    pub(in crate::runs) fn count_suppressed(&mut self, messages: u64) {
         self.suppressed = self.suppressed.saturating_add(messages);
     }
 
@@ -272,7 +272,7 @@ mod tests {
         for &(second, delay_ms) in all {
             let realtime_us = 1_700_000_000_000_000 + second * 1_000_000;
             let stamp = Stamp { run: RunId::from_bits(1), seq: 1, mono_us: 1, realtime_us, interval_us: 1 };
-            reading.note_arrival(&stamp, realtime_us.saturating_add_signed(delay_ms * 1_000));
+            reading.record_arrival(&stamp, realtime_us.saturating_add_signed(delay_ms * 1_000));
         }
         reading.arrival().unwrap()
     }

@@ -157,7 +157,7 @@ fn records_dropped_by_journald_count_for_the_units_current_run() {
     let mut model = Model::default();
     let notice =
         SuppressedMessages { boot: Some(2), pid: Some(10), unit: "tlsdash.service".into(), dropped: 7 };
-    model.note_suppressed(&notice);
+    model.count_suppressed(&notice);
     read_of(&mut model, &process(10), honest(1));
     let mut later = record(1, 2, Body::Run(Box::default()));
     later.stamp.run = RunId::from_bits(2);
@@ -166,12 +166,12 @@ fn records_dropped_by_journald_count_for_the_units_current_run() {
         let run = |id| model.run(RunId::from_bits(id)).unwrap().reading().suppressed();
         (run(1), run(2))
     };
-    model.note_suppressed(&notice);
+    model.count_suppressed(&notice);
     assert_eq!(counts(&model), (7, 0), "the process that is named");
-    model.note_suppressed(&SuppressedMessages { pid: Some(99), ..notice.clone() });
+    model.count_suppressed(&SuppressedMessages { pid: Some(99), ..notice.clone() });
     assert_eq!(counts(&model), (7, 7), "else the newest of the unit");
-    model.note_suppressed(&SuppressedMessages { boot: Some(3), ..notice.clone() });
-    model.note_suppressed(&SuppressedMessages { pid: Some(99), unit: "other.service".into(), ..notice });
+    model.count_suppressed(&SuppressedMessages { boot: Some(3), ..notice.clone() });
+    model.count_suppressed(&SuppressedMessages { pid: Some(99), unit: "other.service".into(), ..notice });
     assert_eq!(counts(&model), (7, 7), "others");
 }
 

@@ -36,15 +36,15 @@ impl ClientSession {
             let pending = &mut context.pending;
             pending.held_bytes = pending.held_bytes + held - self.held_bytes;
             self.held_bytes = held;
-            self.note_stalls(in_handshake, context);
+            self.update_stalls(in_handshake, context);
         }
     }
 
-    fn note_stalls(&mut self, in_handshake: bool, context: &mut WorkerContext) {
+    fn update_stalls(&mut self, in_handshake: bool, context: &mut WorkerContext) {
         let pending = &mut context.pending;
-        self.from_client.note_stall(&mut pending.to_upstream, self.key, context.now);
+        self.from_client.update_stall(&mut pending.to_upstream, self.key, context.now);
         if !in_handshake {
-            self.to_client.note_stall(&mut pending.to_client, self.key, context.now);
+            self.to_client.update_stall(&mut pending.to_client, self.key, context.now);
         }
     }
 

@@ -118,9 +118,9 @@ fn the_end_of_a_run_waits_for_the_journal_and_stays_the_end() {
 #[test]
 fn records_dropped_by_journald_are_logged() {
     let mut publisher = begun(60);
-    publisher.note_suppressed(7);
+    publisher.set_suppressed(7);
     publisher.interval(None, None, None, at(1));
-    publisher.note_suppressed(7);
+    publisher.set_suppressed(7);
     publisher.interval(None, None, None, at(2));
     assert_eq!(count_of(&publisher, "health"), 1);
     let model = read(&publisher.sink.entries, |_| false);

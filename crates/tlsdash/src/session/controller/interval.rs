@@ -50,7 +50,7 @@ impl RunController {
         let cpu = host.cpu;
         let proxy = self.workload.counts_traffic().then_some(&self.proxy_delta);
         let load = self.workload.load_state().map(|state| (&self.load_delta, state));
-        self.publisher.note_suppressed(self.suppressed_total.load(Ordering::Relaxed));
+        self.publisher.set_suppressed(self.suppressed_total.load(Ordering::Relaxed));
         self.publisher.interval(proxy, load, Some(host.clone()), now);
         self.report_refusals();
         self.report_journal_loss();
@@ -84,7 +84,7 @@ impl RunController {
         let Some(loss) = self.publisher.sink_mut().take_loss() else { return };
         let text = format!("{loss}; the journal goes on in a new file");
         if loss.entries_lost() > 0 {
-            self.publisher.note_lost(loss.entries_lost(), &text);
+            self.publisher.record_lost(loss.entries_lost(), &text);
         }
         self.report(NoticeRecord::new(Level::Warning, "journal", &text));
     }

@@ -207,7 +207,7 @@ impl ProtocolSession for Http2Session {
     fn note_sent(&mut self, bytes: usize) {
         if bytes == self.out.len() {
             self.out.clear();
-            self.inflow.note_answered();
+            self.inflow.clear_answers();
         } else {
             self.out.drain(..bytes);
         }

@@ -46,7 +46,7 @@ struct PartialBlock {
 
 impl ReceiveState {
     /// All replies were sent.
-    pub(super) fn note_answered(&mut self) {
+    pub(super) fn clear_answers(&mut self) {
         self.answers = 0;
     }
 
