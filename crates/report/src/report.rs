@@ -83,12 +83,12 @@ impl<'a> Report<'a> {
     }
 
     /// Makes it a report on several merged runs.
-    pub fn of_parts(self, parts: Vec<RunPart>) -> Self {
+    pub fn with_parts(self, parts: Vec<RunPart>) -> Self {
         Self { parts, ..self }
     }
 
     /// Adds the requested time range.
-    pub fn of_range(self, asked: TimeRange) -> Self {
+    pub fn with_range(self, asked: TimeRange) -> Self {
         Self { asked, ..self }
     }
 

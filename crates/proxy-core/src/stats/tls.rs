@@ -39,7 +39,7 @@ impl ProxyStats {
     fn full_because(&mut self, client: ClientSlot, reason: FullReason, expired_age: Option<Duration>) {
         let delta = &mut self.delta.tls;
         delta.counters[reason.counter()] += 1;
-        if let Some(counter) = reason.of_client() {
+        if let Some(counter) = reason.client_counter() {
             self.clients.add(client, counter, 1);
         }
         match reason {

@@ -141,7 +141,7 @@ fn counted(
     } else {
         (UsageCounter::HandshakesFull, UsageCounter::ComputeFullNs)
     };
-    let reason = reason.and_then(FullReason::of_usage);
+    let reason = reason.and_then(FullReason::usage_counter);
     [(handshakes, 1), (compute, compute_ns), reason.map_or((handshakes, 0), |reason| (reason, 1))]
 }
 

@@ -51,7 +51,7 @@ impl FullReason {
     }
 
     /// The client counter of this reason, if clients have one.
-    pub fn of_client(self) -> Option<ClientCounter> {
+    pub fn client_counter(self) -> Option<ClientCounter> {
         match self {
             Self::NoTicket => Some(ClientCounter::FullNoTicket),
             Self::Expired | Self::Evicted => Some(ClientCounter::FullExpired),
@@ -62,7 +62,7 @@ impl FullReason {
     }
 
     /// The usage counter of this reason, if usage has one.
-    pub fn of_usage(self) -> Option<UsageCounter> {
+    pub fn usage_counter(self) -> Option<UsageCounter> {
         match self {
             Self::FirstVisit | Self::NoTicket => Some(UsageCounter::FullNoTicket),
             Self::Expired | Self::Evicted => Some(UsageCounter::FullExpired),

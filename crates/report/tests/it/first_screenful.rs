@@ -193,7 +193,7 @@ fn marks_of_merged_runs_keep_their_labels_apart() {
         clock_steps: None,
     });
     let report = Report::new(&model, model.current().unwrap(), "file:x", String::new());
-    let report = report.of_parts(described.collect());
+    let report = report.with_parts(described.collect());
     let (html, markdown, json) = (report.html(), report.markdown(), json(&report));
     for part in
         ["| 1a | 2.0 | north: mark 1", "| 1b | 2.0 | south: mark 1", "- a: north: run 0000", "- b: south"]

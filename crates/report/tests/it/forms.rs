@@ -86,7 +86,7 @@ fn anonymous_forms(settings: Vec<Setting>, parts: Vec<RunPart>) -> [String; 3] {
     publisher.stop(RunRecord::default(), None, None, None, at(6));
     let model = crate::common::read(publisher.into_sink(), 100, |_| false);
     let report = Report::new(&model, model.run(run).unwrap(), "file:x", String::new());
-    let report = report.of_parts(parts).anonymised();
+    let report = report.with_parts(parts).anonymised();
     [report.html(), report.markdown(), report.json().unwrap()]
 }
 
@@ -207,7 +207,7 @@ fn a_stretch_states_what_was_asked_for_and_what_is_used() {
     let (model, run) = model(&SyntheticRun::default());
     let asked = TimeRange { from_us: at(0).realtime_us - 400_000, until_us: u64::MAX };
     let report = Report::new(&model, model.run(run).unwrap(), "file:x@-10m..", String::new());
-    let markdown = report.of_range(asked).markdown();
+    let markdown = report.with_range(asked).markdown();
     for row in [
         "| time range asked for | 2023-11-14T22:13:19.600Z to the end |",
         "| time range used, of whole intervals | 2023-11-14T22:13:20.000Z to 2023-11-14T22:13:31.000Z |",
@@ -216,5 +216,5 @@ fn a_stretch_states_what_was_asked_for_and_what_is_used() {
     }
     let late = TimeRange { from_us: u64::MAX - 1, until_us: u64::MAX - 1 };
     let report = Report::new(&model, model.run(run).unwrap(), "file:x", String::new());
-    assert!(report.of_range(late).markdown().contains("s after 1970"), "no date has so many digits");
+    assert!(report.with_range(late).markdown().contains("s after 1970"), "no date has so many digits");
 }

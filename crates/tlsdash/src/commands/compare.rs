@@ -74,8 +74,8 @@ fn read(args: &CompareArgs, source: &OsString, run: Option<&RunPrefix>) -> anyho
 
 fn report(recorded: &RecordedRun) -> anyhow::Result<Report<'_>> {
     Ok(Report::new(recorded.model(), recorded.run()?, &recorded.source, command())
-        .of_parts(recorded.parts.clone())
-        .of_range(recorded.range))
+        .with_parts(recorded.parts.clone())
+        .with_range(recorded.range))
 }
 
 /// Prints the result, unless a file takes the place of the text.

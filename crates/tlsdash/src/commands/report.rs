@@ -36,8 +36,8 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let report = Report::new(recorded.model(), run, &recorded.source, command())
         .with_conditions(conditions)
         .with_apdex_threshold(args.apdex)
-        .of_parts(recorded.parts.clone())
-        .of_range(recorded.range);
+        .with_parts(recorded.parts.clone())
+        .with_range(recorded.range);
     let report = if args.anonymise { report.anonymised() } else { report };
     output_files.write("--html", || Ok(report.html()))?;
     output_files.write("--json", || Ok(report.json()?))?;
