@@ -44,7 +44,7 @@ pub enum CompareOutcome {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureComparison {
     pub finding: CompareOutcome,
-    /// Why; empty where the estimate says so.
+    /// The reason; empty if the estimate gives it.
     pub reason: String,
     /// The difference; `None` with too few samples.
     pub estimate: Option<EffectEstimate>,

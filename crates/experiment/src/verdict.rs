@@ -11,7 +11,7 @@ use crate::statistics::pairs_min;
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureVerdict {
     pub outcome: ExperimentOutcome,
-    /// Why; empty where the estimate says so.
+    /// The reason; empty if the estimate gives it.
     pub reason: String,
     /// The difference; `None` with too few samples.
     pub estimate: Option<EffectEstimate>,

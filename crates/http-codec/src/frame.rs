@@ -120,7 +120,7 @@ pub fn head(out: &mut Vec<u8>, len: usize, kind: u8, flags: u8, id: u32) {
     out.extend_from_slice(&[high, middle, low, kind, flags, a, b, c, d]);
 }
 
-/// Writes that the peer may send so many bytes more, on a stream or, with `id` 0, on the connection.
+/// Writes a `WINDOW_UPDATE` frame: the peer may send more bytes on the stream, or on the connection if `id` is 0.
 pub fn window_update(out: &mut Vec<u8>, id: u32, bytes: u32) {
     head(out, 4, kind::WINDOW_UPDATE, 0, id);
     out.extend_from_slice(&bytes.to_be_bytes());

@@ -208,7 +208,7 @@ impl WorkerStats {
         self.time(LoadLatency::Lag, intended_ns, now_ns);
     }
 
-    /// A request has ended without an answer.
+    /// Extends the measured time to the end of a request without an answer.
     fn record_end(&mut self, request: &Request, now_ns: u64) {
         if request.intended_ns.is_none() {
             self.span.done_ns = now_ns;

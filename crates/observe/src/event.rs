@@ -64,7 +64,7 @@ pub struct LoggedHandshake<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoggedFailure<'a> {
     pub outcome: ConnectionOutcome,
-    /// What the terminator says of it.
+    /// The terminator's description of the failure.
     pub detail: Cow<'a, str>,
 }
 
@@ -101,7 +101,7 @@ pub struct LineNumber<'a> {
 }
 
 impl LogEvent<'_> {
-    /// An event that says nothing yet.
+    /// An empty event of a client.
     pub(crate) fn of(client: ClientId) -> Self {
         Self {
             time_us: None,

@@ -20,7 +20,7 @@ const NOTICE_EVERY: Duration = Duration::from_secs(10);
 /// How late a line may come, counted from the first that overtook it. A terminator's threads number their lines before
 /// they send them.
 const LATE_MAX: Duration = Duration::from_secs(2);
-/// A log that has had no line for so long since the start gets a notice.
+/// The time without a line since the start after which a notice is made.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// Lines that were lost without a trace.
 const LOST_LINES: &[AbsentFigure] = &[AbsentFigure {

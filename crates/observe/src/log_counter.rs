@@ -78,7 +78,7 @@ impl LogCounter {
         })
     }
 
-    /// A log tells of connections at one moment only, so each opens and closes in one interval.
+    /// A log describes a connection at one moment only, so it opens and closes in one interval.
     fn connection(&mut self, event: &LogEvent<'_>, connection: &LoggedConnection<'_>) {
         self.connections += 1;
         self.add(ProxyCounter::Accepted, 1);

@@ -16,7 +16,7 @@ use crate::lines::LineReader;
 use crate::local_clock::AHEAD;
 use crate::log_counter::LogCounter;
 
-/// A clock that was never set says less: 2000-01-01, in microseconds since 1970.
+/// The earliest plausible time, in microseconds since 1970: 2000-01-01. A clock that was never set shows less.
 const EARLIEST_US: u64 = 946_684_800_000_000;
 /// Lines that are earlier than others before them by more than this get a notice: a log is never in exact order.
 const DISORDER_MAX: Duration = Duration::from_secs(60);

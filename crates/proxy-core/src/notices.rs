@@ -101,14 +101,14 @@ impl Default for NoticeLog {
 }
 
 impl NoticeLog {
-    /// Notes a shortage of descriptors, memory or ports; `what` describes it.
+    /// Reports a shortage of descriptors, memory or ports; `what` describes it.
     pub(crate) fn report_shortage(&self, what: impl FnOnce() -> String, now: Instant) {
         if self.shortage.see(self.ms(now)) {
             self.say(Subject::Descriptors, Level::Warning, &what(), now);
         }
     }
 
-    /// Notes that a connection waits because `max` are open.
+    /// Reports that a connection waits because `max` are open.
     pub(crate) fn report_connection_limit(&self, max: usize, now: Instant) {
         if self.connections.see(self.ms(now)) {
             let text =
@@ -117,7 +117,7 @@ impl NoticeLog {
         }
     }
 
-    /// Notes that a connection waits because of the bound of `max` handshakes.
+    /// Reports that a connection waits because of the bound of `max` handshakes.
     pub(crate) fn report_handshake_limit(&self, max: usize, now: Instant) {
         if self.handshakes.see(self.ms(now)) {
             let text = format!(
@@ -127,7 +127,7 @@ impl NoticeLog {
         }
     }
 
-    /// Notes that a connection is cut because connections hold more than `max` bytes.
+    /// Reports that a connection is cut because connections hold more than `max` bytes.
     pub(crate) fn report_pending_limit(&self, max: usize, now: Instant) {
         if self.pending.see(self.ms(now)) {
             let text = format!(

@@ -228,7 +228,7 @@ impl ClientConn {
         self.activity.head_began_at.get().filter(|_| !self.is_http2).map(|at| at.max(self.idle_since()))
     }
 
-    /// Whether the next answer says that the connection ends with it.
+    /// Whether the next response announces the end of the connection.
     pub(crate) fn is_ending(&self) -> bool {
         self.activity.is_ending.get()
     }

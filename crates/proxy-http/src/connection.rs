@@ -174,7 +174,7 @@ fn cut_by(outcome: ConnectionOutcome) -> RequestFailure {
 }
 
 impl HttpConnection {
-    /// Gives hyper what the client has sent, as far as there is room for it; true if that was anything.
+    /// Passes received bytes to hyper as far as there is room; true if there were any.
     fn receive(&self, session: &mut ClientSession, context: &mut WorkerContext) -> bool {
         let mut wire = self.wire.borrow_mut();
         let n = session.received().len().min(wire.room());
@@ -222,7 +222,7 @@ impl HttpConnection {
         Ok(true)
     }
 
-    /// Sends what hyper has written; true if that was anything, and the client took it all.
+    /// Sends what hyper has written; true if there were bytes and the client took all of them.
     fn send(&self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<bool, ConnEnd> {
         let mut wire = self.wire.borrow_mut();
         let has_written = !wire.written.is_empty();

@@ -10,7 +10,7 @@ use crate::limits::HttpLimits;
 
 /// How long an empty budget takes to be full again.
 pub(crate) const REFILL_TIME: Duration = Duration::from_secs(30);
-/// What a reset costs, if a stream earns one: a client may go on resetting every fourth stream.
+/// The cost of a reset, if a stream earns 1: a client may reset every fourth stream for ever.
 const RESET_COST: u32 = 4;
 /// Control frames that a new stream explains, such as `WINDOW_UPDATE` and `PRIORITY_UPDATE`.
 const CONTROL_OF_STREAM: u32 = 8;
@@ -32,7 +32,7 @@ pub(crate) enum Flood {
 }
 
 impl Flood {
-    /// The flood that h2 ends a connection for, if it is one: only the debug data of its GOAWAY tells.
+    /// The flood for which h2 ends a connection, if any: only the debug data of its GOAWAY shows it.
     pub(crate) fn of_goaway(payload: &[u8]) -> Option<Self> {
         match payload.get(8..)? {
             b"too_many_resets" | b"too_many_internal_resets" => Some(Self::Resets),
@@ -51,7 +51,7 @@ impl Flood {
         }
     }
 
-    /// What the connection's record says.
+    /// The description in the connection's record.
     pub(crate) fn detail(self) -> &'static str {
         match self {
             Self::Resets => "flood: too many streams were reset",

@@ -203,7 +203,7 @@ impl FrameTap {
     }
 
     /// # Errors
-    /// How the connection ends, if its frames are a flood. The client is told.
+    /// How the connection ends, if its frames are a flood. The client gets a GOAWAY.
     #[inline]
     pub(crate) fn check(
         &self,

@@ -152,7 +152,7 @@ impl HeldBytes {
         others <= REQUEST_BYTES || others + bytes <= HEAD_BYTES_MAX
     }
 
-    /// Notes at the end of a turn whether the client has taken something.
+    /// Updates the stall at the end of a turn, depending on whether the client has read something.
     pub(crate) fn update_stall(&self, now: Instant) {
         let since = self.stalled_since.get().filter(|_| !self.has_released.take()).unwrap_or(now);
         self.stalled_since.set((self.pieces.get() > 0).then_some(since));

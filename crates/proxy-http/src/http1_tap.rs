@@ -27,7 +27,7 @@ pub(crate) enum Http1Content {
     Unknown,
 }
 
-/// Where in a connection the next byte for hyper stands.
+/// The position of the next byte for hyper in a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Http1Tap {
     state: TapState,
@@ -41,7 +41,7 @@ pub(crate) struct Http1Tap {
 enum TapState {
     #[default]
     RequestLine,
-    /// In the fields of a head; whether only CR stands in the line so far.
+    /// In the fields of a head; whether the line has only a CR so far.
     Fields {
         is_line_empty: bool,
     },
@@ -54,7 +54,7 @@ enum TapState {
 }
 
 impl Http1Tap {
-    /// How much of `received` hyper may read now. `is_last`: nothing more comes.
+    /// How much of `received` hyper may read now. With `is_last`, no more bytes follow.
     pub(crate) fn readable(&mut self, received: &mut [u8], is_last: bool, requests: &Http1Requests) -> usize {
         while self.ready < received.len() {
             let taken = self.look(&mut received[self.ready..], is_last, requests);
@@ -135,7 +135,7 @@ impl Http1Tap {
     }
 }
 
-/// Behind the empty line that ends the fields of a head, if it has come.
+/// The position after the empty line that ends the fields of a head, if it has arrived.
 fn end_of_fields(bytes: &[u8], is_line_empty: &mut bool) -> Option<usize> {
     let is_end = |byte: &u8| match byte {
         b'\n' => std::mem::replace(is_line_empty, true),

@@ -84,7 +84,7 @@ impl WireBuffers {
         RECEIVED_BYTES_MAX.saturating_sub(self.received.len())
     }
 
-    /// Wakes the reader: something has come, or the end.
+    /// Wakes the reader: bytes or the end have arrived.
     pub(crate) fn wake_reader(&mut self) {
         if let Some(reader) = self.reader.take() {
             reader.wake();

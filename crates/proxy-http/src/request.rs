@@ -92,7 +92,7 @@ impl RequestHandle {
         handle
     }
 
-    /// Notes on whose behalf a trusted peer has forwarded it.
+    /// Stores the client for which a trusted peer has forwarded the request.
     pub(crate) fn set_client(&self, client: ClientId) {
         self.0.forwarded_for.set(Some(client));
     }
@@ -184,7 +184,7 @@ impl RequestHandle {
         self.0.failure.get() == Some(RequestFailure::ClientGone)
     }
 
-    /// Notes that nothing more of its response comes.
+    /// Records that its response is over.
     pub(crate) fn set_complete(&self) {
         self.0.is_complete.set(true);
     }

@@ -27,7 +27,7 @@ pub(crate) enum AmbiguousRequest {
     Lookalike,
 }
 
-/// Checks the head of a request before anything of it is used. Returns which fields it has that must be looked at.
+/// Checks the head of a request before any part of it is used. Returns its special fields.
 ///
 /// # Errors
 /// Why the request must be refused.

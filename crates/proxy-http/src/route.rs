@@ -131,7 +131,7 @@ impl RouteTable {
     /// The index of the route of a host, which may end with a port, and a path without its query.
     ///
     /// # Errors
-    /// If there is none, or it cannot be told which.
+    /// If no route matches, or the path is ambiguous.
     pub(crate) fn select(&self, host: &str, path: &str) -> Result<usize, SelectError> {
         let names_hosts = !self.exact.is_empty() || !self.below.is_empty();
         let host =

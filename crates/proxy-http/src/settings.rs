@@ -1,4 +1,4 @@
-//! The settings of HTTP mode: its limits, which can change, and what stands for the whole run.
+//! The settings of HTTP mode: limits, which can change, and values that are fixed for the whole run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -19,7 +19,7 @@ pub(crate) enum Message {
     Key(KeyEvent),
     Mouse(MouseEvent),
     Resized,
-    /// The process was stopped and goes on; what the terminal shows and how it is set may have changed.
+    /// The process was stopped and continues; the terminal's contents and modes may have changed.
     Continued,
     /// A frame could not be written.
     NotWritten,

@@ -37,6 +37,6 @@ pub struct RemoteRequest {
 pub enum RemoteAction {
     /// Whether this user may change the run; the answer is an [`Event::Access`](crate::Event::Access).
     CheckAccess,
-    /// A command. What the run's records do not show is told by a notice.
+    /// A command. A notice reports results that the run's records do not show.
     Command(Command),
 }

@@ -68,7 +68,7 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// At most so many characters of a name; where more are cut out of its middle, since names often differ at their ends.
+/// Cuts a longer name to `width` characters, in its middle, since names often differ at their ends.
 pub(crate) fn cut_middle(text: &str, width: usize) -> String {
     let Some(over) = length(text).checked_sub(width).filter(|over| *over > 0) else { return text.to_owned() };
     let head = width / 2;

@@ -19,7 +19,7 @@ use super::turns::Turns;
 use crate::results::{CellResult, NegotiatedParameters};
 use crate::scenario::{BenchCase, BenchTarget, Question, Scenario, Server};
 
-/// After so many failures to start in a row, a target is not started again.
+/// The number of consecutive failed starts after which a target is not started again.
 const START_FAILURES_MAX: u32 = 2;
 
 /// How long the process of a load takes to start, at most.

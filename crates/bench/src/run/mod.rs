@@ -97,7 +97,7 @@ pub struct MissingTarget {
     pub reason: String,
 }
 
-/// Why a run cannot begin or go on.
+/// Why a run cannot begin or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error(transparent)]

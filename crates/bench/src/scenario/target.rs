@@ -40,7 +40,7 @@ impl BenchTarget {
         }
     }
 
-    /// Whether it speaks HTTP/2; of a running server this is not known before it is asked.
+    /// Whether it speaks HTTP/2. True for a running server, which is asked later.
     pub fn speaks_http2(&self) -> bool {
         match &self.server {
             Server::Commands(servers) => servers.first().is_some_and(|server| server.http2),

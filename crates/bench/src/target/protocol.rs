@@ -84,7 +84,7 @@ pub struct ExitInfo {
     pub left_behind: usize,
     /// The processes that did not end at SIGTERM and had to be killed.
     pub killed: usize,
-    /// The processes that did not end at SIGKILL either, and may go on.
+    /// Processes that did not end at SIGKILL and may still run.
     pub left: usize,
     /// CPU time in user mode, in microseconds.
     pub user_us: u64,

@@ -140,7 +140,7 @@ impl Supervisor {
             // It has closed its end or is about to.
             let _ = self.child.wait();
         }
-        // A supervisor that takes longer is left to go on: it alone can end the rest.
+        // A supervisor that takes longer keeps running: only it can end the rest.
         info.unwrap_or_default()
     }
 

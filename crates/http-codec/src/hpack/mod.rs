@@ -35,7 +35,7 @@ pub enum HpackDecodeError {
 pub struct DecodedField<'a, T> {
     pub name: &'a [u8],
     pub value: &'a [u8],
-    /// Where in the block it stands.
+    /// The field's range in the block.
     pub place: Range<usize>,
     /// Whether the block adds it to the table.
     pub is_added: bool,

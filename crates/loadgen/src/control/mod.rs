@@ -132,12 +132,12 @@ impl LoadControl {
         }
     }
 
-    /// Notes how many requests a second fall due now.
+    /// Sets how many requests a second fall due now.
     pub(crate) fn set_rate_now(&self, per_second: f64) {
         self.rate_now.store((per_second * 1e3).round() as u64, Ordering::Relaxed);
     }
 
-    /// Notes the time in which a thread has measured something.
+    /// Adds the time in which a thread has measured something.
     pub(crate) fn record_span(&self, span: LoadSpan) {
         lock(&self.span).widen(span);
     }

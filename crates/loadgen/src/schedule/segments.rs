@@ -156,7 +156,7 @@ struct Cursor {
     stride: u128,
     /// Draws the distances of Poisson arrivals.
     random: Option<SplitMix64>,
-    /// The stage of the profile that it has come to, with the area and the time before that.
+    /// The current stage of the profile, with the area and the time before it.
     stage: usize,
     stage_area: u128,
     stage_ns: u64,

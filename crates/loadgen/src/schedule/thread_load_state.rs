@@ -48,7 +48,7 @@ pub(crate) struct ThreadLoadState {
     warmup_left_ns: Option<u64>,
     warm_ns: u64,
     ran: RunningTime,
-    /// When the thread last stood still although it was to go on.
+    /// The last time in which the thread stalled although it was due to wake up.
     stall_ns: Range<u64>,
 }
 
@@ -270,7 +270,7 @@ impl ThreadLoadState {
         }
     }
 
-    /// Notes a turn of the thread, which was to wake up at `wakes_ns`.
+    /// Records a turn of the thread, which was due to wake up at `wakes_ns`.
     pub(crate) fn record_turn(&mut self, wakes_ns: Option<u64>, now_ns: u64) {
         // A request that already waits for a connection may do so because of the server.
         let wakes_ns = wakes_ns.filter(|_| !self.has_backlog());
@@ -279,8 +279,8 @@ impl ThreadLoadState {
         }
     }
 
-    /// Counts a request that the generator itself takes on too late: there was a connection for it since `free_ns`, or it fell
-    /// due while the thread stood still, and could not learn which connections were free.
+    /// Counts a request that the generator itself starts too late: a connection was free since `free_ns`, or the
+    /// request fell due while the thread stalled and could not know which connections were free.
     pub(crate) fn count_late(&self, due: DueRequest, free_ns: u64, stats: &mut WorkerStats, now_ns: u64) {
         if let Some(intended_ns) = due.intended_ns.filter(|intended_ns| *intended_ns >= self.warm_ns) {
             let free_ns = if self.stall_ns.contains(&intended_ns) { intended_ns } else { free_ns };

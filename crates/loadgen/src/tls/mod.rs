@@ -37,7 +37,7 @@ pub(crate) struct ClientTls {
     name: ServerName<'static>,
 }
 
-/// The connection cannot go on.
+/// An error in TLS that ends the connection.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", TlsRefusal::of(.0).reason)]
 pub(crate) struct TlsError(#[from] rustls::Error);

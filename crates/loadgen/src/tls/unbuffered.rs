@@ -141,7 +141,7 @@ impl UnbufferedTls {
         })
     }
 
-    /// Announces that nothing more is sent.
+    /// Puts a `close_notify` into `out`.
     #[expect(clippy::redundant_closure_for_method_calls, reason = "the method alone is not general enough")]
     pub(super) fn close(&mut self, out: &mut Outbox) -> Result<(), TlsError> {
         self.write(out, RECORD_OVERHEAD, |traffic, room| traffic.queue_close_notify(room))

@@ -55,7 +55,7 @@ impl ConnectionSlot {
         self.backoff_ns = (self.backoff_ns * 2).min(BACKOFF_NS_MAX);
     }
 
-    /// A request was answered.
+    /// Resets the wait, since a request was answered.
     pub(super) fn reset_backoff(&mut self) {
         self.backoff_ns = BACKOFF_NS_MIN;
     }

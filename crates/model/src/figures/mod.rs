@@ -69,7 +69,7 @@ pub enum FigureUnit {
     Micros,
 }
 
-/// What reading the journal of a run has counted, besides the run; there is none if the run was not read from one.
+/// Counts made while the journal of a run was read. A run that was not read from a journal has none.
 #[derive(Clone, Copy, Debug)]
 pub struct JournalCounts {
     /// Entries that are marked as records and cannot be decoded.

@@ -175,7 +175,7 @@ pub fn full_by_load(run: &Run) -> u64 {
     run.load().map_or(0, |load| full_on_purpose(load.totals()))
 }
 
-/// Returns the handshakes of a load that offered no session since it was told so.
+/// Returns the handshakes in which a load offered no session because its plan says so.
 pub(super) fn full_on_purpose(load: &Counters<LoadCounter>) -> u64 {
     let handshakes = load.sum(&[LoadCounter::HandshakesFull, LoadCounter::HandshakesResumed]);
     handshakes.saturating_sub(load[LoadCounter::ResumptionsWanted])

@@ -149,7 +149,7 @@ impl Model {
         }
     }
 
-    /// Notes when a record was read live, by the clock of the host that reads.
+    /// Records when a record was read live, by the clock of the reading host.
     pub(crate) fn record_arrival(&mut self, writer: &Writer, stamp: &Stamp, realtime_us: u64) {
         self.read_realtime_us = realtime_us;
         if let Some(run) = self.runs.iter_mut().find(|run| run.id() == stamp.run) {

@@ -78,7 +78,7 @@ impl ExperimentSummary {
         }
     }
 
-    /// The outcome of the primary figure; `Pending` unless it has come to its end.
+    /// The outcome of the primary figure; `Pending` until the experiment is complete.
     pub fn outcome(&self) -> ExperimentOutcome {
         let verdict = self.metrics.first().and_then(|primary| primary.verdict.as_ref());
         verdict.and_then(|verdict| verdict.outcome.parse().ok()).unwrap_or_default()

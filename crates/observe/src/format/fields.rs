@@ -65,7 +65,7 @@ pub(super) fn seconds_us(text: &str, field: &'static str) -> Result<Option<u64>,
     whole.checked_mul(1_000_000).and_then(|us| us.checked_add(part_us)).map(Some).ok_or_else(bad)
 }
 
-/// Longer than any connection lasts: what claims more is no time.
+/// Longer than any connection lasts. A longer time is invalid.
 const TOOK_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 
 fn plausible(took: Option<Duration>, field: &'static str) -> Result<Option<Duration>, BadLine> {

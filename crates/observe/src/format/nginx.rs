@@ -149,7 +149,7 @@ impl<'a> NginxLine<'a> {
         })
     }
 
-    /// Why the request failed, as far as the line tells: nginx writes dashes for steps that an upstream did not reach.
+    /// Why the request failed, if the line shows it: nginx writes dashes for steps that an upstream did not reach.
     fn failure(&self, status: Option<u16>) -> Option<RequestFailure> {
         let is_absent = |text: &str| text.is_empty() || text.ends_with('-');
         let status = status?;

@@ -9,7 +9,7 @@ use crate::local_clock::LocalClock;
 /// Ends what failed, and begins where.
 const HANDSHAKING: &str = " while SSL handshaking, ";
 
-/// Reads a line; `None` if it is none of the error log.
+/// Parses a line; `None` if it is not from the error log.
 pub(super) fn parse<'a>(
     line: &'a str,
     clock: &mut LocalClock,

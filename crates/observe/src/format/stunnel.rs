@@ -168,8 +168,8 @@ fn closed_bytes(message: &str) -> Option<Result<[u64; 2], BadLine>> {
 }
 
 impl OpenConnection {
-    /// Takes what a line in the middle of a connection says. Versions before 5.39 write SSL for TLS, and those before 5.45
-    /// another line for the suite.
+    /// Applies a line in the middle of a connection. Versions before 5.39 write SSL for TLS, and versions before 5.45
+    /// write another line for the suite.
     fn learn(&mut self, level: &str, message: &str) {
         self.has_info |= level >= "6";
         let protocol_message = message.strip_prefix("TLS ").or_else(|| message.strip_prefix("SSL "));

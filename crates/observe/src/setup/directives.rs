@@ -41,7 +41,7 @@ const DIRECTIVES_MAX: usize = 100_000;
 /// The directives of nginx. The files that `nginx -T` prints are taken where they are included.
 pub(super) fn of_nginx(text: &str) -> Vec<Directive> {
     let mut parts = text.split("\n# configuration file ");
-    // What nginx says besides may come before its files.
+    // Other output of nginx may precede its files.
     let first = parts.next().and_then(|first| first.strip_prefix(NGINX_FILE));
     let mut files: Vec<NginxFile> = first.into_iter().chain(parts).map(NginxFile::parse).collect();
     if files.is_empty() {

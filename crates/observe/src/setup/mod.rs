@@ -132,7 +132,7 @@ const HAPROXY_TCP: &[Key] = &[
     key("connect", "%Tc"),
 ];
 
-/// What tells a request that never became whole from a connection without one.
+/// The keys that distinguish an incomplete request from a connection without a request.
 const HAPROXY_HTTP_ERROR: &[Key] =
     &[key("number", "%[var(sess.tlsdash)]"), key("status", "%ST"), key("state", "%ts"), key("took", "%Ta")];
 

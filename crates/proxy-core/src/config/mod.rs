@@ -90,7 +90,7 @@ pub struct Limits {
     pub pending_bytes_max: usize,
     /// How long a client may stay after the end of its upstream, even if it still sends.
     pub half_closed_timeout: Duration,
-    /// How long a drain lets connections go on before it cuts them.
+    /// How long a drain waits for connections before it cuts them.
     pub drain_timeout: Duration,
     /// How long, in a drain, a connection with nothing pending may be quiet: it was never used, or its upstream has
     /// ended and the client has everything.

@@ -19,7 +19,7 @@ pub(super) struct HalfDuplex {
     pub(super) stalled: StallEntry,
     /// The source sends nothing more.
     pub(super) source_ended: bool,
-    /// The sink has been told so, or takes nothing any more.
+    /// The sink knows this, or takes no more bytes.
     pub(super) sink_closed: bool,
 }
 
@@ -34,7 +34,7 @@ impl HalfDuplex {
         self.has_moved = true;
     }
 
-    /// Notes after writing whether the sink has left anything.
+    /// Updates the stall after a write, depending on whether the sink has left bytes.
     pub(super) fn update_stall(&mut self, stalls: &mut StallQueue, key: usize, now: Instant) {
         if self.pending.is_empty() {
             stalls.forget(&mut self.stalled, key);

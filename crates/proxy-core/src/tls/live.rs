@@ -193,7 +193,7 @@ impl LiveTls {
         }
         let TlsSettings { ticket_rotation, ticket_lifetime, .. } = self.settings;
         if !self.holds_keys {
-            // Without a new one the old keys go on, and the next call tries again.
+            // Without a new key the old keys stay in use, and the next call tries again.
             is_new |= self.own_keys.rotate(Instant::now(), ticket_rotation, ticket_lifetime).unwrap_or(false);
         }
         if is_new {

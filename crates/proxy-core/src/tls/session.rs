@@ -17,7 +17,7 @@ pub(super) struct SessionState {
 }
 
 impl SessionState {
-    /// Reads the beginning of a session. `None` if it is none.
+    /// Parses the beginning of a session; `None` if it is not a session.
     pub(super) fn read(session: &[u8], server_name: Option<&str>) -> Option<Self> {
         let mut rest = session;
         let name = read_optional::<1>(&mut rest)?;

@@ -58,7 +58,7 @@ impl CommandQueue {
     }
 }
 
-/// A worker ended without being told to.
+/// A worker ended without a command to do so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the proxy's worker {worker} {cause}")]
 pub struct WorkerFailure {

@@ -8,9 +8,9 @@ use records::metrics::RequestFailure;
 
 use super::HttpConnection;
 
-/// How long a client may take to end an HTTP/2 connection that it was told to end.
+/// How long a client may take to end an HTTP/2 connection after a GOAWAY.
 const GOAWAY_TIMEOUT: Duration = Duration::from_secs(5);
-/// What a client is told whose head was not complete in time.
+/// The response to a client whose request head was not complete in time.
 const HEAD_TIMEOUT_ANSWER: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 

@@ -34,7 +34,7 @@ fn is_among(listed: &[&str], name: &HeaderName) -> bool {
     listed.iter().any(|word| word.eq_ignore_ascii_case(name.as_str()))
 }
 
-/// Writes the fields that the upstream gets. Returns on whose behalf a trusted peer has sent the request.
+/// Writes the fields for the upstream. Returns the client for which a trusted peer has sent the request.
 pub(super) fn write_request<B>(
     head: &mut RequestHead,
     client: &ClientConn,

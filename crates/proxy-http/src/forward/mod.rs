@@ -42,7 +42,7 @@ struct PreparedRequest {
     fields: HeaderMap,
 }
 
-/// Forwards a request, and answers with what the upstream says, or why it does not.
+/// Forwards a request, and answers with the upstream's response or with an error.
 pub(crate) fn forward(
     client: Rc<ClientConn>,
     request: Request<Incoming>,

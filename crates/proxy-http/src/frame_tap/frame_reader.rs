@@ -8,7 +8,7 @@ const KEPT_BYTES: usize = 8 + 25;
 /// Reads frame headers; keeps its state between two chunks.
 #[derive(Debug)]
 pub(super) struct FrameReader {
-    /// What has come of a frame's header, and of the payload that is kept.
+    /// The received part of a frame's header and of the payload that is kept.
     partial: [u8; HEAD_BYTES + KEPT_BYTES],
     partial_len: usize,
     /// Bytes of payload to pass over.

@@ -10,12 +10,12 @@ use http_codec::hpack::{DecodedField, Decoder, ENTRY_BYTES, HpackDecodeError, In
 use super::field_kind::{FieldKind, PseudoField, VERDICT};
 use crate::target_text;
 
-/// Beyond so many times its bound a header list is a flood.
+/// A header list that exceeds its bound by this factor is a flood.
 const FLOOD_FACTOR: usize = 4;
 /// Longest trailer section of a request: names, values, and 32 bytes a field.
 const TRAILER_BYTES_MAX: usize = 16 << 10;
 
-/// Stand for what a refused request does not say, or says so that it cannot be repeated.
+/// Stand-ins for fields that a refused request lacks, or has in a form that cannot be repeated.
 const UNKNOWN_METHOD: &[u8] = b"-";
 const UNKNOWN_PATH: &[u8] = b"*";
 const CONNECT: &[u8] = b"CONNECT";
@@ -42,7 +42,7 @@ pub(super) struct CheckedBlock {
     pub(super) plain_bytes: u64,
 }
 
-/// Why a connection cannot go on after a block.
+/// Why a connection cannot continue after a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BlockError {
     /// h2 ends it.
@@ -83,7 +83,7 @@ pub(crate) struct BlockFields {
     encoded: Vec<u8>,
     /// Names and values.
     text_bytes: usize,
-    /// Whether it says how long its content is, and whether that is more than nothing.
+    /// Whether it has a content length, and whether that is above 0.
     has_length: bool,
     has_content: bool,
     expects_continue: bool,
@@ -101,7 +101,7 @@ struct PseudoValue {
 struct BlockField {
     kind: FieldKind,
     is_added: bool,
-    /// Whether it stands in [`BlockFields::encoded`], not in the block.
+    /// Whether it is in [`BlockFields::encoded`], not in the block.
     is_encoded: bool,
     begins: usize,
     ends: usize,
@@ -118,7 +118,7 @@ pub(crate) enum Refusal {
     UriTooLong,
 }
 
-/// What the proxy has found, as the request says to itself.
+/// What the proxy has found in a request, as carried by its field [`VERDICT`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict<'a> {
     Refused(Refusal),
@@ -158,7 +158,7 @@ impl HeaderGuard {
     /// Checks a whole block, in the memory of `fields`.
     ///
     /// # Errors
-    /// If the connection cannot go on.
+    /// If the connection cannot continue.
     pub(super) fn check(
         &mut self,
         block: &[u8],

@@ -89,7 +89,7 @@ impl PooledConn {
         }
     }
 
-    /// Reads at most `bytes_max` for an exchange; true if anything has come, or the end. Otherwise the exchange waits.
+    /// Reads at most `bytes_max` for an exchange; true if bytes or the end have arrived. Otherwise the exchange waits.
     pub(super) fn read(
         &mut self,
         buffer: &mut ReadBuffer,
@@ -154,7 +154,7 @@ impl PooledConn {
         Poll::Ready(Ok(()))
     }
 
-    /// Whether, while idle, it can take a request: the upstream has neither closed it nor sent anything.
+    /// Whether an idle connection can take a request: the upstream has neither closed it nor sent anything.
     pub(super) fn is_still_open(&mut self, scratch: &mut [u8]) -> bool {
         !self.socket.is_readable() || matches!(self.socket.read(scratch), Ok(IoResult::Blocked))
     }

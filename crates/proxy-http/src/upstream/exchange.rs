@@ -43,9 +43,9 @@ pub(crate) struct Exchange {
     sent_at: Option<Instant>,
     /// When the response must have begun.
     due_at: Option<Instant>,
-    /// Whether anything of a response has come.
+    /// Whether any byte of a response has arrived.
     has_answered: bool,
-    /// Whether the upstream takes nothing more.
+    /// Whether the upstream has stopped reading.
     is_deaf: bool,
     may_be_kept: bool,
     interim_responses: usize,
@@ -54,7 +54,7 @@ pub(crate) struct Exchange {
 /// An error before the response begins.
 #[derive(Debug)]
 pub(crate) enum ExchangeError {
-    /// The upstream closed the connection, and nothing of a response has come.
+    /// The upstream closed the connection before any byte of a response.
     Closed,
     Failed(RequestFailure),
 }
@@ -168,7 +168,7 @@ impl Exchange {
     ) -> Poll<Result<Response<()>, ExchangeError>> {
         loop {
             let held = &self.request.client().held;
-            // The first read does not wait for room: it says when the upstream has answered.
+            // The first read does not wait for room: it shows when the upstream has answered.
             let is_first = self.with_pool(|pool, key| pool.connection(key).received.is_empty());
             if !is_first && !held.may_read(cx.waker()) {
                 return Poll::Pending;
@@ -192,7 +192,7 @@ impl Exchange {
         }
     }
 
-    /// Takes the head of the final response, if it has come.
+    /// Takes the head of the final response, if it has arrived.
     fn take_head(&mut self, fields: &mut HeaderMap) -> Result<Option<Response<()>>, ExchangeError> {
         let invalid = |_| ExchangeError::Failed(RequestFailure::UpstreamInvalid);
         loop {
@@ -338,7 +338,7 @@ impl Exchange {
         self.framing == Some(Framing::Complete)
     }
 
-    /// The content of the response, if all of it has come with the head.
+    /// The content of the response, if all of it arrived with the head.
     pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
         let mut pool = self.lease.worker.pool.borrow_mut();
         let received = &mut pool.connection(self.lease.key).received;
@@ -395,7 +395,7 @@ impl Exchange {
         if has_room { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
-    /// Tells the upstream that nothing more comes, once it has taken everything.
+    /// Shuts down writing once the upstream has taken everything.
     pub(super) fn poll_shut_down(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut pool = self.lease.worker.pool.borrow_mut();
         pool.flush(self.lease.key, cx.waker())?;

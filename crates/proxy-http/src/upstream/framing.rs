@@ -158,7 +158,7 @@ impl Framing {
         merged.into()
     }
 
-    /// Takes what stands between the data of chunks, and behind them.
+    /// Takes the bytes between and after the data of chunks.
     fn advance(
         &mut self,
         received: &mut Bytes,
@@ -174,7 +174,7 @@ impl Framing {
 }
 
 impl ChunkState {
-    /// Reads what stands between the data of chunks; `None` if data or more bytes must come first.
+    /// Parses the bytes between the data of chunks; `None` if data or more bytes must come first.
     fn next(
         self,
         received: &mut Bytes,

@@ -350,7 +350,7 @@ impl UpstreamPool {
         self.connections[key].flush(registry, waker)
     }
 
-    /// Reads once, at most `bytes_max`; true if anything has come, or the end.
+    /// Reads once, at most `bytes_max`; true if bytes or the end have arrived.
     ///
     /// # Errors
     /// When the connection is broken.

@@ -289,7 +289,7 @@ impl<S: Sink> Publisher<S> {
         self.health.suppressed_total = self.health.suppressed_total.max(total);
     }
 
-    /// Notes that records which the journal had accepted are gone.
+    /// Records that accepted records were lost.
     pub fn record_lost(&mut self, records: u64, reason: &str) {
         self.health.dropped_total += records;
         reason.clone_into(&mut self.health.error);

@@ -54,7 +54,7 @@ impl<S: Sink> Publisher<S> {
         }
     }
 
-    /// Takes back the records of the previous interval that the journal has not accepted: this one carries their
+    /// Restores the records of the previous interval that the journal has not accepted: this interval carries their
     /// counters.
     fn restore_pending(&mut self) {
         for pending in std::mem::take(&mut self.pending_records) {

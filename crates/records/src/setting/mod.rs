@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 pub use info::{SettingInfo, SettingKind};
 
-/// The setting that says whose certificates the load trusts.
+/// The setting that selects which certificates the load trusts.
 pub const TRUST: &str = "load.trust";
-/// Its value when it trusts anybody.
+/// Its value if the load trusts every certificate.
 pub const INSECURE: &str = "insecure";
 /// Settings that are kept of a run; more are not taken from a journal.
 pub const SETTINGS_MAX: usize = 256;

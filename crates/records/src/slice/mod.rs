@@ -76,7 +76,7 @@ impl RunSlice {
         Self { range: TimeRange::ALL, runs: run.map(cut).into_iter().collect(), clients }
     }
 
-    /// Ends the runs that go on: later records are left out, not missing.
+    /// Ends the runs that continue after the range: their later records are left out, not missing.
     pub fn close(&mut self, out: &mut Vec<Record>) {
         for ((_, run), cut) in &mut self.runs {
             cut.end(*run, out);

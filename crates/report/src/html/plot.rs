@@ -239,7 +239,7 @@ pub(super) fn time_ticks(from_s: f64, to_s: f64) -> Vec<AxisTick> {
     at.map(|at| (at, format!("+{}", elapsed_text(at as u64)))).collect()
 }
 
-/// Round values from `low` to `high`, about so many.
+/// Round values from `low` to `high`, `about` of them.
 pub(super) fn round_steps(low: f64, high: f64, about: f64) -> Vec<f64> {
     let raw = (high - low) / about;
     if !raw.is_finite() || raw <= 0.0 {

@@ -37,7 +37,7 @@ impl Report<'_> {
 
     fn curves(&self) -> Markup {
         let latencies = self.latencies().into_iter();
-        // There are so many styles of lines.
+        // There are five line styles.
         let shown = latencies.filter(|latency| CURVES.contains(&latency.class)).take(5);
         let shown: Vec<_> = shown.map(|latency| (curve_name(latency.class), latency)).collect();
         curves::markup("Latency by percentile".to_owned(), &shown)

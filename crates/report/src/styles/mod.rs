@@ -174,7 +174,7 @@ fn mean(sum: f64, count: f64) -> Option<f64> {
     (count > 0.0).then(|| sum / count)
 }
 
-/// A figure as `write` writes it, or that there is none: nothing measured is not 0.
+/// A figure as `write` writes it, or a dash: an unmeasured figure is not 0.
 fn or_dash(figure: Option<f64>, write: impl Fn(f64) -> String) -> String {
     figure.map_or_else(|| "-".to_owned(), write)
 }

@@ -44,7 +44,7 @@ impl ProxyOptions {
         self.upstream.is_empty() && self.http.route.is_empty()
     }
 
-    /// Takes over the value of a setting. Returns false if no option is that setting.
+    /// Sets the option of a setting to its value. Returns false if no option is that setting.
     pub(crate) fn take(&mut self, setting: &Setting) -> anyhow::Result<bool> {
         if let Some(word) = setting.name.strip_prefix(LOAD) {
             return self.set_load(word, &setting.value);
@@ -61,7 +61,7 @@ impl ProxyOptions {
         }
     }
 
-    /// Gives a word of the load's plan another value.
+    /// Sets a word of the load's plan.
     fn set_load(&mut self, name: &str, value: &Value) -> anyhow::Result<bool> {
         let is_word = ["rate", "connections", "resume", "keepalive"].contains(&name);
         let Some(plan) = self.load.as_ref().filter(|_| is_word) else { return Ok(false) };
@@ -73,7 +73,7 @@ impl ProxyOptions {
     }
 }
 
-/// Changes the alert of this number, from 1, or takes it away.
+/// Sets or removes the alert of this number, from 1.
 fn set_alert(
     alerts: &mut Vec<Option<ParsedValue<model::alerts::Alert>>>,
     number: usize,

@@ -52,7 +52,7 @@ struct RunEntry {
     /// When its first record was made, in UTC.
     began: String,
     duration_s: f64,
-    /// True if its last record was read; false while the run goes on, or if it was killed.
+    /// True if its last record was read; false while the run continues, or if it was killed.
     ended: bool,
     host: String,
     /// `_UID` of its process; absent if the journal does not have it.

@@ -97,7 +97,7 @@ impl JournalChoice {
         }
     }
 
-    /// Creates the state directory, and makes it `owner`'s, whom the program is about to become.
+    /// Creates the state directory for `owner`, the user that the program is about to become.
     pub(crate) fn hand_to(self, owner: &privileges::ServiceUser) -> anyhow::Result<Self> {
         if self != Self::Auto {
             return Ok(self);

@@ -241,7 +241,7 @@ fn within(a: TimeRange, b: TimeRange) -> TimeRange {
     TimeRange { from_us: a.from_us.max(b.from_us), until_us: a.until_us.min(b.until_us) }
 }
 
-/// The range, if it has anything of the run.
+/// The range, if it overlaps the run.
 fn overlapping(range: TimeRange, run: &Run) -> Result<TimeRange, String> {
     let (began_us, ended_us) = (run.began_realtime_us(), run.last_realtime_us());
     if range.from_us < ended_us && range.until_us > began_us {

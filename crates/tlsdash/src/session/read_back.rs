@@ -61,7 +61,7 @@ impl ReadBack {
     pub(super) fn finish(self) -> bool {
         let came = self.stopped.recv_timeout(LAST_RECORD).is_ok();
         self.follower.finish();
-        // The follower has read the journal to its end, so the record may have come meanwhile.
+        // The follower has read the journal to its end, so the record may have arrived meanwhile.
         came || self.stopped.try_recv().is_ok()
     }
 }

@@ -12,7 +12,7 @@ use rustix::process::{Signal, getpgid, getpid, kill_process, set_parent_process_
 
 use super::VARIABLE;
 
-/// What [`VARIABLE`] says to the process that will serve.
+/// The value of [`VARIABLE`] in the process that will serve.
 const LAUNCHED: &str = "launched";
 
 /// Starts the process that will serve, and waits for its end, which becomes that of this process; `None` if this one

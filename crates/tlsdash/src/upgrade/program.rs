@@ -29,7 +29,7 @@ impl UpgradeProgram {
     /// To be called at the start: later the path may lead to the new program.
     ///
     /// # Errors
-    /// If the path cannot be told.
+    /// If the path is unknown.
     pub(crate) fn at_start() -> anyhow::Result<Self> {
         let args: Vec<_> = std::env::args_os().collect();
         let own = fs::metadata("/proc/self/exe").context("cannot tell which program runs")?;

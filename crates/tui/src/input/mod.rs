@@ -57,7 +57,7 @@ impl Drop for InputThread {
     }
 }
 
-/// A socket that can be read whenever the signal has come.
+/// A socket that becomes readable when the signal arrives.
 fn signal_socket(signal: Signal) -> io::Result<(UnixStream, SigId)> {
     let (reader, writer) = UnixStream::pair()?;
     reader.set_nonblocking(true)?;
@@ -107,7 +107,7 @@ impl InputWatch {
         while self.turn().is_ok() {}
     }
 
-    /// Waits until something happens, and tells it.
+    /// Waits for an event, and sends a message about it.
     fn turn(&mut self) -> Result<(), InputClosed> {
         let [keys, stopped, resized, continued] = self.wait()?;
         if !stopped.is_empty() {

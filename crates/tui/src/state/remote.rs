@@ -84,7 +84,7 @@ impl State {
         self.access.is_doubted = true;
     }
 
-    /// Takes in whether a run can be changed.
+    /// Stores whether a run can be changed.
     pub(super) fn note_access(&mut self, run: RunId, access: Result<(), String>, now: ClockReading) {
         if self.access.run != Some(run) {
             return;
@@ -129,7 +129,7 @@ impl State {
         }
     }
 
-    /// Says what came of a key: in the log, and in the list that may cover it.
+    /// Reports the result of a key: in the log, and in the list that may cover it.
     pub(super) fn answer(&mut self, level: Level, text: String, now: ClockReading) {
         if level == Level::Warning {
             self.control.note_refusal(&text);

@@ -65,7 +65,7 @@ impl State {
     /// Goes to another moment, and freezes the view for it. Without such a moment, a live view stays live.
     pub(super) fn seek(&mut self, target: SeekTarget, now: ClockReading) {
         let is_over = self.run().is_some_and(|run| run.stopped().is_some());
-        // The end of a run that goes on is the present. A replay of a run that is over stays one at its end.
+        // The end of a running run is the present. A replay of an ended run remains a replay at its end.
         if target == SeekTarget::End && !(is_over && self.is_replay()) {
             return self.go_live();
         }

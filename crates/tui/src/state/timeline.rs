@@ -59,7 +59,7 @@ impl State {
         self.options.zone.time_of_day(realtime_us)
     }
 
-    /// Returns where in a title the shown moment stands: ` at 12:04:10Z`, or nothing in the present.
+    /// Returns the shown moment for a title: ` at 12:04:10Z`, or nothing in the present.
     pub(crate) fn at_past_moment(&self) -> String {
         self.past_us().map_or_else(String::new, |us| format!(" at {}", self.moment_words(us)))
     }

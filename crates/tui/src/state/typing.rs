@@ -231,7 +231,7 @@ impl State {
         }
     }
 
-    /// Does what a prompt is for.
+    /// Carries out a prompt with its text.
     ///
     /// # Errors
     /// With what can be typed instead.

@@ -57,7 +57,7 @@ impl View {
     }
 }
 
-/// A past moment, on the run's monotonic clock. Reading goes on meanwhile.
+/// A past moment, on the run's monotonic clock. Reading continues meanwhile.
 #[derive(Debug)]
 pub(super) struct PastView {
     /// When the view was frozen.

@@ -9,7 +9,7 @@ use crate::state::State;
 
 const NAME_CELLS: usize = 12;
 
-/// A line and its name, which is empty where the line goes on with the one above.
+/// A line and its name. The name is empty if the line continues the one above.
 pub(super) type NamedLine = (&'static str, String);
 
 /// Draws the box, with lines of at most `width` cells.

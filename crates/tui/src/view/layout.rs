@@ -209,7 +209,7 @@ fn divide(height: u16, demands: &[Demand]) -> Vec<u16> {
     }
     let has_rows = |at: &usize| heights[*at] > 0;
     let grows = (0..demands.len()).filter(has_rows).find(|&at| demands[at].rows.grows);
-    // A plot gains by more rows than it wants, the last of other panes does not.
+    // A plot benefits from more rows than it wants; other panes in the last place do not.
     let plot = || (0..demands.len()).filter(has_rows).find(|&at| demands[at].pane.id == PaneId::Timeline);
     let last = || (0..demands.len()).rfind(has_rows);
     // A screen too small for any minimum still shows the first pane.

@@ -74,7 +74,7 @@ fn warnings(state: &State) -> impl Iterator<Item = &Warning> {
     state.figures().into_iter().flat_map(|figures| &figures.warnings)
 }
 
-/// Returns that no record has come for some time.
+/// Returns the warning that no record has arrived for some time.
 fn silence(state: &State) -> Option<Warning> {
     match state.status {
         ViewStatus::Silent(seconds) if state.figures().is_some() => Some(Warning(format!(

@@ -1,4 +1,4 @@
-//! A graph in one row of cells: how a rate moved, not how high it is; the figure beside it says that.
+//! A graph in one row of cells. It shows how a rate moved, not how high it is; the figure beside it shows that.
 
 use crate::theme::Theme;
 

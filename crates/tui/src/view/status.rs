@@ -148,7 +148,7 @@ fn failed(figures: &ViewModel) -> Count {
     both.max_by_key(|failed| (failed.recent, failed.total)).unwrap_or_default()
 }
 
-/// Returns the class that says most about what clients experience.
+/// Returns the class that best describes what clients experience.
 fn main_latency(figures: &ViewModel) -> Option<&LatencyRow> {
     if figures.http.is_some() {
         // A log of another terminator may lack the first byte.

@@ -282,7 +282,8 @@ pub(super) fn filter_title<R: Row>(table: &TableState<R>) -> String {
     }
 }
 
-/// Returns what a title says of the rows in sight: `1-9/16`, or `filter: 10.0 1-7 of 9/16` with those that pass.
+/// Returns the visible rows for a title: `1-9/16`, or `filter: 10.0 1-7 of 9/16` with the number that passes the
+/// filter.
 pub(super) fn extent<R: Row>(table: &TableState<R>, shown: usize) -> String {
     let (passing, all) = table.counts();
     let part = format!("{}-{}", (table.offset() + 1).min(passing), table.offset() + shown);

@@ -104,7 +104,7 @@ pub(crate) struct LatencyRow {
     /// At each of [`Percentile::TABLE`]; `None` without samples.
     pub(crate) quantiles: [Option<Quantile>; 5],
     pub(crate) p99: Bounds,
-    /// The 99th percentile against that of the window before a mark; `None` where there is none to compare.
+    /// The 99th percentile compared with the window before a mark; `None` if there is no such window.
     pub(crate) change: Option<P99Change>,
     /// Exact maximum in nanoseconds; `None` without samples.
     pub(crate) max_ns: Option<u64>,
@@ -113,7 +113,7 @@ pub(crate) struct LatencyRow {
     /// Samples.
     pub(crate) n: u64,
     pub(crate) resolution: TimeResolution,
-    /// Why there are none, and what would give them; `None` if there can be.
+    /// Why there are no samples, and what would provide them; `None` if there can be samples.
     pub(crate) absent: Option<String>,
 }
 

@@ -13,9 +13,9 @@ pub(crate) struct OutOfHistory;
 #[derive(Clone, Debug)]
 pub(crate) struct ClientDetail {
     pub(crate) row: ClientRow,
-    /// Latencies of its exchanges since the beginning; `None` where no record tells any.
+    /// Latencies of its exchanges since the beginning; `None` if no record has any.
     pub(crate) latency: Result<Option<ClientLatency>, OutOfHistory>,
-    /// Since its last record, in microseconds.
+    /// Time since its last record, in microseconds.
     pub(crate) silent_us: Result<u64, OutOfHistory>,
     /// The latest connection of the sample that ended well.
     pub(crate) connection: Result<Option<ConnectionRecord>, OutOfHistory>,

@@ -40,7 +40,7 @@ impl ClientLatency {
     }
 }
 
-/// One client. Rates are `None` where a client's record has been put off for so long that it says nothing about now.
+/// One client. Rates are `None` if the client's record was deferred for so long that it does not describe the present.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientRow {
     pub(crate) id: ClientId,
@@ -50,7 +50,7 @@ pub(crate) struct ClientRow {
     pub(crate) out_per_second: Option<f64>,
     /// Exchanges a second.
     pub(crate) exchanges_per_second: Option<f64>,
-    /// Latencies of its exchanges over the same time; `None` where no record tells any.
+    /// Latencies of its exchanges over the same time; `None` if no record has any.
     pub(crate) latency: Option<ClientLatency>,
     /// Round-trip time to it at the end of its latest handshake, in nanoseconds; `None` if not known, as at an earlier moment.
     pub(crate) rtt_ns: Option<f64>,
@@ -236,14 +236,14 @@ pub(crate) fn latency_span(rates: Span) -> Span {
     }
 }
 
-/// What a client did over so many microseconds, so that the rates of all clients add up to what the proxy's line says;
-/// `None` if a record has been put off for so long that nothing is known.
+/// A client's activity over `span_us` microseconds. The rates of all clients add up to the proxy's rates. `None` if a
+/// record was deferred for so long that nothing is known.
 pub(super) fn recent(run: &Run, client: &ClientStats, span_us: u64) -> Option<RecentActivity> {
     let now_us = run.proxy().map_or(0, MetricSeries::last_us);
     let span_us = span_us.min(run.duration_us()).max(1);
     let from_us = now_us.saturating_sub(span_us);
     let mut recent = RecentActivity::over(span_us);
-    // Until the record that was put off comes, the client is taken to go on as it did.
+    // Until the deferred record arrives, the client is assumed to continue as before.
     let latest = run.client_rate(client)?;
     recent.add(&latest, now_us.saturating_sub(latest.end_us).min(span_us));
     for rate in client.history().rev().take_while(|rate| rate.end_us > from_us) {

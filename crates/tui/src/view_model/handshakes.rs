@@ -16,11 +16,11 @@ pub(crate) struct Handshakes {
     pub(crate) resumed_per_second: Option<f64>,
     /// Share of full ones among those completed over the span; `None` without any.
     pub(crate) full_share: Option<f64>,
-    /// Full ones since the beginning.
+    /// Full handshakes since the beginning.
     pub(crate) full: u64,
-    /// Resumed ones since the beginning.
+    /// Resumed handshakes since the beginning.
     pub(crate) resumed: u64,
-    /// Why they were full, over the span, the most frequent reason first; `None` where no record tells.
+    /// The reasons of full handshakes over the span, the most frequent first; `None` if no record has them.
     pub(crate) full_reasons: Option<Vec<NamedCount<'static>>>,
     /// Where the mean full, and the mean resumed handshake of the span spent its time; `None` where it was not timed.
     pub(crate) walls: [Option<MeanHandshake>; 2],
@@ -93,7 +93,7 @@ impl Handshakes {
         }
     }
 
-    /// Adds what the records of TLS tell.
+    /// Adds the figures of TLS records.
     pub(super) fn add_tls(&mut self, tls: &TlsSpanData<'_>, proxy: &ProxySpanData<'_>) {
         self.full_reasons = Some(seen(labels::full_reasons(), &tls.counters));
         let wall = |at: usize, compute| {

@@ -70,7 +70,7 @@ impl LoadFigures {
         })
     }
 
-    /// Takes what was asked for from the settings at a moment, in words.
+    /// Applies the requested values of the settings at a moment, as text.
     pub(super) fn apply_settings(&mut self, value: impl Fn(&str) -> Option<String>) {
         let number = |name: &str| value(name).and_then(|text| text.parse::<f64>().ok());
         self.offered_per_second = number("load.rate").unwrap_or(self.offered_per_second);

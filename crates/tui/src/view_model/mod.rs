@@ -1,6 +1,6 @@
 //! What the screen shows of a run at one moment, computed from the model.
 //!
-//! The view only lays out and formats it. A frozen view keeps its view model while the model goes on.
+//! The view only lays out and formats it. A frozen view keeps its view model while the model changes.
 
 mod alerts;
 mod classes;

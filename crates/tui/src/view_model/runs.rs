@@ -61,7 +61,7 @@ impl RunRow {
     }
 }
 
-/// What tells how soon requests are answered: a log has no time to the first byte.
+/// The latencies that show how soon requests are answered: a log has no time to the first byte.
 fn class_of_requests(run: &Run) -> HttpLatency {
     let first_byte = HttpLatency::FirstByte;
     if run.absent_class(first_byte.into()).is_some() { HttpLatency::Request } else { first_byte }

@@ -19,7 +19,7 @@ pub enum SampleTimes {
     /// spans that are measured begin and end there. Counters stand still outside of them, so nothing is interpolated.
     Multiples {
         period: Duration,
-        /// For so long after the beginning of a span its counters stand still too.
+        /// The time after the beginning of a span in which its counters do not change either.
         idle: Duration,
     },
 }

@@ -43,7 +43,7 @@ struct RunBuffer {
     load: SeriesProgress,
 }
 
-/// How far the series of proxy, HTTP or load has come.
+/// The progress in the series of proxy, HTTP or load.
 #[derive(Clone, Copy, Debug, Default)]
 struct SeriesProgress {
     /// End of its last interval, if there is one.

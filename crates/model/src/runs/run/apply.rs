@@ -44,7 +44,7 @@ impl Run {
         self.reading.count_foreign(records);
     }
 
-    /// Notes when a record of this run's writer was read live.
+    /// Records when a record of this run's writer was read live.
     pub(in crate::runs) fn record_arrival(&mut self, writer: &Writer, stamp: &Stamp, realtime_us: u64) {
         if writer.origin == self.writer().origin {
             self.reading.record_arrival(stamp, realtime_us);

@@ -136,7 +136,7 @@ impl Clients {
         self.record_change(record.client);
     }
 
-    /// Remembers how a connection of a known client went, from a record of this moment.
+    /// Keeps the latest connection of a known client, from a record of this moment.
     pub(in crate::runs) fn record_connection(&mut self, us: u64, connection: Box<ConnectionRecord>) {
         if let Some(client) = self.rows.get_mut(&connection.client) {
             let at = usize::from(connection.outcome.is_error());
@@ -230,8 +230,8 @@ impl Clients {
         self.changes_total
     }
 
-    /// Which clients changed after so many changes, some perhaps named more than once; `None` if that is not known any
-    /// more, and the whole table may have.
+    /// The clients changed after the first `changes_total` changes; a client may occur more than once. `None` if this
+    /// is no longer known and the whole table may have changed.
     pub fn changed_since(&self, changes_total: u64) -> Option<impl Iterator<Item = ClientId>> {
         let new = usize::try_from(self.changes_total.checked_sub(changes_total)?).ok()?;
         let known = self.changes.len().checked_sub(new)?;

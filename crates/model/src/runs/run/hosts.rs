@@ -156,7 +156,7 @@ impl HostSamples {
         used.iter().map(|process| (process.clone(), process.cpu_us as f64 / span_us as f64)).collect()
     }
 
-    /// The records at the beginning and at the end of about so many microseconds, and how many lie between them.
+    /// The first and the last record of about `span_us` microseconds, and the microseconds between them.
     fn span_until(&self, until_us: u64, span_us: u64) -> Option<(&HostRecord, &HostRecord, u64)> {
         let mut earlier = self.samples.iter().rev().skip_while(|(us, _)| *us > until_us);
         let (end_us, end) = earlier.next()?;

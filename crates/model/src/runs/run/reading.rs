@@ -78,7 +78,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Notes when a record was read, by the clock of the host that reads.
+    /// Records when a record was read, by the clock of the reading host.
     pub(in crate::runs) fn record_arrival(&mut self, stamp: &Stamp, realtime_us: u64) {
         self.arrival = Some(Arrival::after(self.arrival, stamp, realtime_us));
     }
@@ -116,7 +116,7 @@ impl Reading {
         self.gaps.push_back(gap);
     }
 
-    /// Notes that a record does not cover all the time since `from_us`. A known gap at that time is the same one:
+    /// Records a gap if a record does not cover all the time since `from_us`. A known gap at that time is the same gap:
     /// records were lost, or the other series showed it.
     pub(super) fn record_gap(&mut self, from_us: Option<u64>, stamp: &Stamp) {
         let Some(from_us) = from_us else { return };

@@ -117,7 +117,7 @@ fn check_flags(flags: &[String]) -> Result<(), String> {
     args.check().map_err(|error| format!("{error:#}"))
 }
 
-/// Opens a comparison to go on with it, with more rounds if asked for.
+/// Opens a comparison to continue it, with more rounds if requested.
 fn resume(path: &Path, args: &SelectionArgs) -> anyhow::Result<(RunPlan, ResultsFolder)> {
     let (folder, mut plan, dropped) = ResultsFolder::resume(path).map_err(folder_error)?;
     if let Some(dropped) = dropped {

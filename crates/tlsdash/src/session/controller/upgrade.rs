@@ -42,7 +42,7 @@ enum UpgradeStage {
     Preparing(Receiver<anyhow::Result<PreparedSuccessor>>),
     /// It starts its workers. It has the ticket keys.
     Starting(Receiver<anyhow::Result<Successor>>),
-    /// It serves, and this run ends at this moment, unless it has been told to.
+    /// The new process serves. This run ends at `end_at`; `None` once it has been asked to end.
     Left { run: RunId, end_at: Option<Instant> },
 }
 

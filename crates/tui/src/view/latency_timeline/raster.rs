@@ -35,7 +35,7 @@ impl Raster {
         (usize::from(self.area.height) * self.dots.1).saturating_sub(1)
     }
 
-    /// Draws a line through heights from 0 to 1 that share the width; it is interrupted where there is none.
+    /// Draws a line through heights from 0 to 1 that share the width. A missing height interrupts it.
     pub(super) fn line(&mut self, series: TimelineLine, heights: &[Option<f64>]) {
         let per_dot = heights.len() as f64 / self.width().max(1) as f64;
         let mut before = None;

@@ -126,7 +126,7 @@ impl Http2Session {
         self.is_going_away || self.broken.is_some() || self.next_id > frame::ID_MAX
     }
 
-    /// Why the connection cannot go on.
+    /// The error that ends the connection, if any.
     pub(crate) fn broken(&self) -> Option<ConnectionError> {
         self.broken
     }

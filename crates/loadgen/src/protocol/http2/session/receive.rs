@@ -45,7 +45,7 @@ struct PartialBlock {
 }
 
 impl ReceiveState {
-    /// All replies were sent.
+    /// Forgets the waiting replies, since all were sent.
     pub(super) fn clear_answers(&mut self) {
         self.answers = 0;
     }
