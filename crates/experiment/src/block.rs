@@ -80,7 +80,6 @@ pub enum BlockValue {
     },
 }
 
-/// The block in progress.
 #[derive(Debug)]
 pub(crate) struct Block {
     totals: Totals,

@@ -12,7 +12,6 @@ pub struct EstimateOptions {
     pub draws: u32,
     /// Pairs that are planned, for the resolution.
     pub pairs_planned: u32,
-    /// Seed of the draws.
     pub seed: u64,
 }
 

@@ -39,7 +39,6 @@ pub enum Step {
         /// The estimates so far; `None` with too few pairs.
         estimates: Vec<Option<EffectEstimate>>,
     },
-    /// A stage has ended.
     Verdict {
         stage: Stage,
         judgements: Vec<FigureVerdict>,
@@ -61,7 +60,7 @@ pub struct ExperimentRun {
     seed: u64,
     rng: fastrand::Rng,
     stage: Stage,
-    /// From 1.
+    /// The pair in progress, from 1.
     pair: u32,
     arm: Arm,
     /// Arm and values of the pair's first block; `None` in place of the values of an incomplete block.
@@ -128,7 +127,6 @@ impl ExperimentRun {
         self.validity.note_disturbance(format!("disturbed: {what}"));
     }
 
-    /// Ends the experiment early.
     pub fn stop(&mut self) -> Vec<Step> {
         if self.is_over {
             return Vec::new();

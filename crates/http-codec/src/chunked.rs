@@ -31,7 +31,7 @@ enum ChunkStep {
     Data(u64),
     /// At the line break after a chunk; a line feed alone will do.
     AfterData,
-    /// Within it.
+    /// Within the line break after a chunk.
     LineEnd,
     /// In a trailer line, of which this many bytes were read; an empty line ends the body.
     Trailer {

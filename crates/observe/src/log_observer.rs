@@ -112,7 +112,7 @@ impl LogObserver {
     }
 }
 
-/// The thread's own.
+/// The state of the reading thread.
 struct Reader<S> {
     source: S,
     parser: LogParser,

@@ -40,7 +40,7 @@ pub enum ReplayError {
 /// A log that was counted.
 #[derive(Debug)]
 pub struct ReplayedLog<S> {
-    /// Has its records.
+    /// The sink, which has the records.
     pub sink: S,
     pub lines: u64,
     /// Lines that could not be read.

@@ -44,11 +44,11 @@ const HEAD_BYTES: usize = 2 << 10;
 /// The memory that one connection holds, and the responses that wait.
 #[derive(Debug, Default)]
 pub(crate) struct HeldBytes {
-    /// Pieces of responses.
+    /// Bytes held by pieces of responses.
     pieces: Cell<usize>,
     /// Heads of responses that hyper has got since it had last written everything.
     heads: Cell<usize>,
-    /// Heads of requests.
+    /// Bytes held by heads of requests.
     request_heads: Cell<usize>,
     /// What exchanges hold: content that an upstream has not taken, and what is read of a response before its head is whole.
     exchanges: Cell<usize>,

@@ -24,7 +24,6 @@ struct TimerQueue {
     now: Instant,
 }
 
-/// Waits until a moment.
 #[derive(Debug)]
 pub(crate) struct Sleep {
     timers: Timers,

@@ -5,9 +5,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 /// A reading of the monotonic and the realtime clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClockReading {
-    /// For lengths of time.
+    /// The monotonic clock, for durations.
     pub(crate) instant: Instant,
-    /// For the log: microseconds since 1970.
+    /// The wall clock, for the log: microseconds since 1970.
     pub(crate) realtime_us: u64,
 }
 

@@ -18,7 +18,6 @@ use crate::view_model::{ClientRow, LatencyRow, Quantile, ViewModel};
 /// New files to be written.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Export {
-    /// What they hold.
     what: &'static str,
     files: Vec<(PathBuf, String)>,
 }

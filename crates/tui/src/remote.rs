@@ -11,9 +11,9 @@ use records::ids::RunId;
 pub struct RemoteControl {
     /// The name of this host: control sockets of others cannot be reached.
     pub host: String,
-    /// Takes what goes over a control socket.
+    /// Receives requests for a control socket.
     pub requests: SyncSender<RemoteRequest>,
-    /// Takes what concerns recordings.
+    /// Receives requests about recordings.
     pub recorder: SyncSender<RecordingRequest>,
 }
 

@@ -10,7 +10,7 @@ use crate::results::{CellResult, ResourceUsage};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum CellFigure {
-    /// What processes used.
+    /// Resources that processes used.
     Usage(&'static UsageFigure),
     /// A figure of the load, by the catalogue.
     Load(Figure),

@@ -11,7 +11,7 @@ use crate::scenario::Question;
 pub struct CaseAnswer {
     /// Which target is the best, and by how much; if no verdict supports that, why not.
     pub headline: String,
-    /// How sure that is.
+    /// How certain the headline is.
     pub sentence: String,
 }
 

@@ -14,9 +14,7 @@ pub struct ComparisonProgress<'a> {
     pub round: u32,
     /// The rounds that are planned.
     pub rounds: u32,
-    /// The target that runs.
     pub target: &'a str,
-    /// The case that runs.
     pub case: &'a str,
     /// The figures of the last finished cell, such as `1,203/s  p99 4.2 ms`; omitted first if there is too little room.
     pub figures: &'a str,

@@ -28,7 +28,6 @@ pub struct CellResult {
     pub answered_in_turns: Option<u64>,
     /// Resources of the target's processes in the measured part; `None` if unknown.
     pub target_usage: Option<ResourceUsage>,
-    /// Resources of the generator.
     pub load_usage: ResourceUsage,
     /// Resources of the upstream; `None` if the target answers itself.
     pub upstream_usage: Option<ResourceUsage>,

@@ -31,7 +31,6 @@ pub(super) struct LoadRun {
     pub(super) answered_in_turns: Option<u64>,
 }
 
-/// When a load starts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LoadStart {
     /// At this time of the monotonic clock, in microseconds; `None` at once.

@@ -42,7 +42,7 @@ impl LoadRecording {
         self.figures.get(name).copied().unwrap_or(0.0)
     }
 
-    /// The measured part.
+    /// The time that was measured.
     pub(super) fn span(&self) -> TimeSpan {
         let from_us = self.measured_from_us;
         TimeSpan { from_us, to_us: from_us.saturating_add(self.measured_us) }

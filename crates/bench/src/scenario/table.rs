@@ -21,7 +21,7 @@ pub(super) struct ScenarioSource<'t> {
 #[derive(Clone, Debug)]
 pub(super) struct Table<'t> {
     source: ScenarioSource<'t>,
-    /// Where it begins.
+    /// The table's range in the text.
     span: Range<usize>,
     entries: DeTable<'t>,
     /// The keys that were asked for, which are the known ones.

@@ -6,9 +6,9 @@ use super::table::STATIC;
 /// Whether the peer adds a field to its table (RFC 7541, sections 6.2.1 and 6.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Indexing {
-    /// It does.
+    /// The peer adds the field.
     Added,
-    /// It does not.
+    /// The peer does not add the field.
     Plain,
 }
 

@@ -32,7 +32,6 @@ const DATA_NEXT_OF_FIELD_AT: usize = 32;
 #[derive(Clone, Debug, Default)]
 pub(super) struct FieldFilter(Rc<[FieldMatch]>);
 
-/// A selected field.
 #[derive(Debug)]
 struct FieldMatch {
     name: Box<str>,

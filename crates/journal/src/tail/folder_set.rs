@@ -47,7 +47,6 @@ impl FolderSet {
         Ok(modified)
     }
 
-    /// Lists the subfolders again.
     pub(super) fn refresh(&mut self) -> Result<(), ReadError> {
         let Self::Tree { root, subfolders } = self else { return Ok(()) };
         *subfolders = list_subfolders(root).map_err(ReadError::io("list", root))?;

@@ -7,7 +7,6 @@ use std::net::IpAddr;
 pub struct SourceTotals {
     /// The address the connections came from.
     pub address: IpAddr,
-    /// Connections established.
     pub connections: u64,
     pub handshakes_full: u64,
     pub handshakes_resumed: u64,

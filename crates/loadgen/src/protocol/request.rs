@@ -43,9 +43,9 @@ impl Request {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResponseTimes {
-    /// Its first byte.
+    /// When the first byte arrived.
     pub(crate) first_ns: u64,
-    /// Its last.
+    /// When the last byte arrived.
     pub(crate) done_ns: u64,
 }
 

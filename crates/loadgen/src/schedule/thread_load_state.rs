@@ -52,7 +52,6 @@ pub(crate) struct ThreadLoadState {
     stall_ns: Range<u64>,
 }
 
-/// The result of [`ThreadLoadState::apply_control`].
 #[derive(Debug)]
 pub(crate) enum ControlChange {
     None,
@@ -255,7 +254,7 @@ impl ThreadLoadState {
         stats.add(LoadCounter::Throttled, (given_up as f64 * throttled) as u64);
     }
 
-    /// Ends it at once.
+    /// Ends the load at once.
     pub(crate) fn end(&mut self, stats: &mut WorkerStats, throttled: f64, now_ns: u64) {
         self.pacer.pause();
         self.give_up_backlog(stats, throttled, now_ns);

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-/// One kind of request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     /// The method, such as `GET`.

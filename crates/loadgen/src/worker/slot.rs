@@ -19,7 +19,7 @@ pub(super) struct ConnectionSlot {
     pub(super) under_way: usize,
     /// It is in the queue of free slots.
     pub(super) is_free: bool,
-    /// Since when.
+    /// Since when it is free.
     pub(super) free_ns: u64,
     /// Until when it makes no connection.
     pub(super) backs_off_until_ns: Option<u64>,

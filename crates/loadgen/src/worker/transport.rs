@@ -74,7 +74,6 @@ pub(crate) struct ReadOutcome {
     pub(crate) handshake: Option<Handshake>,
     /// Plaintext received.
     pub(crate) plaintext_bytes: u64,
-    /// The connection has ended.
     pub(crate) end: Option<ConnectionEnd>,
     /// There may be more to read, and no event will announce it.
     pub(crate) has_more: bool,
@@ -112,7 +111,6 @@ impl Transport {
         self.is_established
     }
 
-    /// Begins the handshake.
     pub(crate) fn drive_handshake(
         &mut self,
         engine: TlsEngine,

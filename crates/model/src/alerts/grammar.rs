@@ -39,7 +39,6 @@ pub enum AlertError {
     Clause {
         /// `for` or `over`.
         word: &'static str,
-        /// Where the word is.
         character: usize,
         expected: &'static str,
     },

@@ -19,7 +19,6 @@ pub struct FigureSubjects {
 /// The subject of a figure, which the run lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AbsentSubject {
-    /// A side.
     Side(FigureSide),
     /// A route, and the routes of the run.
     Route(String, Vec<String>),

@@ -57,7 +57,6 @@ impl WriterFilter {
     }
 }
 
-/// Which runs are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunFilter {
     pub writers: WriterFilter,

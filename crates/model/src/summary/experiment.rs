@@ -55,7 +55,7 @@ pub struct EstimateSummary {
     pub effect_percent: f64,
     /// Lower end of the interval.
     pub low_percent: f64,
-    /// Upper end of it.
+    /// Upper end of the interval.
     pub high_percent: f64,
     pub confidence_percent: f64,
     /// How often chance alone would make a difference as large.

@@ -21,7 +21,6 @@ pub struct HttpSummary {
     pub statuses: BTreeMap<String, u64>,
     /// Failed requests by cause; they add up to `requests.failed`.
     pub failures: BTreeMap<&'static str, u64>,
-    /// Bytes of bodies.
     pub body_bytes: ByteCounts,
     /// The gauges at the end.
     pub now: HttpNow,
@@ -110,7 +109,6 @@ pub struct RouteSummary {
     pub failed: u64,
     /// Requests that were sent once more.
     pub retried: u64,
-    /// Bytes of bodies.
     pub body_bytes: ByteCounts,
     /// Latencies by class, in microseconds.
     pub latency_us: BTreeMap<&'static str, Percentiles>,

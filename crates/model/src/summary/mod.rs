@@ -35,7 +35,7 @@ pub const SUMMARY_SCHEMA: u64 = 1;
 /// A run's figures, from its beginning to its last record.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
-    /// Version of this shape.
+    /// Version of this document's format.
     pub schema: u64,
     /// Id of the run.
     pub run: String,
@@ -87,7 +87,6 @@ pub struct ProcessSummary {
     pub memory_bytes: u64,
     /// Resident memory with each shared page divided among its users (PSS); 0 if unknown.
     pub memory_pss_bytes: u64,
-    /// Open file descriptors.
     pub descriptors: u64,
     pub threads: u64,
 }
@@ -205,7 +204,7 @@ fn by_figure<M: Metric, S: Serializer>(counters: &Counters<M>, to: S) -> Result<
 /// Counts of records written, read and lost.
 #[derive(Clone, Debug, Serialize)]
 pub struct JournalSummary {
-    /// Where they were read.
+    /// Where the records were read.
     pub source: String,
     /// Records made.
     pub made: u64,

@@ -44,7 +44,7 @@ pub(super) struct Stunnel {
 /// What stunnel is in the TLS of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TlsRole {
-    /// No line has said.
+    /// No line has shown it yet.
     Unknown,
     /// The server, whose handshake is complete.
     Server { is_resumed: bool },

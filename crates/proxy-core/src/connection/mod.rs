@@ -42,7 +42,6 @@ pub(crate) const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 /// The connection's state, with the data that only this state has.
 enum ConnState<H> {
     Handshake(HandshakeState),
-    /// The handshake is complete.
     Serving(H),
     /// The last bytes are sent; input from the client is discarded.
     Closing(EndReason),

@@ -44,7 +44,7 @@ pub struct Socket {
 pub enum IoResult {
     /// The number of bytes, at least one.
     Bytes(usize),
-    /// None for now.
+    /// No bytes for now.
     Blocked,
     /// The peer has sent all it will send.
     End,

@@ -18,7 +18,7 @@ const PLACES: usize = 16 << 10;
 /// in 10^9.
 pub(crate) struct SeenAddresses {
     hashes: RandomState,
-    /// 0: empty.
+    /// 0 marks an empty entry.
     tags: Box<[[AtomicU32; WAYS]]>,
 }
 

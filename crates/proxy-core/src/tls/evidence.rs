@@ -59,7 +59,7 @@ impl OfferedSession {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PresentedCertificate {
-    /// Its first name.
+    /// The certificate's first name.
     pub(super) certificate: Arc<str>,
     /// The signature scheme of its key; `None` if the client can verify none of its schemes.
     pub(super) scheme: Option<u16>,

@@ -20,7 +20,7 @@ pub(crate) struct ProxyControl {
     generation: AtomicU64,
     /// Locked by the thread that changes a setting, and by a worker once for each change.
     limits: Mutex<Arc<Limits>>,
-    /// Taken like the limits.
+    /// Locked in the same cases as `limits`.
     tls: Mutex<TlsConfig>,
     pub(crate) limiter: ConnectionLimiter,
     workers: AtomicUsize,

@@ -95,7 +95,7 @@ pub(crate) struct WorkerPool {
     addrs: Vec<SocketAddr>,
     /// The listening sockets of each worker, retired ones included.
     sets: Vec<Vec<TcpListener>>,
-    /// Not started yet.
+    /// Workers that are not started yet.
     prepared: Vec<PreparedWorker>,
     active: Vec<WorkerHandle>,
     /// Workers that accept no more and end with their last connection.

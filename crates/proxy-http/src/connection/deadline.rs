@@ -20,7 +20,7 @@ enum ConnectionDeadline {
     Head(Instant),
     /// Another request must begin.
     Request(Instant),
-    /// Something must move.
+    /// Bytes must move in either direction.
     Movement(Instant),
     /// The client must take something of what waits for it.
     Taken(Instant),

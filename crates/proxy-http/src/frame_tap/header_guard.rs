@@ -45,9 +45,9 @@ pub(super) struct CheckedBlock {
 /// Why a connection cannot continue after a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BlockError {
-    /// h2 ends it.
+    /// The block is malformed HPACK, so h2 ends the connection.
     Hpack,
-    /// Its list is beyond all bounds.
+    /// The header list exceeds all bounds.
     TooLarge,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct BlockFields {
     sizes_end: Option<usize>,
     /// Fields that h2 cannot read as they are in the block.
     encoded: Vec<u8>,
-    /// Names and values.
+    /// Length of all names and values.
     text_bytes: usize,
     /// Whether it has a content length, and whether that is above 0.
     has_length: bool,
@@ -105,7 +105,7 @@ struct BlockField {
     is_encoded: bool,
     begins: usize,
     ends: usize,
-    /// Name and value.
+    /// Length of name and value.
     text_bytes: usize,
 }
 

@@ -20,9 +20,9 @@ use crate::special_fields::may_be_trailer;
 /// How a request's content is framed for the upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestFraming {
-    /// There is none.
+    /// The request has no content.
     None,
-    /// So many bytes.
+    /// This many bytes.
     Length(u64),
     /// Chunks, since the length is not known.
     Chunked,
@@ -150,7 +150,6 @@ impl RequestContent {
         Poll::Ready(Ok(Piece::Data(data)))
     }
 
-    /// Frames a piece.
     pub(super) fn encode(&self, piece: Piece, unsent: &mut BytesMut) {
         let is_chunked = self.framing == RequestFraming::Chunked;
         // Writing to memory does not fail.

@@ -20,15 +20,15 @@ const TRAILERS_MAX: usize = 64;
 /// The rest of a response's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// So many bytes.
+    /// This many bytes.
     Length(u64),
     Chunked(ChunkState),
     UntilClose,
-    /// Nothing more.
+    /// The content has ended.
     Complete,
 }
 
-/// Where in a chunk.
+/// The position within a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChunkState {
     Size,

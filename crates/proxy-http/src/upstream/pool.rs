@@ -45,7 +45,7 @@ pub(crate) struct UpstreamPool {
     ahead_bytes: usize,
     /// No connection's `wake_at` is earlier. Nearly all exchanges end in time, and leave this as it is.
     next_wake: Option<Instant>,
-    /// Over all upstreams.
+    /// Idle connections over all upstreams.
     idle: usize,
     queued: usize,
 }

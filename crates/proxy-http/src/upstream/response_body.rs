@@ -22,7 +22,7 @@ enum BodySource {
     Upstream(Box<Exchange>),
     /// The upstream has broken.
     Broken(io::Error),
-    /// All of it.
+    /// The whole content.
     Whole(Bytes),
     End,
 }

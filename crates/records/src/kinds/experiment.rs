@@ -103,7 +103,6 @@ keyword_enum! {
 
 keyword_enum! {
     ExperimentOutcome {
-        /// It is not over.
         #[default]
         Pending = "pending",
         /// The second value is better than the first.

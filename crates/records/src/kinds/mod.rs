@@ -78,9 +78,7 @@ pub struct Record {
 pub enum Body {
     /// A run began or ended.
     Run(Box<RunRecord>),
-    /// Counters of the proxy.
     Proxy(Box<ProxyRecord>),
-    /// Counters of one client.
     Client(ClientRecord),
     /// One connection: an error, or a sample.
     Connection(Box<ConnectionRecord>),
@@ -90,19 +88,16 @@ pub enum Body {
     Usage(Box<UsageRecord>),
     /// HTTP counters of the proxy.
     Http(Box<HttpRecord>),
-    /// Counters of one route.
     Route(Box<RouteRecord>),
     /// One request: an error, one of the slowest, or a sample.
     Request(Box<RequestRecord>),
-    /// Counters of the load.
     Load(Box<LoadRecord>),
-    /// A setting was changed.
     Setting(SettingRecord),
     /// A person left a note.
     Mark(MarkRecord),
     /// The cost of the parts of a handshake on this machine.
     Calibration(Box<HandshakeCosts>),
-    /// How an experiment goes.
+    /// A step of an experiment.
     Experiment(Box<ExperimentRecord>),
     /// Resources that the process used.
     Host(HostRecord),
@@ -131,7 +126,6 @@ wire! {
         pub phase: Phase = &field::PHASE,
         /// Version of tlsdash.
         pub version: String = &field::VERSION,
-        /// Name of the host.
         pub host: String = &field::HOST,
         /// Addresses the proxy listens on, separated by blanks; empty without a proxy.
         pub listen: String = &field::LISTEN,
@@ -245,7 +239,7 @@ wire! {
     pub struct SettingRecord {
         /// Its dotted name.
         pub name: String = &field::SETTING,
-        /// How it stood before.
+        /// The value before the change.
         pub before: String = &field::SETTING_BEFORE,
         /// The setting after the change, with its full description.
         pub after: Option<Setting> = &field::SETTING_AFTER,
@@ -273,7 +267,6 @@ wire! {
         pub memory_bytes: u64 = &field::MEMORY,
         /// Resident memory with each shared page divided among its users (PSS); 0 if unknown.
         pub memory_pss_bytes: u64 = &field::MEMORY_PSS,
-        /// Open file descriptors.
         pub descriptors: u64 = &field::DESCRIPTORS,
         /// The bound on open file descriptors; 0 without one.
         pub descriptors_max: u64 = &field::DESCRIPTORS_MAX,

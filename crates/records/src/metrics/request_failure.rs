@@ -6,7 +6,6 @@ use std::str::FromStr;
 use super::{HttpCounter, Metric as _};
 use crate::text::ParseIdError;
 
-/// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RequestFailure {
     NoRoute,

@@ -116,7 +116,6 @@ impl SliceBaseline {
         self.last.map(|last| last.run)
     }
 
-    /// Number of known clients.
     pub(super) fn clients(&self) -> usize {
         self.clients.len()
     }

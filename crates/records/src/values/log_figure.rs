@@ -18,10 +18,8 @@ pub enum LogFigure {
     Failures,
     /// Versions, cipher suites and whether handshakes were resumed.
     Handshakes,
-    /// Groups of key exchanges.
     Groups,
     Alpn,
-    /// Server names.
     Names,
     /// Connections that made no request.
     IdleConnections,

@@ -79,7 +79,6 @@ pub(crate) struct ControlCommand {
 
 #[derive(Clone, Debug)]
 pub(crate) struct ControlAnswer {
-    /// A sentence.
     pub(crate) text: String,
     /// The requested data, in the form of the protocol.
     pub(crate) data: Option<serde_json::Value>,

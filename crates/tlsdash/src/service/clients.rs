@@ -8,7 +8,6 @@ use std::time::Duration;
 use model::runs::Model;
 use tui::{DashboardSender, Event, ModelReader};
 
-/// Places for clients.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientSemaphore {
     taken: Arc<AtomicUsize>,

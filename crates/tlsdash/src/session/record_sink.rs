@@ -36,7 +36,6 @@ enum RecordTarget {
     Direct(DashboardSender, Batch),
 }
 
-/// Sends records to journald.
 #[derive(Debug)]
 pub(crate) struct DaemonSink {
     sender: journal::Sender,
@@ -51,7 +50,7 @@ pub(crate) enum CloseError {
     /// The journal's file could not be ended in order.
     #[error("the journal lacks the end of the run: {0}")]
     Journal(#[from] WriteError),
-    /// The recording could not.
+    /// The recording could not be ended in order.
     #[error(transparent)]
     Recording(#[from] RecordingError),
     /// The journal did not take the last records in time.

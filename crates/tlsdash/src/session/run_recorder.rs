@@ -30,7 +30,6 @@ pub(crate) struct RunRecorder {
     pub(crate) events: DashboardSender,
 }
 
-/// A recording in progress.
 struct RecordedFollower {
     follower: Follower,
     writing: JoinHandle<()>,

@@ -19,7 +19,7 @@ const OWN_VARIABLES: [&str; 4] = ["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", 
 #[derive(Clone, Debug)]
 pub(crate) struct UpgradeProgram {
     path: PathBuf,
-    /// Its name included.
+    /// The arguments, the program's name included.
     args: Vec<OsString>,
     /// The state directory from before root was given up.
     state_directory: Option<PathBuf>,

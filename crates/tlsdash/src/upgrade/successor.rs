@@ -58,7 +58,7 @@ impl Drop for StartedProcess {
 pub(crate) struct PreparedSuccessor {
     process: StartedProcess,
     channel: OwnedFd,
-    /// When it must serve.
+    /// The deadline by which it must serve.
     deadline: Instant,
     prepared: PreparedProcess,
     run: RunId,

@@ -118,7 +118,6 @@ fn typed(state: &mut State, key: KeyEvent, now: ClockReading) -> Vec<Effect> {
     effects
 }
 
-/// Executes a person's request.
 pub(super) fn want(state: &mut State, intent: Intent, now: ClockReading) -> Vec<Effect> {
     if !applies(state, intent) {
         return Vec::new();

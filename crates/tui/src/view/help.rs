@@ -211,7 +211,6 @@ fn class(class: LatencyClass) -> (String, String) {
     (class.title().to_owned(), format!("{} to {}{note}", names.start, names.end))
 }
 
-/// The groups of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Topic {
     Program,

@@ -39,7 +39,6 @@ pub(super) fn height(screen: Rect) -> u16 {
     if screen.width < WIDE_MIN && screen.height >= TALL_MIN { 3 } else { 2 }
 }
 
-/// Draws the header.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let mut lines = vec![title(state, area.width)];
     if let Some(figures) = state.figures() {

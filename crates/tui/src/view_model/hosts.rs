@@ -125,7 +125,7 @@ pub(crate) struct HostRow {
     pub(crate) version: String,
     /// User or unit; empty if the journal does not say.
     pub(crate) account: String,
-    /// `None` of the sum.
+    /// `None` in the row of the sum.
     pub(crate) state: Option<HostState>,
     /// Empty of a host that is not live.
     pub(crate) figures: HostFigures,
@@ -187,7 +187,7 @@ fn interval_us(run: &Run) -> u64 {
 struct HostSum {
     figures: HostFigures,
     answers: Histogram,
-    /// The coarsest of theirs.
+    /// The coarsest resolution of the hosts.
     resolution: TimeResolution,
     /// The class of all answers; `None` if they are of several.
     class: Option<AnswerClass>,

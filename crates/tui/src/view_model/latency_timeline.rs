@@ -80,7 +80,7 @@ pub(crate) struct TimelineColumn {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TimelineKey {
     run: RunId,
-    /// Which reading of it.
+    /// The number of the reading: a run may be read several times.
     reading: u64,
     class: LatencyClass,
     column_us: u64,

@@ -13,7 +13,7 @@ use crate::format;
 /// A time up to the last record, or the whole run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Span {
-    /// So many microseconds.
+    /// This many microseconds up to the moment.
     Last(u64),
     /// The whole run, from its totals: it includes intervals that are no longer kept.
     WholeRun,

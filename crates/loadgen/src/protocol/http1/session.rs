@@ -13,7 +13,6 @@ use crate::tls::Alpn;
 /// Bytes of a malformed answer that its failure quotes.
 const SAMPLE_BYTES: usize = 60;
 
-/// One connection.
 #[derive(Debug, Default)]
 pub(crate) struct Http1Session {
     parser: Parser,

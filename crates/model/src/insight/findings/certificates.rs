@@ -22,7 +22,7 @@ pub(super) const NOT_COVERED: Rule =
 struct CertificateDescription<'a> {
     /// Its first name.
     name: &'a str,
-    /// Names besides.
+    /// The number of further names.
     more: u64,
     last_day: &'a str,
     /// Whole days to its last day; negative after that.

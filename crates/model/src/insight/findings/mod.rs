@@ -43,7 +43,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// Each with its word.
+    /// Each severity with its word.
     pub const ALL: [(Self, &'static str); 3] =
         [(Self::Info, "info"), (Self::Warning, "warning"), (Self::Critical, "critical")];
 }
@@ -74,7 +74,7 @@ pub struct FindingText {
     /// Clients, names and messages concerned, the most important first, at most ten.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub whom: Vec<String>,
-    /// Further ones.
+    /// The number of further names.
     pub whom_more: u64,
 }
 
@@ -125,7 +125,7 @@ pub struct Finding {
 
 #[derive(Clone, Debug, Serialize)]
 pub struct FindingSummary {
-    /// Its rule.
+    /// The id of its rule.
     pub id: &'static str,
     /// The name of its run; absent unless several are merged.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -42,7 +42,7 @@ pub struct HandshakeMix {
 /// Number, sum and spread of times.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DurationStats {
-    /// How many.
+    /// The number of times.
     pub n: u64,
     sum_ns: f64,
     sum_squares: f64,

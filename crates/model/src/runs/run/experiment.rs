@@ -25,9 +25,9 @@ pub struct ArmSwitch {
     /// `CLOCK_MONOTONIC`, in microseconds.
     pub mono_us: u64,
     pub stage: Stage,
-    /// For which pair of it, from 1.
+    /// The pair of the stage, from 1.
     pub pair: u64,
-    /// For whose block.
+    /// The arm whose block begins.
     pub arm: Arm,
 }
 

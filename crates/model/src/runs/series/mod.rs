@@ -237,7 +237,7 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
         self.is_brief = true;
     }
 
-    /// Memory that it takes.
+    /// Its size in memory, in bytes.
     pub(in crate::runs) fn bytes(&self) -> usize {
         let intervals = self.intervals.len() * Interval::<C, L>::bytes_without_buckets();
         let buckets = self.buckets * SparseHistogram::BUCKET_BYTES;

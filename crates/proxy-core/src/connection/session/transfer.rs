@@ -195,7 +195,6 @@ impl ClientSession {
         context.stats.failed_requests(self.account.slot, n);
     }
 
-    /// Queues a `close_notify`.
     pub fn close_notify(&mut self, context: &mut WorkerContext) {
         self.release_ticket(context);
         context.pool.lend(&mut self.to_client.pending);

@@ -83,7 +83,6 @@ pub(crate) struct RunSetup {
     pub(crate) handover: Option<HandoverState>,
 }
 
-/// Requests by signals.
 #[derive(Clone, Debug)]
 pub(crate) struct RunSignals {
     pub(crate) reload: Reload,

@@ -35,7 +35,7 @@ pub(super) struct Upgrade {
 
 #[derive(Debug, Default)]
 enum UpgradeStage {
-    /// None is under way.
+    /// No upgrade is under way.
     #[default]
     Idle,
     /// The new process reads its configuration.
@@ -199,7 +199,7 @@ impl RunController {
         self.tell_upgrade(&Ok(ControlAnswer { text, data: Some(data) }));
     }
 
-    /// Continues as before.
+    /// Ends an upgrade that did not happen; the run continues.
     fn end_upgrade(&mut self, outcome: Result<ControlAnswer, String>) {
         self.upgrade.stage = UpgradeStage::Idle;
         if let Some(proxy) = &self.workload.proxy {

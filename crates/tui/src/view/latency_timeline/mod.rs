@@ -71,7 +71,7 @@ pub(super) fn columns(width: u16) -> usize {
     usize::from(width.saturating_sub(LABEL_CELLS))
 }
 
-/// Where the columns are.
+/// The position of the columns on the screen.
 #[derive(Clone, Copy)]
 struct TimeAxis {
     x: u16,

@@ -34,7 +34,6 @@ const STREAMS_AT_FIRST: usize = 100;
 /// Send window of a stream before the server's settings arrive.
 const SEND_WINDOW_AT_FIRST: i64 = 65_535;
 
-/// One connection.
 #[derive(Debug)]
 pub(crate) struct Http2Session {
     inflow: receive::ReceiveState,
