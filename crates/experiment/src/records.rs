@@ -1,13 +1,13 @@
 //! The records of an experiment's steps.
 
-use records::kinds::{Arm, EstimateRecord, ExperimentOutcome, ExperimentRecord, ExperimentStep, Stage};
+use records::kinds::{Arm, Estimate, ExperimentOutcome, ExperimentRecord, ExperimentStep, Stage};
 
 use crate::comparable_figure::ComparableFigure;
 use crate::estimate::EffectEstimate;
 use crate::experiment::{ExperimentRun, Step};
 use crate::verdict::FigureVerdict;
 
-impl From<EffectEstimate> for EstimateRecord {
+impl From<EffectEstimate> for Estimate {
     fn from(estimate: EffectEstimate) -> Self {
         Self {
             pairs_used: estimate.pairs.into(),
@@ -45,7 +45,7 @@ impl ExperimentRun {
                             stage: *stage,
                             pair: u64::from(*pair),
                             pairs: self.planned(*stage),
-                            estimate: estimate.map(EstimateRecord::from),
+                            estimate: estimate.map(Estimate::from),
                             ..self.of_metric(number, ExperimentStep::Pair, at, metric)
                         }
                     };
@@ -57,7 +57,7 @@ impl ExperimentRun {
                         stage: *stage,
                         pair: self.planned(*stage),
                         pairs: self.planned(*stage),
-                        estimate: judgement.estimate.map(EstimateRecord::from),
+                        estimate: judgement.estimate.map(Estimate::from),
                         outcome: judgement.outcome,
                         reason: judgement.reason.clone(),
                         ..self.of_metric(number, ExperimentStep::Verdict, at, metric)

@@ -10,9 +10,9 @@ use records::histogram::{Histograms, Sketch};
 use records::ids::{ClientId, ConnId};
 use records::kinds::{
     AlertRecord, AlertState, Arm, Body, ClientRecord, ConnectionOutcome, ConnectionRecord, Cost, CostTable,
-    EstimateRecord, ExperimentOutcome, ExperimentRecord, ExperimentStep, HandshakeCosts, HealthRecord,
-    HostRecord, HttpRecord, HttpVersion, Level, LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord,
-    RequestRecord, RouteRecord, RunRecord, SettingRecord, Stage, TlsRecord, UsageRecord,
+    Estimate, ExperimentOutcome, ExperimentRecord, ExperimentStep, HandshakeCosts, HealthRecord, HostRecord,
+    HttpRecord, HttpVersion, Level, LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, RequestRecord,
+    RouteRecord, RunRecord, SettingRecord, Stage, TlsRecord, UsageRecord,
 };
 use records::metrics::{Counters, Dimension, Metric, RequestFailure};
 use records::setting::{Applies, Setting, Value};
@@ -181,11 +181,7 @@ fn experiment(numbers: &[u64], text: &str, flag: bool) -> ExperimentRecord {
         a: text.into(),
         flush: flag,
         seed: numbers[13],
-        estimate: flag.then(|| EstimateRecord {
-            effect: -5.1,
-            p_value: 0.031_25,
-            ..EstimateRecord::default()
-        }),
+        estimate: flag.then(|| Estimate { effect: -5.1, p_value: 0.031_25, ..Estimate::default() }),
         outcome: if flag { ExperimentOutcome::NoDifference } else { ExperimentOutcome::Pending },
         reason: text.into(),
         ..ExperimentRecord::default()

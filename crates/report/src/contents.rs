@@ -233,7 +233,7 @@ impl Report<'_> {
                     let mut row = vec![
                         format!("{}: {} (A) against {} (B)", experiment.setting, experiment.a, experiment.b),
                         format!("{}, {stage}", compared.metric),
-                        format!("{} {}", verdict.outcome.to_uppercase(), verdict.reason)
+                        format!("{} {}", verdict.outcome.word().to_uppercase(), verdict.reason)
                             .trim_end()
                             .to_owned(),
                     ];
@@ -241,17 +241,16 @@ impl Report<'_> {
                     row.extend(estimate.map_or_else(
                         || vec![String::new(); 7],
                         |estimate| {
-                            let percents =
-                                [estimate.effect_percent, estimate.low_percent, estimate.high_percent];
+                            let percents = [estimate.effect, estimate.low, estimate.high];
                             let [effect, low, high] = quantity::difference(percents, "%", 2);
                             vec![
                                 short(estimate.a),
                                 short(estimate.b),
                                 effect,
                                 format!("{low} to {high} at {:.1} %", estimate.confidence_percent),
-                                format!("{:.4}", estimate.p),
-                                estimate.pairs.to_string(),
-                                short(estimate.resolution_percent),
+                                format!("{:.4}", estimate.p_value),
+                                estimate.pairs_used.to_string(),
+                                short(estimate.resolution),
                             ]
                         },
                     ));

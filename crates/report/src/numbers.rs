@@ -3,21 +3,14 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use records::metrics::{KnownTime, TimeResolution};
+use records::text::quantity;
 
 /// Shown for an unknown value.
 pub(crate) const DASH: &str = "–";
 
 /// A whole number with its thousands grouped, such as `19,995`.
 pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    quantity::grouped(&number.to_string())
 }
 
 /// A number with this many decimals and its thousands grouped; a value that is not a number is written unchanged.

@@ -1,21 +1,10 @@
 //! Figures and texts as the screen shows them. Units are beside them or in the heading.
 
 use records::metrics::{KnownTime, TimeResolution};
+use records::text::quantity::grouped;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::theme::Glyphs;
-
-/// A whole number with a comma before every three digits.
-fn grouped(number: &str) -> String {
-    let mut text = String::with_capacity(number.len() + number.len() / 3);
-    for (at, digit) in number.char_indices() {
-        if at > 0 && (number.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
 
 /// Three significant digits, and never fewer than all before the point.
 fn three_digits(value: f64) -> String {

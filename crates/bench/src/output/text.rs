@@ -1,6 +1,7 @@
 //! The comparison on a terminal of 80 columns.
 
 use model::figures::FigureUnit;
+use records::text::quantity;
 
 use super::column::ColumnFormat;
 use super::table::{Align, TextTable, cut, cut_middle, wrap};
@@ -58,7 +59,7 @@ fn case_lines(case: &CaseComparison, baseline: &str) -> Vec<String> {
             lines.extend(wrap(&remark, WIDTH - 2, "  ").into_iter().map(indented));
         }
         if more > 0 {
-            lines.push(format!("  {}: and {}", target.name, wording::plural(more, "more remark")));
+            lines.push(format!("  {}: and {}", target.name, quantity::counted(more as u64, "more remark")));
         }
     }
     lines

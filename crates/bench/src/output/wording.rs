@@ -1,6 +1,7 @@
 //! Words that every output uses.
 
 use model::figures::FigureUnit;
+use records::text::quantity;
 
 use crate::compare::{BenchComparison, CaseComparison, CellFigureComparison, TargetComparison};
 use crate::output::column::ColumnFormat;
@@ -34,8 +35,8 @@ pub fn method(comparison: &BenchComparison) -> String {
     let BenchComparison { rounds, baseline, primary_comparisons, .. } = comparison;
     format!(
         "{}; ratios to {baseline}, each with its own 95 % interval; verdicts with an error rate of 5 % over {} (Holm)",
-        plural(*rounds as usize, "round"),
-        plural(*primary_comparisons, "comparison"),
+        quantity::counted(u64::from(*rounds), "round"),
+        quantity::counted(*primary_comparisons as u64, "comparison"),
     )
 }
 
@@ -100,10 +101,6 @@ pub fn machine(comparison: &BenchComparison) -> String {
         percent(machine.other),
         delay.unwrap_or_default()
     )
-}
-
-pub fn plural(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

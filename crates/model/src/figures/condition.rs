@@ -127,8 +127,7 @@ impl Bound {
     pub fn split(text: &str) -> Result<(&str, Self), ConditionError> {
         let no_operator = || ConditionError::NoOperator(records::text::clean::text(text));
         let (name, rest) = text.split_at(operator_at(text).ok_or_else(no_operator)?);
-        let sign = SIGNS.into_iter().find(|(sign, _)| rest.starts_with(sign));
-        let (sign, operator) = sign.ok_or_else(no_operator)?;
+        let (sign, operator) = Operator::leading(rest).ok_or_else(no_operator)?;
         let limit = Limit::parse(rest[sign.len()..].trim());
         let limit = limit.ok_or_else(|| ConditionError::Value(records::text::clean::text(text)))?;
         Ok((name.trim(), Self { operator, limit }))
@@ -227,6 +226,11 @@ impl Condition {
 }
 
 impl Operator {
+    /// The sign that a text begins with.
+    pub fn leading(text: &str) -> Option<(&'static str, Self)> {
+        SIGNS.into_iter().find(|(sign, _)| text.starts_with(sign))
+    }
+
     pub fn sign(self) -> &'static str {
         SIGNS.into_iter().find(|(_, operator)| *operator == self).map_or("", |(sign, _)| sign)
     }

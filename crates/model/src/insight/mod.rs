@@ -25,11 +25,6 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// A number of things in words: `1 client`, `3 clients`.
-pub(crate) fn counted(n: u64, noun: &str) -> String {
-    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
-}
-
 /// A part of a whole; 0 of nothing.
 pub(crate) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
@@ -44,9 +39,6 @@ mod tests {
         let told = [(0, 5), (1, 5_000), (2, 1_000), (799, 10_000), (996, 10_000), (1, 3)]
             .map(|(part, whole)| percent(share(part, whole)));
         assert_eq!(told, ["0 %", "less than 0.1 %", "0.2 %", "8.0 %", "10 %", "33 %"]);
-        assert_eq!(
-            (share(1, 0), counted(1, "client"), counted(0, "client")),
-            (0.0, "1 client".into(), "0 clients".into())
-        );
+        assert!(share(1, 0).abs() < f64::EPSILON);
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::runs::{ComparedFigure, Experiment, Verdict};
-use records::kinds::{EstimateRecord, ExperimentOutcome};
+use records::kinds::ExperimentOutcome;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct ExperimentSummary {
@@ -27,41 +27,9 @@ pub struct ExperimentSummary {
 pub struct ComparedFigureSummary {
     pub metric: String,
     /// The verdict of the a/a stage; `null` without one.
-    pub calibration: Option<VerdictSummary>,
+    pub calibration: Option<Verdict>,
     /// The verdict of the experiment; `null` if it did not end.
-    pub verdict: Option<VerdictSummary>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-pub struct VerdictSummary {
-    /// `better`, `worse`, `no difference shown` or `inconclusive`.
-    pub outcome: String,
-    /// Why, in words; may be empty.
-    pub reason: String,
-    /// How the figure compared; `null` if too little is known.
-    pub estimate: Option<EstimateSummary>,
-}
-
-/// How a figure compared. Effects are in percent of the first figure, of shares in percentage points.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct EstimateSummary {
-    /// Pairs that it rests on.
-    pub pairs: u64,
-    /// The figure under the first value: latencies in microseconds.
-    pub a: f64,
-    /// The figure under the second value.
-    pub b: f64,
-    /// By how much the second differs.
-    pub effect_percent: f64,
-    /// Lower end of the interval.
-    pub low_percent: f64,
-    /// Upper end of the interval.
-    pub high_percent: f64,
-    pub confidence_percent: f64,
-    /// How often chance alone would make a difference as large.
-    pub p: f64,
-    /// The difference that the planned pairs show four times in five.
-    pub resolution_percent: f64,
+    pub verdict: Option<Verdict>,
 }
 
 impl ExperimentSummary {
@@ -81,7 +49,7 @@ impl ExperimentSummary {
     /// The outcome of the primary figure; `Pending` until the experiment is complete.
     pub fn outcome(&self) -> ExperimentOutcome {
         let verdict = self.metrics.first().and_then(|primary| primary.verdict.as_ref());
-        verdict.and_then(|verdict| verdict.outcome.parse().ok()).unwrap_or_default()
+        verdict.map(|verdict| verdict.outcome).unwrap_or_default()
     }
 }
 
@@ -89,34 +57,8 @@ impl ComparedFigureSummary {
     fn of(compared: &ComparedFigure) -> Self {
         Self {
             metric: compared.metric.clone(),
-            calibration: compared.calibration.as_ref().map(VerdictSummary::of),
-            verdict: compared.verdict.as_ref().map(VerdictSummary::of),
-        }
-    }
-}
-
-impl VerdictSummary {
-    fn of(verdict: &Verdict) -> Self {
-        Self {
-            outcome: verdict.outcome.to_string(),
-            reason: verdict.reason.clone(),
-            estimate: verdict.estimate.as_ref().map(EstimateSummary::of),
-        }
-    }
-}
-
-impl EstimateSummary {
-    fn of(record: &EstimateRecord) -> Self {
-        Self {
-            pairs: record.pairs_used,
-            a: record.a,
-            b: record.b,
-            effect_percent: record.effect,
-            low_percent: record.low,
-            high_percent: record.high,
-            confidence_percent: record.confidence_percent,
-            p: record.p_value,
-            resolution_percent: record.resolution,
+            calibration: compared.calibration.clone(),
+            verdict: compared.verdict.clone(),
         }
     }
 }

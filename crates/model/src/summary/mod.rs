@@ -23,7 +23,7 @@ use records::metrics::{
 use records::values::ProcessCpu;
 
 pub use alert::AlertSummary;
-pub use experiment::{ComparedFigureSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
+pub use experiment::{ComparedFigureSummary, ExperimentSummary};
 pub use http::{ByDirection, Http2Summary, HttpNow, HttpRequestCounts, HttpSummary, RouteSummary};
 pub use load::{GeneratorSummary, LoadSummary, MessageBytes, Resumptions};
 pub use log::{LineCounts, LogSummary};

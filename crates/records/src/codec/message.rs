@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::histogram::SparseHistogram;
 use crate::kinds::{
-    AlertState, Arm, Body, ClientRecord, EstimateRecord, ExperimentRecord, ExperimentStep, HandshakeCosts,
+    AlertState, Arm, Body, ClientRecord, Estimate, ExperimentRecord, ExperimentStep, HandshakeCosts,
     HealthRecord, HttpRecord, Level, LoadRecord, Phase, ProxyRecord, Record, RouteRecord, RunRecord, Stage,
     TlsRecord, UsageRecord,
 };
@@ -104,7 +104,7 @@ fn experiment_sentence(record: &ExperimentRecord) -> String {
         ExperimentStep::Verdict => write!(text, ": {metric} {}", record.outcome),
     };
     if let Some(estimate) = &record.estimate {
-        let EstimateRecord { effect, low, high, p_value, .. } = *estimate;
+        let Estimate { effect, low, high, p_value, .. } = *estimate;
         let [effect, low, high] = quantity::difference([effect, low, high], "%", 2);
         let _ = write!(text, ", {effect} ({low} to {high}), p {p_value:.4}");
     }

@@ -1,5 +1,7 @@
 //! The records of experiments.
 
+use serde::Serialize;
+
 use crate::text::keywords::keyword_enum;
 use crate::wire::{field, wire};
 
@@ -34,7 +36,7 @@ wire! {
         /// True if the verdict of the experiment is that on this figure.
         pub is_primary: bool = &field::EXPERIMENT_PRIMARY,
         /// How it compares; `None` before there are four pairs.
-        pub estimate: Option<EstimateRecord> = &field::EXPERIMENT_HAS_ESTIMATE,
+        pub estimate: Option<Estimate> = &field::EXPERIMENT_HAS_ESTIMATE,
         pub outcome: ExperimentOutcome = &field::EXPERIMENT_OUTCOME,
         /// Why, in words.
         pub reason: String = &field::EXPERIMENT_REASON,
@@ -44,23 +46,29 @@ wire! {
 wire! {
     @part
     /// The comparison of a figure between the two arms.
-    #[derive(Clone, Copy, Debug, Default, PartialEq)]
-    pub struct EstimateRecord {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+    pub struct Estimate {
         /// Pairs that it rests on.
+        #[serde(rename = "pairs")]
         pub pairs_used: u64 = &field::EXPERIMENT_PAIRS_USED,
         /// The figure over all blocks of the first value, in its own unit.
         pub a: f64 = &field::EXPERIMENT_FIGURE_A,
         /// The figure over all blocks of the second.
         pub b: f64 = &field::EXPERIMENT_FIGURE_B,
         /// By how much the second differs: percent of the first, or percentage points of a share.
+        #[serde(rename = "effect_percent")]
         pub effect: f64 = &field::EXPERIMENT_EFFECT,
         /// Lower end of its confidence interval.
+        #[serde(rename = "low_percent")]
         pub low: f64 = &field::EXPERIMENT_EFFECT_LOW,
+        #[serde(rename = "high_percent")]
         pub high: f64 = &field::EXPERIMENT_EFFECT_HIGH,
         pub confidence_percent: f64 = &field::EXPERIMENT_CONFIDENCE,
         /// How often chance alone would make a difference as large as this, by the sign-flip test.
+        #[serde(rename = "p")]
         pub p_value: f64 = &field::EXPERIMENT_P,
         /// The difference that the planned pairs show four times in five, by how much the pairs spread.
+        #[serde(rename = "resolution_percent", skip_serializing_if = "is_unknown")]
         pub resolution: f64 = &field::EXPERIMENT_RESOLUTION,
     }
 }
@@ -114,4 +122,10 @@ keyword_enum! {
         /// Nothing can be said; the record has the reason.
         Inconclusive = "inconclusive",
     }
+}
+
+/// Two runs have no planned pairs.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_unknown(resolution: &f64) -> bool {
+    *resolution == 0.0
 }

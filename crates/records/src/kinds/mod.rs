@@ -26,7 +26,7 @@ use crate::wire::{FAMILY, field, wire};
 pub use alert::{AlertRecord, AlertSentence, AlertState, operator_at};
 pub use connection::{ConnectionOutcome, ConnectionRecord};
 pub use costs::{Cost, CostTable, FULL, HYBRID, HandshakeCosts, RESUMED};
-pub use experiment::{Arm, EstimateRecord, ExperimentOutcome, ExperimentRecord, ExperimentStep, Stage};
+pub use experiment::{Arm, Estimate, ExperimentOutcome, ExperimentRecord, ExperimentStep, Stage};
 pub use http::{HttpRecord, HttpVersion, RequestRecord, RouteRecord};
 pub use http_gauges::HttpGauges;
 pub use table::RecordKind;

@@ -78,6 +78,23 @@ pub fn elapsed_text(seconds: u64) -> String {
     if h == 0 { format!("{m:02}:{s:02}") } else { format!("{h}:{m:02}:{s:02}") }
 }
 
+/// A number of things in words: `1 client`, `3 clients`.
+pub fn counted(n: u64, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
+
+/// A whole number with its thousands grouped, such as `19,995`.
+pub fn grouped(digits: &str) -> String {
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,5 +139,11 @@ mod tests {
         assert_eq!(allowed((1.0, 64.0), "MiB", true), "a size from 1MiB to 64MiB");
         assert_eq!(allowed((1.0, 256.0), "", true), "a whole number from 1 to 256");
         assert_eq!(allowed((1.0, f64::INFINITY), "", true), "a whole number from 1");
+    }
+
+    #[test]
+    fn counts_are_grouped_and_agree_with_their_noun() {
+        assert_eq!((counted(1, "client"), counted(0, "client")), ("1 client".into(), "0 clients".into()));
+        assert_eq!(["7", "1000", "123456"].map(grouped), ["7", "1,000", "123,456"]);
     }
 }

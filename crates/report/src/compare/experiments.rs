@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use experiment::{BlockValue, ComparableFigure, blocks_between};
 use model::runs::{ComparedFigure, Experiment};
-use records::kinds::{Arm, EstimateRecord, Stage};
+use records::kinds::{Arm, Estimate, Stage};
 use records::metrics::KnownValue;
 use serde::Serialize;
 
@@ -176,12 +176,12 @@ fn with_estimate(
     metric: &str,
     outcome: RowOutcome,
     reason: String,
-    estimate: Option<EstimateRecord>,
+    estimate: Option<Estimate>,
 ) -> ComparisonRow {
     ComparisonRow {
         a: estimate.map(|estimate| KnownValue::Exact(estimate.a)),
         b: estimate.map(|estimate| KnownValue::Exact(estimate.b)),
-        estimate: estimate.map(Into::into),
+        estimate,
         ..ComparisonRow::named(metric, outcome, reason)
     }
 }

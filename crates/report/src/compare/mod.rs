@@ -22,7 +22,7 @@ pub(crate) use experiments::ComparedExperiment;
 pub use experiments::{ExperimentComparison, NoExperiment, experiments};
 pub(crate) use reasons::ReasonShare;
 use reasons::reason_shares;
-pub(crate) use row::{ComparisonRow, RowEstimate, RowOutcome};
+pub(crate) use row::{ComparisonRow, RowOutcome};
 pub(crate) use text::{digits, probability};
 
 #[derive(Clone, Debug)]

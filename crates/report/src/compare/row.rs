@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use experiment::{ComparableFigure, CompareOutcome, EffectEstimate};
+use experiment::{ComparableFigure, CompareOutcome};
 use model::figures::FigureUnit;
-use records::kinds::{EstimateRecord, ExperimentOutcome};
+use records::kinds::{Estimate, ExperimentOutcome};
 use records::metrics::{KnownValue, TimeResolution};
 use serde::{Serialize, Serializer};
 
@@ -20,7 +20,7 @@ pub(crate) struct ComparisonRow {
     /// The resolution of the figure in each run.
     #[serde(skip)]
     pub(super) resolution: [TimeResolution; 2],
-    pub(crate) estimate: Option<RowEstimate>,
+    pub(crate) estimate: Option<Estimate>,
     /// The figure of each block: when it ended, in seconds since its run began, and how much it was.
     #[serde(skip)]
     pub(crate) over_time: [Vec<(f64, Option<f64>)>; 2],
@@ -41,46 +41,6 @@ pub(crate) enum RowOutcome {
     Inconclusive,
     /// Losses or a generator at its limit distort the figure, or the log does not tell both values apart.
     NotComparable,
-}
-
-/// Effects are in percent of the first run's figure, of shares in percentage points.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct RowEstimate {
-    pub(crate) a: f64,
-    pub(crate) b: f64,
-    pub(crate) effect_percent: f64,
-    pub(crate) low_percent: f64,
-    pub(crate) high_percent: f64,
-    pub(crate) confidence_percent: f64,
-    pub(crate) p: f64,
-}
-
-impl From<EffectEstimate> for RowEstimate {
-    fn from(estimate: EffectEstimate) -> Self {
-        Self {
-            a: estimate.a,
-            b: estimate.b,
-            effect_percent: estimate.effect,
-            low_percent: estimate.low,
-            high_percent: estimate.high,
-            confidence_percent: (1.0 - estimate.alpha) * 100.0,
-            p: estimate.p,
-        }
-    }
-}
-
-impl From<EstimateRecord> for RowEstimate {
-    fn from(record: EstimateRecord) -> Self {
-        Self {
-            a: record.a,
-            b: record.b,
-            effect_percent: record.effect,
-            low_percent: record.low,
-            high_percent: record.high,
-            confidence_percent: record.confidence_percent,
-            p: record.p_value,
-        }
-    }
 }
 
 impl ComparisonRow {

@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use model::figures::FigureUnit;
+use records::kinds::Estimate;
 use records::metrics::{KnownValue, TimeResolution};
 use records::text::quantity;
 
-use super::{Comparison, ComparisonRow, ReasonShare, RowEstimate, RowOutcome};
+use super::{Comparison, ComparisonRow, ReasonShare, RowOutcome};
 use crate::numbers::{bound_ms, fixed, known_ms};
 use crate::text::markdown;
 
@@ -88,10 +89,10 @@ impl ComparisonRow {
     }
 
     /// Its difference with the ends of its interval.
-    pub(crate) fn difference(&self, figures: &RowEstimate, decimals: usize) -> [String; 3] {
-        let RowEstimate { effect_percent, low_percent, high_percent, .. } = *figures;
+    pub(crate) fn difference(&self, figures: &Estimate, decimals: usize) -> [String; 3] {
+        let Estimate { effect, low, high, .. } = *figures;
         let unit = if self.unit.is_empty() { "points" } else { "%" };
-        quantity::difference([effect_percent, low_percent, high_percent], unit, decimals)
+        quantity::difference([effect, low, high], unit, decimals)
     }
 
     /// Its name, with its unit if it has one. People read times in milliseconds.
@@ -135,7 +136,7 @@ impl ComparisonRow {
             return [self.name(), a, b, "-".to_owned(), outcome];
         };
         let [effect, low, high] = self.difference(figures, 2);
-        let RowEstimate { confidence_percent, p, .. } = figures;
+        let Estimate { confidence_percent, p_value: p, .. } = figures;
         let difference =
             format!("{effect} ({low} to {high} at {confidence_percent:.1} %), p {}", probability(*p));
         [self.name(), a, b, difference, outcome]

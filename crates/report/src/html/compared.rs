@@ -242,7 +242,7 @@ pub(super) fn figure_table(rows: &[ComparisonRow]) -> Markup {
 
 fn figure_cells(row: &ComparisonRow) -> Markup {
     let [a, b] = row.values(digits).map(|value| value.unwrap_or_else(|| DASH.to_owned()));
-    let estimate = row.estimate.map(|figures| (row.difference(&figures, 2), figures.p));
+    let estimate = row.estimate.map(|figures| (row.difference(&figures, 2), figures.p_value));
     html! {
         td { (row.name()) }
         td.n { (a) }

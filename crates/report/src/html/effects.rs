@@ -69,9 +69,9 @@ pub(super) fn of_rows(title: &str, rows: &[ComparisonRow]) -> Markup {
         Some(EffectRow {
             name: row.metric.clone(),
             finding: format!("{}, {}", row.difference(estimate, 1)[0], row.outcome),
-            low: estimate.low_percent,
-            value: estimate.effect_percent,
-            high: estimate.high_percent,
+            low: estimate.low,
+            value: estimate.effect,
+            high: estimate.high,
             is_shown: row.outcome.shows_difference(),
         })
     };

@@ -11,13 +11,14 @@ use model::runs::{Model, Run};
 use records::codec::Writer;
 use records::kinds::Record;
 use records::metrics::{LoadLatency, Metric, ProxyLatency};
+use records::text::quantity::counted;
 use tempfile::TempPath;
 
 use crate::cli::{CompactArgs, usage};
 use crate::journals::contents::JournalContents;
 use crate::journals::reading::place;
 use crate::journals::source::JournalSource;
-use crate::journals::writers::{WriterArgs, counted};
+use crate::journals::writers::WriterArgs;
 use crate::session::progress::Bar;
 use crate::session::recording::check_new;
 
@@ -236,7 +237,7 @@ fn compare(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<String> {
         "of {:.1} MB in place of {:.1} MB, with the same totals and latencies of {}",
         copy.size_bytes() as f64 / 1e6,
         whole.source.size_bytes() as f64 / 1e6,
-        counted(before.runs().len())
+        counted(before.runs().len() as u64, "run")
     ))
 }
 

@@ -6,6 +6,7 @@ use clap::Args;
 use model::history::WriterFilter;
 use nix::unistd::User;
 use records::codec::{Origin, Writer};
+use records::text::quantity::counted;
 
 use crate::cli::value::ParsedValue;
 use crate::journals::source::JournalSource;
@@ -113,10 +114,15 @@ impl IgnoredRuns {
     pub(crate) fn lines(&self) -> Vec<String> {
         let line = |(writer, runs): &(Writer, usize)| {
             let (it, account) = (it(*runs), writer.account());
-            format!("{} of {account} ignored: {} or --any-user shows {it}", counted(*runs), flags(writer))
+            format!(
+                "{} of {account} ignored: {} or --any-user shows {it}",
+                counted(*runs as u64, "run"),
+                flags(writer)
+            )
         };
-        let others = (self.others > 0)
-            .then(|| format!("{} of other users ignored: --any-user shows them", counted(self.others)));
+        let others = (self.others > 0).then(|| {
+            format!("{} of other users ignored: --any-user shows them", counted(self.others as u64, "run"))
+        });
         self.accounts.iter().map(line).chain(others).collect()
     }
 
@@ -132,11 +138,6 @@ fn flags(writer: &Writer) -> String {
     let unit = writer.service().map(|unit| format!("--unit {unit}"));
     let uid = writer.origin.uid.map(|uid| format!("--uid {uid}"));
     unit.into_iter().chain(uid).collect::<Vec<_>>().join(", ")
-}
-
-/// `1 run`, `2 runs`.
-pub(crate) fn counted(runs: usize) -> String {
-    if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") }
 }
 
 fn it(runs: usize) -> &'static str {

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use model::summary::{ComparedFigureSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
+use model::runs::Verdict;
+use model::summary::{ComparedFigureSummary, ExperimentSummary};
+use records::kinds::Estimate;
 use records::text::quantity;
 
 pub(super) fn lines(experiments: &[ExperimentSummary], out: &mut String) {
@@ -39,20 +41,20 @@ fn metric(compared: &ComparedFigureSummary, out: &mut String) {
     }
 }
 
-fn told(verdict: &VerdictSummary) -> String {
-    let mut text = verdict.outcome.to_uppercase();
+fn told(verdict: &Verdict) -> String {
+    let mut text = verdict.outcome.word().to_uppercase();
     if !verdict.reason.is_empty() {
         let _ = write!(text, ": {}", verdict.reason);
     }
     if let Some(estimate) = &verdict.estimate {
-        let EstimateSummary { pairs, a, b, p, .. } = estimate;
-        let percents = [estimate.effect_percent, estimate.low_percent, estimate.high_percent];
+        let Estimate { pairs_used: pairs, a, b, p_value: p, .. } = estimate;
+        let percents = [estimate.effect, estimate.low, estimate.high];
         let [effect, low, high] = quantity::difference(percents, "%", 2);
         let confidence = estimate.confidence_percent;
         let _ = write!(
             text,
             "; {a:.4} and {b:.4}, {effect} ({low} to {high} at {confidence:.1} %), p {p:.4}, {pairs} pairs; {:.2} % could be shown",
-            estimate.resolution_percent
+            estimate.resolution
         );
     }
     text

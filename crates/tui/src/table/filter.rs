@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use ipnet::IpNet;
+use model::figures::Operator;
 
 use super::{CellValue, Column, ColumnUnit, Row};
 
@@ -31,19 +32,9 @@ enum FilterTerm<R: Row> {
     /// The address of the row is in this network.
     Network(IpNet),
     /// The text of the column contains this text, or does not.
-    Contains { value: fn(&R) -> CellValue<'_>, text: String, wanted: bool },
+    Contains { column: &'static Column<R>, text: String, wanted: bool },
     /// The figure of the column compares so with this number.
-    Compares { value: fn(&R) -> CellValue<'_>, operator: FilterOperator, number: f64 },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FilterOperator {
-    Less,
-    LessOrEqual,
-    Equal,
-    NotEqual,
-    GreaterOrEqual,
-    Greater,
+    Compares { column: &'static Column<R>, operator: Operator, number: f64 },
 }
 
 /// Why a word of a filter cannot be used.
@@ -58,16 +49,6 @@ pub(crate) enum FilterError {
     #[error("{column} is a text: use = or !=")]
     TextOrder { column: &'static str },
 }
-
-/// The comparisons as they are typed; the longer ones first.
-const OPERATORS: [(&str, FilterOperator); 6] = [
-    ("<=", FilterOperator::LessOrEqual),
-    (">=", FilterOperator::GreaterOrEqual),
-    ("!=", FilterOperator::NotEqual),
-    ("<", FilterOperator::Less),
-    (">", FilterOperator::Greater),
-    ("=", FilterOperator::Equal),
-];
 
 impl<R: Row> RowFilter<R> {
     /// Reads a filter. Words that cannot be used let every row pass.
@@ -107,9 +88,9 @@ impl<R: Row> FilterTerm<R> {
             Self::Network(network) => {
                 R::columns()[0].cell(row).address().is_some_and(|address| network.contains(&address))
             }
-            Self::Contains { value, text, wanted } => contains(&value(row), text) == *wanted,
-            Self::Compares { value, operator, number } => {
-                value(row).number().is_some_and(|value| operator.holds(value, *number))
+            Self::Contains { column, text, wanted } => contains(&column.cell(row), text) == *wanted,
+            Self::Compares { column, operator, number } => {
+                column.cell(row).number().is_some_and(|value| operator.holds(value, *number))
             }
         }
     }
@@ -121,19 +102,6 @@ fn contains(value: &CellValue<'_>, text: &str) -> bool {
         CellValue::Text(value) => value.to_lowercase().contains(text),
         CellValue::Client(id) => id.to_string().contains(text),
         CellValue::Number(_) | CellValue::Quantile(_) | CellValue::Time(..) => false,
-    }
-}
-
-impl FilterOperator {
-    fn holds(self, value: f64, number: f64) -> bool {
-        match self {
-            Self::Less => value < number,
-            Self::LessOrEqual => value <= number,
-            Self::Equal => (value - number).abs() <= number.abs() * 1e-9,
-            Self::NotEqual => (value - number).abs() > number.abs() * 1e-9,
-            Self::GreaterOrEqual => value >= number,
-            Self::Greater => value > number,
-        }
     }
 }
 
@@ -150,11 +118,14 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
+/// Returns the sign that a text begins with; `=` is enough for equality.
+fn operator(text: &str) -> Option<(&'static str, Operator)> {
+    Operator::leading(text).or_else(|| text.starts_with('=').then_some(("=", Operator::Equal)))
+}
+
 fn term<R: Row>(word: &str) -> Result<FilterTerm<R>, FilterError> {
-    let found = OPERATORS.iter().filter_map(|&(sign, operator)| Some((word.find(sign)?, sign, operator)));
-    // Of `<=` and `<` at the same place, the longer one.
-    let Some((at, sign, operator)) = found.min_by_key(|&(at, sign, _)| (at, std::cmp::Reverse(sign.len())))
-    else {
+    let sign_at = |(at, _): (usize, &str)| operator(&word[at..]).map(|(sign, operator)| (at, sign, operator));
+    let Some((at, sign, operator)) = word.match_indices(['<', '>', '=', '!']).find_map(sign_at) else {
         return named(word);
     };
     let (name, text) = (&word[..at], &word[at + sign.len()..]);
@@ -164,25 +135,21 @@ fn term<R: Row>(word: &str) -> Result<FilterTerm<R>, FilterError> {
         columns: named_columns::<R>().map(|column| column.name).collect::<Vec<_>>().join(", "),
     })?;
     match (column.is_left(), operator) {
-        (true, FilterOperator::Equal | FilterOperator::NotEqual) if column.unit == ColumnUnit::Address => {
+        (true, Operator::Equal | Operator::Unequal) if column.unit == ColumnUnit::Address => {
             match (named(text)?, operator) {
-                (FilterTerm::Named(text), _) => Ok(FilterTerm::Contains {
-                    value: column.value,
-                    text,
-                    wanted: operator == FilterOperator::Equal,
-                }),
-                (term, FilterOperator::Equal) => Ok(term),
+                (FilterTerm::Named(text), _) => {
+                    Ok(FilterTerm::Contains { column, text, wanted: operator == Operator::Equal })
+                }
+                (term, Operator::Equal) => Ok(term),
                 _ => Err(FilterError::Network { text: word.to_owned() }),
             }
         }
-        (true, FilterOperator::Equal | FilterOperator::NotEqual) => {
-            let wanted = operator == FilterOperator::Equal;
-            Ok(FilterTerm::Contains { value: column.value, text: text.to_lowercase(), wanted })
+        (true, Operator::Equal | Operator::Unequal) => {
+            let wanted = operator == Operator::Equal;
+            Ok(FilterTerm::Contains { column, text: text.to_lowercase(), wanted })
         }
         (true, _) => Err(FilterError::TextOrder { column: column.name }),
-        (false, _) => {
-            Ok(FilterTerm::Compares { value: column.value, operator, number: column.number(text)? })
-        }
+        (false, _) => Ok(FilterTerm::Compares { column, operator, number: column.number(text)? }),
     }
 }
 
@@ -272,6 +239,9 @@ pub(crate) fn comparisons<R: Row>() -> impl Iterator<Item = String> {
 
 #[cfg(test)]
 mod tests {
+    use records::ids::ClientId;
+    use records::metrics::{ClientCounter, Counters};
+
     use super::*;
     use crate::view_model::ClientRow;
     use crate::view_model::RunRow;
@@ -293,6 +263,18 @@ mod tests {
             assert_eq!(error(text), "", "{text}");
         }
         assert_eq!(RowFilter::<RunRow>::parse("edge/1 host=edge p99>5ms").error(), None);
+    }
+
+    #[test]
+    fn a_column_of_a_counter_filters_by_its_total() {
+        let mut totals = Counters::default();
+        totals[ClientCounter::Retransmits] = 3;
+        let row = ClientRow { totals: Some(totals), ..ClientRow::unknown(ClientId::Other) };
+        let passes = |text: &str| RowFilter::<ClientRow>::parse(text).passes(&row);
+        assert_eq!(
+            ["resent>2", "resent=3", "resent>3", "exchanges=0", "exchanges>0"].map(passes),
+            [true, true, false, true, false]
+        );
     }
 
     #[test]

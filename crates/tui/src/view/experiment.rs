@@ -14,7 +14,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use records::kinds::{EstimateRecord, ExperimentOutcome, Stage};
+use records::kinds::{Estimate, ExperimentOutcome, Stage};
 use records::text::quantity;
 
 use super::experiment_form;
@@ -199,7 +199,7 @@ fn figure_lines(state: &State, compared: &ComparedFigure, widths: FigureWidths) 
     let estimate = verdict.and_then(|verdict| verdict.estimate).or(compared.running);
     let none = theme.glyphs.none();
     let unit = compared.metric.parse().map_or(FigureUnit::Count, |name: FigureName| name.unit());
-    let number = |of: fn(&EstimateRecord) -> f64| {
+    let number = |of: fn(&Estimate) -> f64| {
         estimate.as_ref().map_or_else(|| none.to_string(), |estimate| amount(of(estimate), unit))
     };
     let effect = estimate.as_ref().map_or_else(

@@ -90,7 +90,7 @@ impl ClientRow {
     }
 
     /// The row of a client without records.
-    pub(super) fn unknown(id: ClientId) -> Self {
+    pub(crate) fn unknown(id: ClientId) -> Self {
         Self {
             id,
             in_per_second: None,

@@ -2,10 +2,11 @@
 
 use super::context::FindingContext;
 use super::{FindingText, Rule, Severity};
-use crate::insight::{counted, percent, share};
+use crate::insight::{percent, share};
 use crate::runs::Run;
 use records::delta::OTHER_VALUE;
 use records::metrics::{Counters, Dimension, UsageCounter};
+use records::text::quantity::counted;
 
 /// Days before the last one of a certificate from which on it is found, and is critical. A certificate of 90 days that is
 /// renewed by itself is renewed 30 days before.

@@ -5,10 +5,11 @@ use std::cmp::Reverse;
 use super::context::FindingContext;
 use super::handshakes::DONE;
 use super::{FindingText, Rule, Severity};
-use crate::insight::{counted, percent, share};
+use crate::insight::{percent, share};
 use records::delta::OTHER_VALUE;
 use records::ids::ClientId;
 use records::metrics::{ClientCounter, Counters, Dimension, TlsCounter, UsageCounter};
+use records::text::quantity::counted;
 
 pub(super) const TLS12_ONLY: Rule = Rule { id: "tls12-only", judge: tls12_only, text: tls12_only_text };
 pub(super) const ONLY_CHOICE: Rule = Rule { id: "only-choice", judge: only_choice, text: only_choice_text };

@@ -2,10 +2,11 @@
 
 use super::context::{FindingContext, HysteresisLimit};
 use super::{FindingText, Rule, Severity};
-use crate::insight::{counted, percent, share};
+use crate::insight::{percent, share};
 use records::histogram::SparseHistogram;
 use records::metrics::{ProxyCounter, ProxyLatency};
 use records::setting::Value;
+use records::text::quantity::counted;
 
 pub(super) const ACCEPT_ERRORS: Rule =
     Rule { id: "accept-errors", judge: accept_errors, text: accept_errors_text };

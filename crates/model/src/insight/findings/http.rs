@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use super::context::{FindingContext, HysteresisLimit};
 use super::{FindingText, Rule, Severity};
-use crate::insight::{counted, percent, share};
+use crate::insight::{percent, share};
 use records::kinds::RequestRecord;
 use records::metrics::HttpCounter;
+use records::text::quantity::counted;
 
 pub(super) const QUEUE: Rule = Rule { id: "http-queue", judge: queue, text: queue_text };
 pub(super) const SERVER_ERRORS: Rule =

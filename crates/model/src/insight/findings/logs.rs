@@ -6,9 +6,10 @@ use super::clients::OldClients;
 use super::context::FindingContext;
 use super::handshakes::DONE;
 use super::{FindingText, Rule, Severity};
-use crate::insight::{counted, percent, share};
+use crate::insight::{percent, share};
 use records::ids::ClientId;
 use records::metrics::{ClientCounter, ProxyCounter};
+use records::text::quantity::counted;
 
 pub(super) const NEVER_RESUMES: Rule =
     Rule { id: "never-resumes", judge: never_resumes, text: never_resumes_text };

@@ -2,8 +2,9 @@
 
 use super::context::{FindingContext, HysteresisLimit};
 use super::{FindingText, Rule, Severity};
-use crate::insight::{counted, percent, share};
+use crate::insight::{percent, share};
 use records::metrics::LoadCounter;
+use records::text::quantity::counted;
 
 pub(super) const RECORDS_LOST: Rule =
     Rule { id: "records-lost", judge: records_lost, text: records_lost_text };

@@ -5,10 +5,11 @@ use std::time::Duration;
 use super::context::{FindingContext, HysteresisLimit};
 use super::{FindingText, Rule, Severity};
 use crate::insight::resumption::full_on_purpose;
-use crate::insight::{advice, counted, percent, share};
+use crate::insight::{advice, percent, share};
 use records::metrics::{ClientCounter, FullReason, ProxyCounter, TlsCounter};
 use records::setting::Value;
 use records::text::quantity;
+use records::text::quantity::counted;
 
 pub(super) const KEYS_UNKNOWN: Rule =
     Rule { id: "ticket-keys-unknown", judge: keys_unknown, text: keys_unknown_text };

@@ -1,12 +1,11 @@
 //! The experiments of a run, built from its records.
 
+use serde::Serialize;
 use std::collections::VecDeque;
 
 use super::merged::AlignedRun;
 use records::kinds::heap_size::HeapSize as _;
-use records::kinds::{
-    Arm, EstimateRecord, ExperimentOutcome, ExperimentRecord, ExperimentStep, Stage, Stamp,
-};
+use records::kinds::{Arm, Estimate, ExperimentOutcome, ExperimentRecord, ExperimentStep, Stage, Stamp};
 use records::text::clean::PEER_TEXT_MAX;
 
 /// Experiments that are kept of a run, the latest.
@@ -32,13 +31,13 @@ pub struct ArmSwitch {
 }
 
 /// The verdict of a stage for one figure.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
     pub outcome: ExperimentOutcome,
     /// Why, in words; may be empty.
     pub reason: String,
     /// How the figure compared; `None` if too little is known.
-    pub estimate: Option<EstimateRecord>,
+    pub estimate: Option<Estimate>,
 }
 
 /// One figure that an experiment compares.
@@ -49,7 +48,7 @@ pub struct ComparedFigure {
     /// True for the experiment's primary figure, which is fixed before it begins.
     pub is_primary: bool,
     /// The estimate of the running stage after the last pair. It is not a verdict before the end.
-    pub running: Option<EstimateRecord>,
+    pub running: Option<Estimate>,
     /// The verdict of the A/A stage, once it has ended.
     pub calibration: Option<Verdict>,
     /// The verdict of the experiment, once it has ended.
@@ -233,7 +232,7 @@ mod tests {
         let mut switch = record(ExperimentStep::Switch, Stage::Comparison, "");
         (switch.arm, switch.pair) = (Arm::B, 3);
         all.apply(&stamp(70), switch);
-        let estimate = Some(EstimateRecord { effect: -5.0, ..EstimateRecord::default() });
+        let estimate = Some(Estimate { effect: -5.0, ..Estimate::default() });
         let mut pair = record(ExperimentStep::Pair, Stage::Comparison, "exchange.p99");
         pair.estimate = estimate;
         all.apply(&stamp(80), pair.clone());

@@ -258,7 +258,7 @@ fn the_experiment_verdict_fits_every_screen() {
         pairs: 6,
         metric: "handshake_full.p99".into(),
         is_primary: true,
-        estimate: Some(records::kinds::EstimateRecord {
+        estimate: Some(records::kinds::Estimate {
             a: 123_456.789,
             b: 119_000.5,
             effect: -3.6,
@@ -266,7 +266,7 @@ fn the_experiment_verdict_fits_every_screen() {
             high: 8.0,
             confidence_percent: 95.0,
             p_value: 0.406,
-            ..records::kinds::EstimateRecord::default()
+            ..records::kinds::Estimate::default()
         }),
         outcome: ExperimentOutcome::Inconclusive,
         reason: "generator-bound: it took on 3.7 % of the requests more than 1 ms late under at least one of the two \
