@@ -12,9 +12,9 @@ use records::delta::FinishedRequest;
 use records::ids::{ClientId, ConnId};
 use records::metrics::{HttpCounter, RequestFailure};
 
-use crate::held_bytes::HeldBytes;
-use crate::http1_tap::Http1Requests;
+use crate::guard::http1_tap::Http1Requests;
 use crate::request::RequestState;
+use crate::request::held_bytes::HeldBytes;
 use crate::upstream::exchange::Exchange;
 use crate::upstream::head::FieldBytes;
 use crate::worker::HttpWorker;

@@ -8,8 +8,8 @@ use proxy_core::{BoundProxy, ListenerSource, LiveOptions, Proxy, ProxyConfig, Pr
 
 use crate::connection::HttpConnection;
 use crate::limits::HttpLimits;
+use crate::route::timeouts::RouteTimeouts;
 use crate::route::{DuplicateRoute, HostPattern, Route, RouteTable};
-use crate::route_timeouts::RouteTimeouts;
 use crate::settings::HttpSettings;
 use crate::worker::{HttpShared, HttpWorker};
 

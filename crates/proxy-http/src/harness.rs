@@ -16,13 +16,13 @@ use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use records::metrics::{Counters, HttpCounter, Metric as _};
 
-use crate::frame_tap::{BlockFields, FrameTap};
-use crate::io::{WireBuffers, WireIo};
+use crate::guard::frame_tap::{BlockFields, FrameTap};
 use crate::limits::HttpLimits;
-use crate::request_check;
+use crate::request::check as request_check;
+use crate::request::special_fields::SpecialFields;
 use crate::route::{Route, RouteTable};
-use crate::special_fields::SpecialFields;
-use crate::tasks::{SpareTasks, Tasks, WokenConnections};
+use crate::runtime::io::{WireBuffers, WireIo};
+use crate::runtime::tasks::{SpareTasks, Tasks, WokenConnections};
 use crate::upstream::connection::append;
 use crate::upstream::content::RequestFraming;
 use crate::upstream::framing::Framing;

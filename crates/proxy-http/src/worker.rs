@@ -15,13 +15,13 @@ use records::kinds::HttpGauges;
 use records::metrics::{ProxyCounter, ProxyLatency};
 
 use crate::config::Routing;
-use crate::frame_tap::BlockFields;
+use crate::guard::frame_tap::BlockFields;
 use crate::limits::HttpLimits;
 use crate::request::RequestState;
-use crate::tasks::{SpareTasks, WokenConnections};
-use crate::timers::Timers;
+use crate::runtime::tasks::{SpareTasks, WokenConnections};
+use crate::runtime::timers::Timers;
+use crate::runtime::written::WrittenBytes;
 use crate::upstream::pool::UpstreamPool;
-use crate::written::WrittenBytes;
 
 /// The number of request heads whose memory is reused, and the largest such memory, in bytes.
 const SPARE_HEADS_MAX: usize = 256;

@@ -13,9 +13,9 @@ use records::metrics::RequestFailure;
 
 use crate::client::ClientConn;
 use crate::forward::forward;
-use crate::io::WireIo;
 use crate::limits::HttpLimits;
-use crate::tasks::Tasks;
+use crate::runtime::io::WireIo;
+use crate::runtime::tasks::Tasks;
 use crate::upstream::tunnel;
 
 /// Window of each stream for what the client sends.

@@ -4,9 +4,9 @@ use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 use records::metrics::RequestFailure;
 
-use crate::frame_tap::Refusal;
+use crate::guard::frame_tap::Refusal;
 use crate::request::RequestHandle;
-use crate::request_check::AmbiguousRequest;
+use crate::request::check::AmbiguousRequest;
 use crate::route::SelectError;
 use crate::upstream::response_body::ResponseBody;
 

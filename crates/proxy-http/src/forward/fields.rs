@@ -7,7 +7,7 @@ use hyper::{HeaderMap, Request, Version};
 use records::ids::ClientId;
 
 use crate::client::ClientConn;
-use crate::special_fields::{SpecialField, SpecialFields};
+use crate::request::special_fields::{SpecialField, SpecialFields};
 use crate::upstream::content::RequestFraming;
 use crate::upstream::head::RequestHead;
 

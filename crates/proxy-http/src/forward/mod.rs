@@ -16,11 +16,11 @@ use records::metrics::{HttpCounter, RequestFailure};
 
 use self::failure::RefusedRequest;
 use crate::client::ClientConn;
-use crate::frame_tap::response_header_bytes;
-use crate::http1_tap::Http1Content;
+use crate::guard::frame_tap::response_header_bytes;
+use crate::guard::http1_tap::Http1Content;
 use crate::request::RequestHandle;
-use crate::request_check;
-use crate::special_fields::SpecialField;
+use crate::request::check as request_check;
+use crate::request::special_fields::SpecialField;
 use crate::upstream::acquire::acquire;
 use crate::upstream::content::{RequestContent, RequestFraming};
 use crate::upstream::exchange::{Exchange, ExchangeError};

@@ -7,9 +7,9 @@ use records::metrics::RequestFailure;
 
 use super::failure::RefusedRequest;
 use crate::client::ClientConn;
-use crate::frame_tap::{VERDICT, Verdict};
-use crate::special_fields::{SpecialField, SpecialFields};
-use crate::target_text::without_query;
+use crate::guard::frame_tap::{VERDICT, Verdict};
+use crate::request::special_fields::{SpecialField, SpecialFields};
+use crate::request::target_text::without_query;
 
 /// The target of a request, and its route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(super) struct RequestTarget<'a> {
     pub(super) route: usize,
 }
 
-/// The path with its query as the client has sent it, if hyper got another (see [`target_text`](crate::target_text)).
+/// The path with its query as the client has sent it, if hyper got another (see [`target_text`](crate::request::target_text)).
 ///
 /// # Errors
 /// If the header block was found to be unacceptable before hyper saw the request.

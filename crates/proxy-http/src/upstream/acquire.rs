@@ -14,8 +14,8 @@ use super::pool::AcquireError;
 use super::queue::QueueTicket;
 use crate::config::Destination;
 use crate::request::RequestHandle;
-use crate::route_timeouts::RouteTimeouts;
-use crate::timers::Sleep;
+use crate::route::timeouts::RouteTimeouts;
+use crate::runtime::timers::Sleep;
 use crate::worker::HttpWorker;
 
 /// How long a connection to an upstream that is known to be down may take: the client should learn soon.

@@ -13,9 +13,9 @@ use hyper::HeaderMap;
 use hyper::body::Incoming;
 use records::metrics::RequestFailure;
 
-use crate::frame_tap::VERDICT;
+use crate::guard::frame_tap::VERDICT;
 use crate::request::RequestHandle;
-use crate::special_fields::may_be_trailer;
+use crate::request::special_fields::may_be_trailer;
 
 /// How a request's content is framed for the upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,9 +15,9 @@ use super::framing::{Framing, TRAILER_BYTES_MAX};
 use super::head;
 use super::pool::UpstreamPool;
 use super::read_buffer::READ_BYTES_MAX;
-use crate::held_bytes::ExchangeBytes;
 use crate::request::RequestHandle;
-use crate::special_fields::{SpecialField, SpecialFields};
+use crate::request::held_bytes::ExchangeBytes;
+use crate::request::special_fields::{SpecialField, SpecialFields};
 
 /// Most of a request's content that waits for the upstream.
 const UNSENT_BYTES_MAX: usize = 64 << 10;

@@ -6,7 +6,7 @@ use bytes::{Buf as _, Bytes};
 use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use hyper::{Method, StatusCode};
 
-use crate::special_fields::{SpecialField, SpecialFields, may_be_trailer};
+use crate::request::special_fields::{SpecialField, SpecialFields, may_be_trailer};
 
 /// Longest line of a chunk's size, with its extensions.
 const CHUNK_LINE_MAX: usize = 1_024;

@@ -9,7 +9,7 @@ use hyper::{HeaderMap, Method, Response, StatusCode, Version};
 
 use super::content::RequestFraming;
 use super::read_buffer::SMALL_BYTES_MAX;
-use crate::special_fields::{SpecialField, SpecialFields};
+use crate::request::special_fields::{SpecialField, SpecialFields};
 
 /// Bytes for which a request's head has room from the start, besides its target.
 const HEAD_ROOM: usize = 256;

@@ -9,7 +9,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use hyper::rt::{Read as _, ReadBuf, Write as _};
 
 use super::exchange::Exchange;
-use crate::io::WireIo;
+use crate::runtime::io::WireIo;
 
 /// Most that is taken from the client at once.
 const READ_BYTES_MAX: usize = 16 << 10;

@@ -8,7 +8,7 @@
 use http_codec::hpack::{DecodedField, Decoder, ENTRY_BYTES, HpackDecodeError, Indexing, encode_field};
 
 use super::field_kind::{FieldKind, PseudoField, VERDICT};
-use crate::target_text;
+use crate::request::target_text;
 
 /// A header list that exceeds its bound by this factor is a flood.
 const FLOOD_FACTOR: usize = 4;

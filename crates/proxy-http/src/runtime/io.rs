@@ -10,8 +10,8 @@ use std::task::{Context, Poll, Waker};
 use bytes::{Buf as _, BytesMut};
 use hyper::rt::{Read, ReadBufCursor, Write};
 
-use crate::http1_tap::{Http1Requests, Http1Tap};
-use crate::written::{LongPieces, WrittenBytes};
+use crate::guard::http1_tap::{Http1Requests, Http1Tap};
+use crate::runtime::written::{LongPieces, WrittenBytes};
 
 /// Unsent bytes of a connection, over all its streams, above which hyper may not write more. hyper's own bound is per
 /// stream.

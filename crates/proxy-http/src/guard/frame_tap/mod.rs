@@ -23,7 +23,7 @@ use self::header_guard::{BlockError, BlockKind, HeaderGuard};
 pub(crate) use self::header_guard::{BlockFields, Refusal, Verdict};
 use self::own_frames::OwnFrames;
 use self::received_frames::{HeaderFrames, Received, ReceivedFrames};
-use crate::floods::{Flood, FloodBudgets};
+use crate::guard::floods::{Flood, FloodBudgets};
 use crate::limits::HttpLimits;
 
 /// Counts the frames of one connection, in both directions.

@@ -8,7 +8,7 @@ use hyper::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
 use hyper::http::uri::PathAndQuery;
 use hyper::{Method, Request};
 
-use crate::special_fields::{SpecialField, SpecialFields};
+use crate::request::special_fields::{SpecialField, SpecialFields};
 
 /// The reason of a refusal with status 400.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 
 use http_codec::chunked::Chunked;
 
-use crate::target_text;
+use crate::request::target_text;
 
 /// What hyper and the tap tell each other of a connection's requests.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use http_codec::frame::kind::{
 };
 
 use super::*;
-use crate::floods::REFILL_TIME;
+use crate::guard::floods::REFILL_TIME;
 
 /// GET / of https, from HPACK's static table.
 const GET: [u8; 3] = [0x82, 0x87, 0x84];

@@ -1,12 +1,14 @@
 //! Routes: the upstreams of a request, by its host and the beginning of its path.
 
+pub(crate) mod timeouts;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
 use proxy_core::{ParseUpstreamError, Upstream};
 
-use crate::route_timeouts::RouteTimeouts;
+use crate::route::timeouts::RouteTimeouts;
 
 /// Where requests of a host and a path prefix go, such as `/api=unix:/run/api.sock` or
 /// `shop.example/static=127.0.0.1:9000`.

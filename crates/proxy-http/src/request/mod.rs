@@ -13,6 +13,11 @@
 //!
 //! Where a time begins with a turn of the worker, it is that turn's look at the clock.
 
+pub(crate) mod check;
+pub(crate) mod held_bytes;
+pub(crate) mod special_fields;
+pub(crate) mod target_text;
+
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -23,9 +28,9 @@ use records::ids::ClientId;
 use records::metrics::RequestFailure;
 
 use crate::client::ClientConn;
-use crate::held_bytes::REQUEST_BYTES;
-use crate::route_timeouts::RouteTimeouts;
-use crate::target_text::without_query;
+use crate::request::held_bytes::REQUEST_BYTES;
+use crate::request::target_text::without_query;
+use crate::route::timeouts::RouteTimeouts;
 
 #[derive(Debug)]
 pub(crate) struct RequestState {

@@ -3,7 +3,7 @@
 
 use hyper::HeaderMap;
 
-use crate::frame_tap::VERDICT;
+use crate::guard::frame_tap::VERDICT;
 
 /// A field that the proxy handles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

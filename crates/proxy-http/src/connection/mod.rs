@@ -16,9 +16,9 @@ use records::metrics::{Counters, HttpCounter, RequestFailure};
 
 use self::serving::HttpConnEnd;
 use crate::client::ClientConn;
-use crate::frame_tap::FrameTap;
-use crate::io::{WireBuffers, WireIo};
-use crate::tasks::Tasks;
+use crate::guard::frame_tap::FrameTap;
+use crate::runtime::io::{WireBuffers, WireIo};
+use crate::runtime::tasks::Tasks;
 use crate::worker::HttpWorker;
 
 /// Polls of a connection's woken tasks in a turn, before other connections have theirs.

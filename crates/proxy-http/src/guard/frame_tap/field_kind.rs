@@ -3,7 +3,7 @@
 use hyper::Method;
 use hyper::http::uri::{Authority, PathAndQuery, Scheme};
 
-use crate::target_text;
+use crate::request::target_text;
 
 /// The name under which the proxy tells itself what [`HeaderGuard`](super::header_guard::HeaderGuard) has found. It is as
 /// short as a name can be, so that a field of this name can take the room of any other in HPACK's table. A client's own
