@@ -6,6 +6,7 @@
 
 pub mod counted;
 
+use records::kinds::HttpVersion;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -242,7 +243,7 @@ impl Simulation {
                 route: Some((n % u64::from(routes)) as usize),
                 conn: ConnId(n),
                 client: ClientId::from(IpAddr::from(Ipv4Addr::from_bits(client))),
-                is_http2: true,
+                version: HttpVersion::Http2,
                 method: "GET",
                 path: "/bytes/100",
                 upstream: "unix:/tmp/app.sock",

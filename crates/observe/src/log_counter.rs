@@ -1,5 +1,6 @@
 //! Counts events into the deltas that the publisher takes from every producer.
 
+use records::kinds::HttpVersion;
 use std::time::Duration;
 
 use foldhash::HashMap;
@@ -218,7 +219,11 @@ impl LogCounter {
             route: None,
             conn: ConnId(request.connection),
             client,
-            is_http2: request.protocol.starts_with("HTTP/2"),
+            version: if request.protocol.starts_with("HTTP/2") {
+                HttpVersion::Http2
+            } else {
+                HttpVersion::Http1
+            },
             method: &request.method,
             path: &request.path,
             upstream: &request.upstream,

@@ -1,5 +1,6 @@
 //! State that the requests of a client's connection share with the handler that owns the connection.
 
+use records::kinds::HttpVersion;
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -25,7 +26,7 @@ pub(crate) struct ClientConn {
     pub(crate) worker: Rc<HttpWorker>,
     pub(crate) conn: ConnId,
     pub(crate) id: ClientId,
-    pub(crate) is_http2: bool,
+    pub(crate) version: HttpVersion,
     /// Whether its `X-Forwarded-*` fields are believed.
     pub(crate) is_trusted: bool,
     /// Its address, for upstreams.
@@ -75,19 +76,21 @@ impl ClientConn {
             ClientId::Addr(ip) => Some(ip),
             ClientId::Other => None,
         };
-        let is_http2 = session.alpn() == b"h2";
-        worker.count(|delta| delta.counters[HttpCounter::Connections2] += u64::from(is_http2));
+        let version = if session.alpn() == b"h2" { HttpVersion::Http2 } else { HttpVersion::Http1 };
+        worker.count(|delta| {
+            delta.counters[HttpCounter::Connections2] += u64::from(version == HttpVersion::Http2);
+        });
         let bound_host = session.has_client_certificate().then(|| session.tls_server_name().into());
         Rc::new(Self {
             worker: Rc::clone(worker),
             conn: session.id(),
             id: client,
-            is_http2,
+            version,
             is_trusted: ip.is_some_and(|ip| worker.shared.trusted_forwarders.contains(ip)),
             address: ip.map_or_else(|| "unknown".into(), |ip| ip.to_string().into()),
             own_fields: own_fields(worker, session),
             bound_host,
-            http1: (!is_http2).then(Rc::default),
+            http1: (version == HttpVersion::Http1).then(Rc::default),
             tunnel: RefCell::default(),
             activity: Activity {
                 requests: Cell::new(0),
@@ -105,7 +108,7 @@ impl ClientConn {
 
     /// Counts a header of HTTP/2.
     pub(crate) fn count_header2(&self, counter: HttpCounter, bytes: impl FnOnce() -> u64) {
-        if self.is_http2 {
+        if self.version == HttpVersion::Http2 {
             self.worker.count(|delta| delta.counters[counter] += bytes());
         }
     }
@@ -129,11 +132,11 @@ impl ClientConn {
         begun.set(begun.get() + 1);
         if self.worker.limits().requests_per_connection.is_some_and(|max| begun.get() >= max) {
             is_ending.set(true);
-            if self.is_http2 {
+            if self.version == HttpVersion::Http2 {
                 self.shut_down();
             }
         }
-        let began_at = head_began_at.take().filter(|_| is_first && !self.is_http2);
+        let began_at = head_began_at.take().filter(|_| is_first && self.version == HttpVersion::Http1);
         began_at.map_or(now, |at| at.max(self.idle_since()))
     }
 
@@ -173,7 +176,7 @@ impl ClientConn {
             route: None,
             conn: self.conn,
             client: self.id,
-            is_http2: self.is_http2,
+            version: self.version,
             method: "",
             path: "",
             upstream: "",
@@ -225,7 +228,11 @@ impl ClientConn {
 
     /// When the first byte of a head was read that is not complete; of HTTP/1.1 only.
     pub(crate) fn head_began_at(&self) -> Option<Instant> {
-        self.activity.head_began_at.get().filter(|_| !self.is_http2).map(|at| at.max(self.idle_since()))
+        self.activity
+            .head_began_at
+            .get()
+            .filter(|_| self.version == HttpVersion::Http1)
+            .map(|at| at.max(self.idle_since()))
     }
 
     /// Whether the next response announces the end of the connection.

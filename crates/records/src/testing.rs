@@ -49,7 +49,7 @@ pub(crate) fn finished() -> FinishedRequest<'static> {
         route: Some(0),
         conn: ConnId(1),
         client: client(1),
-        is_http2: true,
+        version: HttpVersion::Http2,
         method: "GET",
         path: "/",
         upstream: "127.0.0.1:80",

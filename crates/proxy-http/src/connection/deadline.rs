@@ -1,5 +1,6 @@
 //! The deadlines of a connection.
 
+use records::kinds::HttpVersion;
 use std::time::{Duration, Instant};
 
 use proxy_core::handler::{ClientSession, ConnEnd, WorkerContext};
@@ -53,7 +54,8 @@ impl HttpConnection {
         if !client.is_ending() {
             return ConnectionDeadline::Request(keep_alive);
         }
-        let grace = if client.is_http2 { GOAWAY_TIMEOUT } else { context.limits.drain_quiet };
+        let grace =
+            if client.version == HttpVersion::Http2 { GOAWAY_TIMEOUT } else { context.limits.drain_quiet };
         ConnectionDeadline::Request(keep_alive.min(idle_since.max(session.active_at()) + grace))
     }
 
@@ -93,7 +95,9 @@ impl HttpConnection {
                 ConnectionOutcome::IdleTimeout,
                 "nothing moved for the idle timeout",
             )),
-            ConnectionDeadline::Request(_) if self.client.is_http2 && !self.client.is_ending() => {
+            ConnectionDeadline::Request(_)
+                if self.client.version == HttpVersion::Http2 && !self.client.is_ending() =>
+            {
                 self.client.set_ending();
                 self.client.shut_down();
                 session.set_deadline(context.now + GOAWAY_TIMEOUT, context);

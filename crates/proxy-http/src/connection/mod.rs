@@ -3,6 +3,7 @@
 mod deadline;
 mod serving;
 
+use records::kinds::HttpVersion;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Instant;
@@ -53,7 +54,8 @@ impl Handler for HttpConnection {
             Rc::new(RefCell::new(WireBuffers::new(client.held.long_pieces.clone(), client.http1.clone())));
         let tasks = Tasks::new(session.key(), worker.woken.clone(), worker.spare_tasks.clone());
         let ended = serving::spawn(&client, WireIo(Rc::clone(&wire)), &tasks);
-        let frames = client.is_http2.then(|| FrameTap::new(&worker.limits(), context.now).into());
+        let frames = (client.version == HttpVersion::Http2)
+            .then(|| FrameTap::new(&worker.limits(), context.now).into());
         let connection = Self { client, wire, tasks, ended, frames };
         connection.begin_drain(context);
         connection.arm_deadline(session, context);
@@ -262,7 +264,7 @@ impl HttpConnection {
             return;
         }
         self.client.set_ending();
-        if self.client.is_http2 {
+        if self.client.version == HttpVersion::Http2 {
             self.client.shut_down();
         }
     }

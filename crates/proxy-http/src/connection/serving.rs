@@ -1,5 +1,6 @@
 //! hyper's server, as the first task of a connection.
 
+use records::kinds::HttpVersion;
 use std::cell::RefCell;
 use std::future::{Future as _, poll_fn};
 use std::io;
@@ -41,7 +42,7 @@ pub(super) struct HttpConnEnd {
 pub(super) fn spawn(client: &Rc<ClientConn>, io: WireIo, tasks: &Tasks) -> Rc<RefCell<Option<HttpConnEnd>>> {
     let ended = Rc::new(RefCell::new(None));
     let (client, cell) = (Rc::clone(client), Rc::clone(&ended));
-    if client.is_http2 {
+    if client.version == HttpVersion::Http2 {
         let executor = tasks.clone();
         tasks.spawn(async move {
             let ending = serve2(&client, io, executor).await;

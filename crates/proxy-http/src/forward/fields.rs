@@ -1,5 +1,6 @@
 //! Fields that stop at the proxy, and fields that it adds.
 
+use records::kinds::HttpVersion;
 use std::net::{IpAddr, SocketAddr};
 
 use hyper::header::{CONNECTION, COOKIE, HeaderName, HeaderValue, TE, UPGRADE};
@@ -52,14 +53,14 @@ pub(super) fn write_request<B>(
         let stops = match SpecialField::of(name.as_str()) {
             None => false,
             Some(SpecialField::Forwarded) => !client.is_trusted || *name == FORWARDED_FOR,
-            Some(SpecialField::Cookie | SpecialField::Verdict) => client.is_http2,
+            Some(SpecialField::Cookie | SpecialField::Verdict) => client.version == HttpVersion::Http2,
             Some(_) => true,
         };
         if !stops && !is_among(&listed, name) {
             head.field(name.as_str(), value.as_bytes());
         }
     }
-    if client.is_http2 && special.has(SpecialField::Cookie) {
+    if client.version == HttpVersion::Http2 && special.has(SpecialField::Cookie) {
         head.joined_field("cookie", fields.get_all(COOKIE).iter().map(HeaderValue::as_bytes), "; ");
     }
     if let Some(protocol) = upgrade {
@@ -122,7 +123,7 @@ pub(super) fn requested_upgrade<B>(
     let may_ask = special.has(SpecialField::Upgrade)
         && request.version() == Version::HTTP_11
         && framing == RequestFraming::None;
-    if client.is_http2 || !may_ask {
+    if client.version == HttpVersion::Http2 || !may_ask {
         return None;
     }
     let fields = request.headers();

@@ -4,6 +4,7 @@ mod failure;
 mod fields;
 mod target;
 
+use records::kinds::HttpVersion;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::mem;
@@ -96,8 +97,9 @@ fn prepare(
     let content = RequestContent::new(body, framing, handle);
     check_size(client, framing)?;
     let (upgrade, fields) = (upgrade.map(Box::new), emptied(parts.headers));
-    let is_chunked =
-        framing == RequestFraming::Chunked && !client.is_http2 && !special.has(SpecialField::Expect);
+    let is_chunked = framing == RequestFraming::Chunked
+        && client.version == HttpVersion::Http1
+        && !special.has(SpecialField::Expect);
     Ok(PreparedRequest { route, head, content: Some(content), is_chunked, upgrade, fields })
 }
 
@@ -122,7 +124,7 @@ async fn answer(
     };
     let mut response = answered.unwrap_or_else(|refusal| {
         handle.fail(refusal.failure);
-        if refusal.failure == RequestFailure::Malformed && !client.is_http2 {
+        if refusal.failure == RequestFailure::Malformed && client.version == HttpVersion::Http1 {
             // What follows on the connection may be a part of the request.
             client.set_ending();
         }
@@ -134,7 +136,7 @@ async fn answer(
     }
     client.count_header2(HttpCounter::PlainHeaderBytesOut, || response_header_bytes(&response));
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    if client.is_ending() && !client.is_http2 && !switches {
+    if client.is_ending() && client.version == HttpVersion::Http1 && !switches {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
@@ -198,7 +200,7 @@ fn respond(
     fields::remove_hop_by_hop(response.headers_mut(), exchange.special_fields());
     let is_empty = matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     // Clients take it for the length of the frames that follow (RFC 9110, section 8.6).
-    if client.is_http2 && is_empty {
+    if client.version == HttpVersion::Http2 && is_empty {
         response.headers_mut().remove(CONTENT_LENGTH);
     }
     *response.version_mut() = Version::HTTP_11;

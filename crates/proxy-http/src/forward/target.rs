@@ -3,6 +3,7 @@
 use hyper::header::{COOKIE, HOST, HeaderMap};
 use hyper::http::uri::{Authority, PathAndQuery};
 use hyper::{Method, Request, Version};
+use records::kinds::HttpVersion;
 use records::metrics::RequestFailure;
 
 use super::failure::RefusedRequest;
@@ -61,7 +62,7 @@ pub(super) fn select<'a, B>(
     if has_too_many_fields(client, request.headers()) {
         return Err(RequestFailure::HeaderTooLarge.into());
     }
-    let host = host(request, special, client.is_http2)?;
+    let host = host(request, special, client.version)?;
     check_connection(client, request, host)?;
     let path = received_path.map_or_else(|| path(request), Ok)?;
     let route = client.worker.shared.routing.table.select(host, without_query(path))?;
@@ -72,11 +73,15 @@ pub(super) fn select<'a, B>(
 fn has_too_many_fields(client: &ClientConn, fields: &HeaderMap) -> bool {
     let max = client.worker.limits().header_fields_max;
     let pieces = || fields.get_all(COOKIE).iter().skip(1).count();
-    fields.len() > max && !(client.is_http2 && fields.len() - pieces() <= max)
+    fields.len() > max && !(client.version == HttpVersion::Http2 && fields.len() - pieces() <= max)
 }
 
 /// The one host that a request names (RFC 9112, section 3.2, and RFC 9113, section 8.3.1).
-fn host<B>(request: &Request<B>, special: SpecialFields, is_http2: bool) -> Result<&str, RequestFailure> {
+fn host<B>(
+    request: &Request<B>,
+    special: SpecialFields,
+    version: HttpVersion,
+) -> Result<&str, RequestFailure> {
     let mut field = None;
     if special.has(SpecialField::Host) {
         let mut fields = request.headers().get_all(HOST).iter();
@@ -88,11 +93,13 @@ fn host<B>(request: &Request<B>, special: SpecialFields, is_http2: bool) -> Resu
     let field = field.map(|value| value.to_str().map_err(|_| RequestFailure::Malformed)).transpose()?;
     let authority = request.uri().authority().map(Authority::as_str);
     let host = match (authority, field) {
-        (Some(authority), Some(field)) if is_http2 && !authority.eq_ignore_ascii_case(field) => {
+        (Some(authority), Some(field))
+            if version == HttpVersion::Http2 && !authority.eq_ignore_ascii_case(field) =>
+        {
             return Err(RequestFailure::Malformed);
         }
         // In HTTP/1.1 a target in absolute form has precedence, but `Host` must be there.
-        (Some(authority), None) if is_http2 => authority,
+        (Some(authority), None) if version == HttpVersion::Http2 => authority,
         (Some(authority), Some(_)) => authority,
         (None, Some(field)) => field,
         (authority, None) if request.version() == Version::HTTP_10 => authority.unwrap_or_default(),
@@ -150,9 +157,13 @@ mod tests {
     #[test]
     fn exactly_one_host_is_named() {
         let ok = |uri: &str, hosts: &[&str], is_http2| {
-            let version = if is_http2 { Version::HTTP_2 } else { Version::HTTP_11 };
+            let (version, of) = if is_http2 {
+                (Version::HTTP_2, HttpVersion::Http2)
+            } else {
+                (Version::HTTP_11, HttpVersion::Http1)
+            };
             let request = request(uri, hosts, version);
-            host(&request, SpecialFields::of(request.headers()), is_http2).map(str::to_owned)
+            host(&request, SpecialFields::of(request.headers()), of).map(str::to_owned)
         };
         assert_eq!(ok("/", &["a:1"], false), Ok("a:1".to_owned()));
         assert_eq!(ok("https://b/", &["a"], false), Ok("b".to_owned()), "the target comes first");
@@ -172,7 +183,10 @@ mod tests {
         ] {
             assert_eq!(ok(uri, hosts, is_http2), malformed, "{uri} {hosts:?} {is_http2}");
         }
-        assert_eq!(host(&request("/", &[], Version::HTTP_10), SpecialFields::default(), false), Ok(""));
+        assert_eq!(
+            host(&request("/", &[], Version::HTTP_10), SpecialFields::default(), HttpVersion::Http1),
+            Ok("")
+        );
     }
 
     #[test]

@@ -231,12 +231,12 @@ impl RequestState {
         self.set_held(0);
         let cut = cut.or_else(|| (!self.is_complete.get()).then_some(RequestFailure::ClientGone));
         let failure = self.failure.get().or(cut);
-        let ClientConn { worker, conn, id, is_http2, .. } = &*self.client;
+        let ClientConn { worker, conn, id, version, .. } = &*self.client;
         worker.count_end(&FinishedRequest {
             route: self.route.get(),
             conn: *conn,
             client: self.forwarded_for.get().unwrap_or(*id),
-            is_http2: *is_http2,
+            version: *version,
             method: self.method.as_str(),
             path: if worker.shared.records_paths { self.path() } else { "" },
             upstream: self.upstream.get().map_or("", |index| worker.upstreams.name(index)),

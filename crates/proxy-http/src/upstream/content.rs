@@ -1,5 +1,6 @@
 //! The content of a request on its way to the upstream.
 
+use records::kinds::HttpVersion;
 use std::error::Error as _;
 use std::fmt::Write as _;
 use std::future::poll_fn;
@@ -137,7 +138,8 @@ impl RequestContent {
             Err(frame) => {
                 self.stop();
                 let trailers = frame.into_trailers().unwrap_or_default();
-                let is_refused = self.request.client().is_http2 && trailers.contains_key(VERDICT);
+                let is_refused =
+                    self.request.client().version == HttpVersion::Http2 && trailers.contains_key(VERDICT);
                 let piece = (!is_refused).then_some(Piece::Trailers(trailers));
                 return Poll::Ready(piece.ok_or(RequestFailure::Malformed));
             }

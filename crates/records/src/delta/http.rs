@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::delta::RequestSamples;
 use crate::histogram::{CompactHistogram, Histogram, Histograms, SparseHistogram};
 use crate::ids::{ClientId, ConnId};
-use crate::kinds::HttpGauges;
+use crate::kinds::{HttpGauges, HttpVersion};
 use crate::metrics::{
     Counters, HttpCounter, HttpLatency, Metric as _, RequestFailure, RouteCounter, RouteLatency,
 };
@@ -22,7 +22,7 @@ pub struct FinishedRequest<'a> {
     /// The connection that it came over.
     pub conn: ConnId,
     pub client: ClientId,
-    pub is_http2: bool,
+    pub version: HttpVersion,
     pub method: &'a str,
     /// Its path without the query, as received.
     pub path: &'a str,
@@ -89,7 +89,10 @@ impl HttpDelta {
     pub fn finish(&mut self, request: &FinishedRequest<'_>) {
         let counters = &mut self.counters;
         counters[HttpCounter::Requests] += 1;
-        counters[if request.is_http2 { HttpCounter::Requests2 } else { HttpCounter::Requests11 }] += 1;
+        counters[match request.version {
+            HttpVersion::Http1 => HttpCounter::Requests11,
+            HttpVersion::Http2 => HttpCounter::Requests2,
+        }] += 1;
         counters[status_counter(request.status)] += 1;
         counters[method_counter(request.method)] += 1;
         if let Some(failure) = request.failure {
@@ -226,7 +229,10 @@ impl RouteDelta {
 
 impl RequestHistograms {
     fn record(&mut self, request: &FinishedRequest<'_>) {
-        let times = if request.is_http2 { &mut self.http2 } else { &mut self.http1 };
+        let times = match request.version {
+            HttpVersion::Http1 => &mut self.http1,
+            HttpVersion::Http2 => &mut self.http2,
+        };
         let of = |class| match class {
             RouteLatency::Upstream => request.upstream_time,
             RouteLatency::FirstByte => request.first_byte,
@@ -278,13 +284,17 @@ mod tests {
     use super::*;
     use crate::testing::finished as request;
 
+    fn version(is_http2: bool) -> HttpVersion {
+        if is_http2 { HttpVersion::Http2 } else { HttpVersion::Http1 }
+    }
+
     #[test]
     fn every_request_has_one_status_class_one_method_and_one_protocol() {
         let mut delta = HttpDelta::default();
         let statuses = [None, Some(101), Some(200), Some(304), Some(404), Some(502)];
         let methods = ["GET", "HEAD", "POST", "PUT", "DELETE", "BREW"];
         for (status, method) in statuses.into_iter().zip(methods) {
-            delta.finish(&FinishedRequest { status, method, is_http2: method == "GET", ..request() });
+            delta.finish(&FinishedRequest { status, method, version: version(method == "GET"), ..request() });
         }
         let sum = |prefix: &str| {
             let of = |(counter, n): (HttpCounter, u64)| counter.field().name.contains(prefix).then_some(n);
@@ -304,7 +314,7 @@ mod tests {
             [(3, Some(Duration::from_millis(1))), (4, None), (5, Some(Duration::from_millis(9)))]
         {
             for i in 0..n {
-                delta.finish(&FinishedRequest { is_http2: i % 2 == 0, first_byte, ..request() });
+                delta.finish(&FinishedRequest { version: version(i % 2 == 0), first_byte, ..request() });
             }
         }
         for (all, parts) in [

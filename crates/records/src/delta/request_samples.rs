@@ -1,7 +1,7 @@
 //! Chooses the requests of an interval that get a record.
 
 use crate::delta::FinishedRequest;
-use crate::kinds::{HttpVersion, RequestRecord};
+use crate::kinds::RequestRecord;
 use crate::text::clean;
 
 /// Errors that are kept of an interval; further ones are counted.
@@ -96,7 +96,7 @@ impl SampledRequest {
             route: String::new(),
             conn: request.conn,
             client: request.client,
-            version: if request.is_http2 { HttpVersion::Http2 } else { HttpVersion::Http1 },
+            version: request.version,
             method: clean::text(request.method),
             path: clean::text(path),
             upstream: clean::text(request.upstream),

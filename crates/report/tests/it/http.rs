@@ -1,5 +1,6 @@
 //! Reports on a run in HTTP mode.
 
+use records::kinds::HttpVersion;
 use std::time::Duration;
 
 use crate::common::{HOST, HOSTILE, at};
@@ -24,7 +25,7 @@ fn model(id: u128, upstream_ms: u64) -> Model {
                 route: Some(n % 2),
                 conn: ConnId(1),
                 client: ClientId::Other,
-                is_http2: true,
+                version: HttpVersion::Http2,
                 method: "GET",
                 path: HOSTILE,
                 upstream: HOST,

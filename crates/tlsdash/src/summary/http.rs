@@ -107,6 +107,7 @@ mod tests {
     use recorder::publish::Publisher;
     use records::delta::{FinishedRequest, HttpDelta, ProxyDelta};
     use records::ids::{ClientId, ConnId, RunId};
+    use records::kinds::HttpVersion;
     use records::kinds::{RunRecord, Timestamps};
     use records::metrics::RequestFailure;
 
@@ -120,7 +121,7 @@ mod tests {
                 route: Some(n % 2),
                 conn: ConnId(1),
                 client: ClientId::Other,
-                is_http2: n % 3 > 0,
+                version: if n % 3 > 0 { HttpVersion::Http2 } else { HttpVersion::Http1 },
                 method: "GET",
                 path: "/",
                 upstream: "",
