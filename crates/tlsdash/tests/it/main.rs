@@ -33,7 +33,6 @@ mod load;
 mod load_styles;
 mod metrics;
 mod notices;
-mod observe;
 mod outputs;
 mod prometheus;
 mod record;

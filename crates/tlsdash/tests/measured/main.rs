@@ -9,7 +9,4 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-mod bench;
-mod bench_targets;
-mod bench_templates;
-mod floods;
+mod alone;

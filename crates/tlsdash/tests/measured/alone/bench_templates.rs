@@ -256,8 +256,8 @@ fn check_tls(running: &RunningTemplate, name: &str) {
 fn servers() -> Vec<(String, CommandServer)> {
     let pasted = |template: &ServerTemplate| format!("{}\n[[case]]\nname = \"any\"", template.text);
     let examples = [
-        include_str!("../../../../docs/scenarios/caddy.toml").to_owned(),
-        include_str!("../../../../docs/scenarios/lighttpd.toml").to_owned(),
+        include_str!("../../../../../docs/scenarios/caddy.toml").to_owned(),
+        include_str!("../../../../../docs/scenarios/lighttpd.toml").to_owned(),
     ];
     let mut servers = Vec::new();
     for text in ServerTemplate::all().iter().map(pasted).chain(examples) {

@@ -88,8 +88,12 @@ fn a_target_is_ready_and_ends_when_it_is_stopped() {
 /// Runs a copy of this program until it holds targets; then `end` ends it.
 fn all_end_with_bench(how: &str, end: impl FnOnce(u32)) {
     let mut copy = Command::new(std::env::current_exe().unwrap());
-    copy.args(["--exact", "bench_targets::a_target_is_ready_and_ends_when_it_is_stopped", "--nocapture"])
-        .env(HOLD, how);
+    copy.args([
+        "--exact",
+        "alone::bench_targets::a_target_is_ready_and_ends_when_it_is_stopped",
+        "--nocapture",
+    ])
+    .env(HOLD, how);
     let mut copy = copy.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(copy.stdout.take().unwrap()).lines().map_while(Result::ok);
     let line = lines.find(|line| line.starts_with("pids ")).expect("it says which processes there are");
