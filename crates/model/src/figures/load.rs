@@ -48,9 +48,9 @@ pub struct RequestCounts {
 }
 
 impl RequestCounts {
-    /// The share of the requests that the generator took on more than 1 ms late, 0 to 1.
+    /// The share of the requests after the warm-up that the generator took on more than 1 ms late, 0 to 1.
     pub fn late_share(&self) -> f64 {
-        self.late as f64 / self.scheduled.max(1) as f64
+        self.late as f64 / self.scheduled.saturating_sub(self.warmup).max(1) as f64
     }
 
     /// Finished requests without an answer, except for requests that were never sent.
@@ -208,6 +208,15 @@ mod tests {
         let rates = rates(&requests, MeasuredSeconds::of(Some(&record), &latencies));
         assert_eq!(rates.wanted, Some(500.0));
         (rates.achieved.round(), rates.is_achieved)
+    }
+
+    #[test]
+    fn requests_of_the_warmup_are_not_in_the_share_of_late_ones() {
+        let mut totals = Counters::default();
+        totals[LoadCounter::Scheduled] = 3_000;
+        totals[LoadCounter::Warmup] = 1_000;
+        totals[LoadCounter::Late] = 500;
+        assert!((RequestCounts::of(&totals).late_share() - 0.25).abs() < 1e-9);
     }
 
     #[test]

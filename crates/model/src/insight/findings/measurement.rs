@@ -44,7 +44,8 @@ fn records_lost_text(context: &FindingContext<'_>) -> FindingText {
 
 fn late_of(context: &FindingContext<'_>) -> (u64, u64) {
     let load = &context.minute().load;
-    (load[LoadCounter::Late], load[LoadCounter::Scheduled])
+    // No request of the warm-up counts as late.
+    (load[LoadCounter::Late], load[LoadCounter::Scheduled].saturating_sub(load[LoadCounter::Warmup]))
 }
 
 fn load_late(context: &FindingContext<'_>) -> Option<Severity> {
