@@ -30,9 +30,10 @@ pub trait Metric: Copy + Eq + fmt::Debug + 'static {
 
     /// Pairs of members that share a metric and a label: of full and of resumed handshakes.
     fn by_kind(metric: &str) -> Vec<(&'static str, [Self; 2])> {
-        let members: Vec<(&'static str, Self)> = Self::labelled(metric).collect();
-        let pairs = members.chunks_exact(2);
-        pairs.map(|pair| (pair[0].0, [pair[0].1, pair[1].1])).collect()
+        let of_kind = |kind| Self::labelled(metric).filter(move |(_, member)| member.names().kind == kind);
+        let resumed = |label| of_kind("resumed").find(|(known, _)| *known == label);
+        let pairs = of_kind("full").filter_map(|(label, full)| Some((label, [full, resumed(label)?.1])));
+        pairs.collect()
     }
 }
 
