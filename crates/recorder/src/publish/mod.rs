@@ -26,7 +26,7 @@ use std::collections::VecDeque;
 
 use journal::Timestamps;
 
-use records::delta::{CLIENTS_MAX, LoadDelta, ProxyDelta};
+use records::delta::{CLIENTS_MAX, LoadDelta, LoadState, ProxyDelta};
 use records::ids::RunId;
 use records::kinds::{
     AlertRecord, Body, ConnectionRecord, ExperimentRecord, HandshakeCosts, HealthRecord, HostRecord,
@@ -42,7 +42,6 @@ pub use budget::{RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM};
 use clients::{ClientTable, DueRecord};
 use events::Events;
 use http::HttpTotals;
-use records::delta::LoadState;
 use run_totals::RunTotals;
 pub use sink::{RecordWriter, Refusal, Sink};
 use tls::TlsTotals;

@@ -1,5 +1,5 @@
-//! The list of panes. A pane is one file with a constant here: a new pane touches its own file, [`PaneId`] and this
-//! list.
+//! The list of panes. A new pane has its own file, an entry here, its places in `layout`, and [`PaneId`] with the presets
+//! that show it.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;

@@ -5,7 +5,7 @@
 //! part, so the compiler shows where a new part is missing. `apply.rs` gives each record to its part.
 //!
 //! The file of a part also says what `history` does with its records. `rebase` subtracts the counts before a slice;
-//! `history/slice` matches every kind of record, so a new kind does not compile without an arm there. `downsample`
+//! `records/slice` matches every kind of record, so a new kind does not compile without an arm there. `downsample`
 //! merges two records; `history/downsample` lists every kind, too.
 //!
 //! A new counter or latency of the proxy or the load needs no part: declare it in `metrics/families.rs`, or for HTTP
