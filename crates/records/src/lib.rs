@@ -15,7 +15,7 @@
 //! | [`command`] | what a front end asks of a run |
 //! | [`codec`] | records as journal entries, and who wrote an entry |
 //! | [`delta`] | what a worker has counted in an interval, and its way to the recorder |
-//! | [`slice`] | the records of a part of a run |
+//! | [`mod@slice`] | the records of a part of a run |
 
 #![forbid(unsafe_code)]
 

@@ -74,7 +74,7 @@ impl Follower {
     }
 
     /// Messages of the followed process, or of its unit, that journald dropped by its own account: for
-    /// [`Publisher::count_suppressed`](recorder::publish::Publisher::count_suppressed). Stays readable after the end.
+    /// `recorder::publish::Publisher::set_suppressed`. Stays readable after the end.
     pub fn suppressed_total(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.suppressed_total)
     }

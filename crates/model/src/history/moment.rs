@@ -63,7 +63,7 @@ impl FromStr for Moment {
     }
 }
 
-/// What [`elapsed_text`] writes.
+/// What [`quantity::elapsed_text`](records::text::quantity::elapsed_text) writes.
 fn elapsed(text: &str) -> Option<Duration> {
     let parts: Option<Vec<u64>> = text.split(':').map(|digits| digits.parse().ok()).collect();
     let seconds = match parts?[..] {
