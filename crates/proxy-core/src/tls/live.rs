@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
 use records::kinds::SettingRecord;
-use records::setting::{Applies, Setting, SettingError, Value};
+use records::setting::{Applies, Setting, SettingError, Value, certificate_name, is_certificate};
 
 use super::Certificate;
 use super::client_auth::{ClientCa, binding};
@@ -18,7 +18,6 @@ use super::watch::{FileChanges, TlsFiles};
 
 /// Begins the names of these settings.
 const PREFIX: &str = "proxy.";
-const CERTIFICATE: &str = "proxy.certificate";
 const CLIENT_CA: &str = "proxy.client-ca";
 const TICKET_KEYS: &str = "proxy.ticket-keys";
 /// Certificates listed among the settings; further ones are served but not listed.
@@ -281,7 +280,7 @@ impl LiveTls {
             value: records::text::clean::text(&value.to_string()),
             reason,
         };
-        if [CLIENT_CA, TICKET_KEYS].contains(&name) || name.starts_with(CERTIFICATE) {
+        if [CLIENT_CA, TICKET_KEYS].contains(&name) || is_certificate(name) {
             return Some(Err(refused("it follows its files; replace them".to_owned())));
         }
         let mut settings = self.settings.clone();
@@ -335,8 +334,7 @@ fn ticket_keys_setting(keys: &TicketKeyFile) -> Setting {
 }
 
 fn certificate_setting(index: usize, certificate: &Certificate) -> Setting {
-    let name = if index == 0 { CERTIFICATE.to_owned() } else { format!("{CERTIFICATE}.{}", index + 1) };
-    fixed(&name, certificate.summary())
+    fixed(&certificate_name(index), certificate.summary())
 }
 
 /// A setting that only changes with its files.

@@ -15,6 +15,7 @@ pub use info::{SettingInfo, SettingKind};
 pub const TRUST: &str = "load.trust";
 /// Its value if the load trusts every certificate.
 pub const INSECURE: &str = "insecure";
+const CERTIFICATE: &str = "proxy.certificate";
 /// Settings that are kept of a run; more are not taken from a journal.
 pub const SETTINGS_MAX: usize = 256;
 
@@ -27,6 +28,16 @@ pub enum Value {
     Number(f64),
     /// Anything else.
     Text(String),
+}
+
+/// The name of the setting that describes a server certificate: `proxy.certificate`, then `proxy.certificate.2`, ….
+/// `index` counts from 0.
+pub fn certificate_name(index: usize) -> String {
+    if index == 0 { CERTIFICATE.to_owned() } else { format!("{CERTIFICATE}.{}", index + 1) }
+}
+
+pub fn is_certificate(name: &str) -> bool {
+    name.strip_prefix(CERTIFICATE).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 impl fmt::Display for Value {

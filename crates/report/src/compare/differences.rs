@@ -3,7 +3,7 @@
 use experiment::ComparableFigure;
 use model::alerts::Alerts;
 use model::runs::Run;
-use records::setting::Setting;
+use records::setting::{Setting, is_certificate};
 use serde::Serialize;
 
 use crate::report::Report;
@@ -70,7 +70,7 @@ pub(super) fn differences(a: &Run, b: &Run) -> Vec<Difference> {
     names.dedup();
     let both = names.into_iter().map(|name| Difference(name.to_owned(), value(a, name), value(b, name)));
     // A certificate made for each run differs in its dates; its kind is in the run's first record.
-    let is_listed = |name: &str| !is_own(name) && !name.starts_with("proxy.certificate");
+    let is_listed = |name: &str| !is_own(name) && !is_certificate(name);
     let mut all: Vec<_> = both.filter(|Difference(name, a, b)| is_listed(name) && a != b).collect();
     let kind = |run: &Run| run.began().map(|began| began.certificate.clone()).unwrap_or_default();
     if kind(a) != kind(b) {

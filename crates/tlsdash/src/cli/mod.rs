@@ -162,7 +162,7 @@ pub(crate) enum Mode {
     Bench(Box<BenchArgs>),
     /// Count the log of a terminator that runs already: HAProxy, nginx or stunnel
     Observe(Box<ObserveArgs>),
-    /// Show the dashboard over a journal, read-only: a running service, or a recording
+    /// Show the dashboard over a journal: a running service, or a recording
     Watch(WatchArgs),
     /// List the runs in a journal: when, where, by whom, and their headline figures
     Runs(ListRunsArgs),

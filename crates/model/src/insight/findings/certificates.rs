@@ -6,6 +6,7 @@ use crate::insight::{percent, share};
 use crate::runs::Run;
 use records::delta::OTHER_VALUE;
 use records::metrics::{Counters, Dimension, UsageCounter};
+use records::setting::{Value, is_certificate};
 use records::text::quantity::counted;
 
 /// Days before the last one of a certificate from which on it is found, and is critical. A certificate of 90 days that is
@@ -33,15 +34,11 @@ struct CertificateDescription<'a> {
 /// The certificates of the settings `proxy.certificate…`, such as
 /// `ECDSA P-256 for www.example.org and 1 more until 2027-03-01 sha256:5b1e…`.
 fn certificates(run: &Run) -> impl Iterator<Item = CertificateDescription<'_>> {
-    let is_one = |name: &str| {
-        let rest = name.strip_prefix("proxy.certificate");
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
     let today = (run.last_realtime_us() / DAY_US) as i64;
-    run.settings().iter().filter(move |setting| is_one(&setting.name)).filter_map(move |setting| {
+    run.settings().iter().filter(move |setting| is_certificate(&setting.name)).filter_map(move |setting| {
         match &setting.value {
-            records::setting::Value::Text(text) => certificate(text, today),
-            records::setting::Value::Flag(_) | records::setting::Value::Number(_) => None,
+            Value::Text(text) => certificate(text, today),
+            Value::Flag(_) | Value::Number(_) => None,
         }
     })
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use loadgen::FetchCertificatesError;
 use records::kinds::{Level, NoticeRecord};
-use records::setting::{Applies, Setting, Value};
+use records::setting::{Applies, Setting, Value, certificate_name};
 
 use super::args::CertificateSource;
 use crate::session::controller::CERTIFICATE;
@@ -37,8 +37,7 @@ impl ServerCertificates {
     pub(super) fn ask(sources: &[CertificateSource]) -> anyhow::Result<Self> {
         let (mut settings, mut notices, mut missing) = (Vec::new(), Vec::new(), Vec::new());
         for (at, source) in sources.iter().enumerate() {
-            let name =
-                if at == 0 { "proxy.certificate".to_owned() } else { format!("proxy.certificate.{at}") };
+            let name = certificate_name(at);
             let text = match fetch(source) {
                 Ok(text) => {
                     crate::say(format_args!("certificate of {}: {text}", source.address));

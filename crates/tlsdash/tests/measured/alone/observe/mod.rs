@@ -213,7 +213,7 @@ fn the_certificate_of_a_terminator_is_recorded_and_its_end_is_found() {
     assert!(warning.contains(&expected) && warning.ends_with("; trying again"), "{warning}");
     observing.line_with("observing haproxy");
     let later_haproxy = start(&later);
-    let line = observing.line_with("proxy.certificate.1");
+    let line = observing.line_with("proxy.certificate.2");
     assert!(line.contains("ECDSA P-256 for localhost until"), "{line}");
     later_haproxy.finish(Signal::TERM);
     // The folder was made as well.
