@@ -1,6 +1,7 @@
 //! Numbers of a column: one unit, and as many decimals for each.
 
 use model::figures::FigureUnit;
+use records::text::quantity::grouped;
 
 const DECIMALS_MAX: i32 = 3;
 
@@ -31,7 +32,7 @@ impl ColumnFormat {
     pub fn show(&self, value: f64) -> String {
         let text = format!("{:.*}", self.decimals, value * self.factor);
         let (whole, decimals) = text.split_at(text.find('.').unwrap_or(text.len()));
-        group(whole) + decimals
+        grouped(whole) + decimals
     }
 
     pub fn heading(&self, title: &str) -> String {
@@ -55,18 +56,6 @@ fn scale(unit: FigureUnit, largest: f64) -> (&'static str, f64) {
         FigureUnit::Seconds => ("s", 1.0),
         FigureUnit::Count => ("", 1.0),
     }
-}
-
-/// Whole digits with a comma before every three.
-fn group(digits: &str) -> String {
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) && !text.ends_with('-') {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

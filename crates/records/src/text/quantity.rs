@@ -83,11 +83,11 @@ pub fn counted(n: u64, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
-/// A whole number with its thousands grouped, such as `19,995`.
+/// A whole number with its thousands grouped, such as `19,995` or `-1,234`.
 pub fn grouped(digits: &str) -> String {
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) && !text.ends_with('-') {
             text.push(',');
         }
         text.push(digit);
@@ -145,5 +145,6 @@ mod tests {
     fn counts_are_grouped_and_agree_with_their_noun() {
         assert_eq!((counted(1, "client"), counted(0, "client")), ("1 client".into(), "0 clients".into()));
         assert_eq!(["7", "1000", "123456"].map(grouped), ["7", "1,000", "123,456"]);
+        assert_eq!(["-123", "-1234"].map(grouped), ["-123", "-1,234"]);
     }
 }
