@@ -19,7 +19,8 @@ pub struct Scalar {
     source: ScalarSource,
 }
 
-struct Subject<'a> {
+/// What a figure is computed from.
+struct ScalarInput<'a> {
     run: &'a Run,
     journal: Option<JournalCounts>,
 }
@@ -35,7 +36,7 @@ enum ScalarSource {
         side: FigureSide,
         unit: FigureUnit,
         definition: &'static str,
-        value: fn(&Subject<'_>) -> Option<f64>,
+        value: fn(&ScalarInput<'_>) -> Option<f64>,
     },
 }
 
@@ -98,7 +99,7 @@ impl Scalar {
             ScalarSource::Http(counter) => run.http().map(|series| series.totals()[counter] as f64),
             ScalarSource::Load(counter) => run.load().map(|series| series.totals()[counter] as f64),
             ScalarSource::Cpu(group) => Some(run.host().map_or(0.0, |host| host.cpu[group] as f64 / 1e6)),
-            ScalarSource::Computed { value, .. } => value(&Subject { run, journal }),
+            ScalarSource::Computed { value, .. } => value(&ScalarInput { run, journal }),
         }
     }
 }
@@ -108,23 +109,26 @@ const fn computed(
     name: &'static str,
     unit: FigureUnit,
     definition: &'static str,
-    value: fn(&Subject<'_>) -> Option<f64>,
+    value: fn(&ScalarInput<'_>) -> Option<f64>,
 ) -> Scalar {
     Scalar { name, source: ScalarSource::Computed { side, unit, definition, value } }
 }
 
 /// A value computed from the load's totals and the last record with its measured times.
-fn of_load(of: &Subject<'_>, value: fn(&Run, &Counters<LoadCounter>, MeasuredSeconds) -> f64) -> Option<f64> {
+fn of_load(
+    of: &ScalarInput<'_>,
+    value: fn(&Run, &Counters<LoadCounter>, MeasuredSeconds) -> f64,
+) -> Option<f64> {
     let series = of.run.load()?;
     Some(value(of.run, series.totals(), MeasuredSeconds::of(of.run.load_record(), series.whole())))
 }
 
-fn of_http(of: &Subject<'_>, value: fn(&HttpRecord) -> u64) -> Option<f64> {
+fn of_http(of: &ScalarInput<'_>, value: fn(&HttpRecord) -> u64) -> Option<f64> {
     of.run.proxy()?;
     of.run.http_record().map(|http| value(http) as f64)
 }
 
-fn of_journal(of: &Subject<'_>, value: fn(&Run, JournalCounts) -> u64) -> Option<f64> {
+fn of_journal(of: &ScalarInput<'_>, value: fn(&Run, JournalCounts) -> u64) -> Option<f64> {
     of.journal.map(|journal| value(of.run, journal) as f64)
 }
 
@@ -140,7 +144,7 @@ pub(crate) fn cpu_percent(run: &Run, cpu_us: u64) -> f64 {
 }
 
 /// What is missing of records and of the lines of a log; `None` if the log does not show what it lost.
-fn lost(of: &Subject<'_>) -> Option<f64> {
+fn lost(of: &ScalarInput<'_>) -> Option<f64> {
     let is_log = of.run.counted_log().is_some();
     let lines = of
         .run
@@ -155,12 +159,12 @@ fn lost(of: &Subject<'_>) -> Option<f64> {
 }
 
 /// The number of answers with a status of this class.
-fn answers(of: &Subject<'_>, class: u16) -> Option<f64> {
+fn answers(of: &ScalarInput<'_>, class: u16) -> Option<f64> {
     of.run.load()?;
     Some(of.run.load_record().map_or(0, |record| load::answers(record, class)) as f64)
 }
 
-fn errors(of: &Subject<'_>) -> f64 {
+fn errors(of: &ScalarInput<'_>) -> f64 {
     let of_proxy = |totals: &Counters<ProxyCounter>| {
         totals[ProxyCounter::Failed].saturating_add(totals[ProxyCounter::HandshakesFailed])
     };

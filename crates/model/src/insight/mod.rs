@@ -11,7 +11,7 @@ pub(crate) mod testing;
 
 pub use findings::{Evidence, Finding, FindingSummary, FindingText, Severity};
 pub use resumption::{Advice, advice, full_by_load};
-pub use savings::{DurationStats, Estimate, HandshakeMix, HowTo, Saving, SavingChange, savings};
+pub use savings::{DurationStats, HandshakeMix, HowTo, Saving, SavingChange, UncertainValue, savings};
 
 /// A share in words, from 0 to 1: `8 %`, `0.2 %`.
 pub(crate) fn percent(share: f64) -> String {

@@ -28,7 +28,7 @@ const STANDARD_ERRORS: f64 = 1.96;
 
 /// A number with the interval in which it is expected.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Estimate {
+pub struct UncertainValue {
     /// The least that is plausible.
     pub low: f64,
     /// The most likely.
@@ -69,9 +69,9 @@ pub enum HowTo {
 pub struct Saving {
     pub change: SavingChange,
     /// CPU time saved, in cores: CPU seconds a second.
-    pub cores: Estimate,
+    pub cores: UncertainValue,
     /// CPU time saved, as a share of the CPU time of all handshakes.
-    pub share: Estimate,
+    pub share: UncertainValue,
     pub how: HowTo,
 }
 
@@ -103,7 +103,7 @@ pub fn savings(run: &Run, costs: &HandshakeCosts, span_us: u64) -> Vec<Saving> {
 
 impl SavingChange {
     /// CPU time that it would have saved, in nanoseconds; `None` if it does not apply, or too little is known.
-    pub fn saved_ns(self, mix: &HandshakeMix, costs: &HandshakeCosts) -> Option<Estimate> {
+    pub fn saved_ns(self, mix: &HandshakeMix, costs: &HandshakeCosts) -> Option<UncertainValue> {
         match self {
             Self::EcdsaCertificate => ecdsa_saves_ns(mix, costs),
             Self::ClassicalGroup => group_saves_ns(mix, costs),
@@ -142,21 +142,21 @@ impl fmt::Display for SavingChange {
 }
 
 /// All RSA signatures cost as much as ECDSA ones.
-fn ecdsa_saves_ns(mix: &HandshakeMix, costs: &HandshakeCosts) -> Option<Estimate> {
+fn ecdsa_saves_ns(mix: &HandshakeMix, costs: &HandshakeCosts) -> Option<UncertainValue> {
     let rsa = mix.rsa_share()?;
     if rsa == 0.0 || mix.signature.n == 0 {
         return None;
     }
     let signatures = mix.signature.n as f64;
-    let Estimate { low, mid, high } = costs.signature.of("ECDSA P-256")?.into();
-    let ecdsa = Estimate { low, mid, high: high * BUSY_SIGNATURE };
+    let UncertainValue { low, mid, high } = costs.signature.of("ECDSA P-256")?.into();
+    let ecdsa = UncertainValue { low, mid, high: high * BUSY_SIGNATURE };
     // The other signatures are far cheaper than RSA's, so their mix does not matter.
     let rsa_ns = mix.signature.sum() - ecdsa * (signatures * (1.0 - rsa));
     Some(rsa_ns - ecdsa * (signatures * rsa))
 }
 
 /// All hybrid key exchanges cost as much as their classical part alone.
-fn group_saves_ns(mix: &HandshakeMix, costs: &HandshakeCosts) -> Option<Estimate> {
+fn group_saves_ns(mix: &HandshakeMix, costs: &HandshakeCosts) -> Option<UncertainValue> {
     let hybrids = mix.exchanges_by_group.iter().find(|(name, _)| *name == HYBRID).map_or(0, |(_, n)| *n);
     if hybrids == 0 {
         return None;
@@ -164,25 +164,25 @@ fn group_saves_ns(mix: &HandshakeMix, costs: &HandshakeCosts) -> Option<Estimate
     let cost = |name: &str| costs.key_exchange.of(name);
     // Under load an operation costs more than alone. All groups are scaled to the measured cost.
     let scale = mix.key_exchange_scale(|group| cost(group).map(|cost| cost.median_ns as f64));
-    let (from, to) = (Estimate::from(cost(HYBRID)?), Estimate::from(cost(CLASSICAL)?));
+    let (from, to) = (UncertainValue::from(cost(HYBRID)?), UncertainValue::from(cost(CLASSICAL)?));
     Some((from - to + longer_messages(costs)) * (hybrids as f64 * scale))
 }
 
 /// The cost of the hybrid's longer messages besides the key exchange.
-fn longer_messages(costs: &HandshakeCosts) -> Estimate {
-    let rest = |name: &str| costs.rest.of(name).map(Estimate::from);
+fn longer_messages(costs: &HandshakeCosts) -> UncertainValue {
+    let rest = |name: &str| costs.rest.of(name).map(UncertainValue::from);
     let (hybrid, classical) = (rest(&format!("TLSv1.3 {FULL} {HYBRID}")), rest(&format!("TLSv1.3 {FULL}")));
-    let Some((hybrid, classical)) = hybrid.zip(classical) else { return Estimate::default() };
-    let Estimate { low, mid, high } = hybrid - classical;
+    let Some((hybrid, classical)) = hybrid.zip(classical) else { return UncertainValue::default() };
+    let UncertainValue { low, mid, high } = hybrid - classical;
     // Longer messages cannot cost less: such a difference is the machine's disturbance.
-    Estimate { low: low.max(0.0), mid: mid.max(0.0), high: high.max(0.0) }
+    UncertainValue { low: low.max(0.0), mid: mid.max(0.0), high: high.max(0.0) }
 }
 
 /// The classical group, as costs and counters have it.
 const CLASSICAL: &str = "x25519";
 
 /// Full handshakes become resumed ones.
-fn resuming_saves_ns(mix: &HandshakeMix, costs: &HandshakeCosts) -> Option<Estimate> {
+fn resuming_saves_ns(mix: &HandshakeMix, costs: &HandshakeCosts) -> Option<UncertainValue> {
     let handshakes = mix.handshakes() as f64;
     let more = RESUMED_TARGET - mix.resumed.n as f64 / handshakes;
     let each_ns = if mix.resumed.n >= HANDSHAKES_MIN {
@@ -194,7 +194,7 @@ fn resuming_saves_ns(mix: &HandshakeMix, costs: &HandshakeCosts) -> Option<Estim
 }
 
 /// The same requests come on fewer connections.
-fn keeping_saves_ns(mix: &HandshakeMix) -> Option<Estimate> {
+fn keeping_saves_ns(mix: &HandshakeMix) -> Option<UncertainValue> {
     let (requests, handshakes) = (mix.requests as f64, mix.handshakes() as f64);
     let spared = 1.0 - requests / REQUESTS_TARGET / handshakes;
     (mix.requests > 0 && spared > 0.0).then(|| (mix.full.sum() + mix.resumed.sum()) * spared)
@@ -224,25 +224,27 @@ fn load_setting(run: &Run) -> Option<HowTo> {
 impl HandshakeMix {
     /// What a full handshake would not have needed as a resumed one, if too few of these were measured; `None` if its parts
     /// were not measured either.
-    fn resuming_spares_ns(&self, costs: &HandshakeCosts) -> Option<Estimate> {
+    fn resuming_spares_ns(&self, costs: &HandshakeCosts) -> Option<UncertainValue> {
         let scale = self.rest_scale(costs)?;
-        let rest = |kind: &str| costs.rest.of(&format!("{} {kind}", self.version())).map(Estimate::from);
-        let Estimate { low, mid, high } = (rest(FULL)? - rest(RESUMED)?) * scale;
+        let rest =
+            |kind: &str| costs.rest.of(&format!("{} {kind}", self.version())).map(UncertainValue::from);
+        let UncertainValue { low, mid, high } = (rest(FULL)? - rest(RESUMED)?) * scale;
         let error = REST_ERROR * scale * rest(FULL)?.mid;
-        let rest = Estimate { low: low - error, mid, high: high + error };
+        let rest = UncertainValue { low: low - error, mid, high: high + error };
         // A session of TLS 1.2 resumes without a key exchange.
-        let exchange = if self.is_mostly_tls13 { Estimate::default() } else { self.key_exchange.mean() };
+        let exchange =
+            if self.is_mostly_tls13 { UncertainValue::default() } else { self.key_exchange.mean() };
         Some(self.signature.mean() + exchange + rest)
     }
 }
 
-impl From<Cost> for Estimate {
+impl From<Cost> for UncertainValue {
     fn from(Cost { low_ns, median_ns, high_ns }: Cost) -> Self {
         Self { low: low_ns as f64, mid: median_ns as f64, high: high_ns as f64 }
     }
 }
 
-impl std::ops::Add for Estimate {
+impl std::ops::Add for UncertainValue {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -250,7 +252,7 @@ impl std::ops::Add for Estimate {
     }
 }
 
-impl Sub for Estimate {
+impl Sub for UncertainValue {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
@@ -259,7 +261,7 @@ impl Sub for Estimate {
 }
 
 /// By a factor that is not negative.
-impl Mul<f64> for Estimate {
+impl Mul<f64> for UncertainValue {
     type Output = Self;
 
     fn mul(self, factor: f64) -> Self {

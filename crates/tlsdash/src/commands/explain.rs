@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
 use model::insight;
-use model::insight::{Advice, Estimate, FindingSummary, HowTo, Saving, Severity};
+use model::insight::{Advice, FindingSummary, HowTo, Saving, Severity, UncertainValue};
 use model::runs::Run;
 use records::metrics::FullReason;
 use serde::Serialize;
@@ -59,7 +59,7 @@ struct SavingText {
 
 impl SavingText {
     fn of(saving: &Saving) -> Self {
-        let three = |estimate: Estimate| [estimate.low, estimate.mid, estimate.high];
+        let three = |estimate: UncertainValue| [estimate.low, estimate.mid, estimate.high];
         let how = match &saving.how {
             HowTo::Setting { name, value: Some(value), .. } => format!("set {name} to {value}"),
             HowTo::Setting { name, value: None, .. } => format!("change {name}"),

@@ -1,6 +1,6 @@
 //! The data of a run for estimates: handshakes and their CPU time by kind.
 
-use super::{Estimate, STANDARD_ERRORS};
+use super::{STANDARD_ERRORS, UncertainValue};
 use crate::runs::Run;
 use records::histogram::SparseHistogram;
 use records::kinds::{FULL, HYBRID, HandshakeCosts};
@@ -145,16 +145,16 @@ impl DurationStats {
     }
 
     /// The sum with the interval that the spread of a sample of this size gives.
-    pub(super) fn sum(&self) -> Estimate {
+    pub(super) fn sum(&self) -> UncertainValue {
         self.mean() * self.n as f64
     }
 
     /// The mean in nanoseconds, with the interval in which it is expected.
-    pub(super) fn mean(&self) -> Estimate {
+    pub(super) fn mean(&self) -> UncertainValue {
         let n = self.n.max(1) as f64;
         let mid = self.sum_ns / n;
         let variance = (self.sum_squares / n - mid.powi(2)).max(0.0);
         let error = STANDARD_ERRORS * (variance / n).sqrt();
-        Estimate { low: (mid - error).max(0.0), mid, high: mid + error }
+        UncertainValue { low: (mid - error).max(0.0), mid, high: mid + error }
     }
 }
