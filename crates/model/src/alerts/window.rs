@@ -270,17 +270,10 @@ impl AlertWindow {
             _ => Latencies::default(),
         };
         LoadRecord {
-            running: state.running,
-            rate: state.rate,
-            resume_percent: state.resume_percent,
-            connections: state.connections,
-            threads: state.threads,
-            due_us: state.due_us.saturating_sub(before.due_us),
-            sending_us: state.sending_us.saturating_sub(before.sending_us),
-            measured_us: state.measured_us.saturating_sub(before.measured_us),
             events: sum.events.clone(),
             counters: sum.load,
             latencies,
+            ..state.since(before).record()
         }
     }
 }

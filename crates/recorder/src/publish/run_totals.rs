@@ -101,18 +101,6 @@ impl RunTotals<LoadCounter, LoadLatency> {
         state: LoadState,
         events: &EventCounts,
     ) -> LoadRecord {
-        LoadRecord {
-            running: state.running,
-            rate: state.rate,
-            resume_percent: state.resume_percent,
-            connections: state.connections,
-            threads: state.threads,
-            due_us: state.due_us,
-            sending_us: state.sending_us,
-            measured_us: state.measured_us,
-            events: events.clone(),
-            counters: self.totals,
-            latencies,
-        }
+        LoadRecord { events: events.clone(), counters: self.totals, latencies, ..state.record() }
     }
 }

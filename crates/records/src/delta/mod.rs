@@ -7,7 +7,7 @@ mod tls;
 
 use crate::histogram::{Histograms, Sketch};
 use crate::ids::ClientId;
-use crate::kinds::ConnectionRecord;
+use crate::kinds::{ConnectionRecord, LoadRecord};
 use crate::metrics::{ClientCounter, Counters, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::values::EventCounts;
 
@@ -135,4 +135,33 @@ pub struct LoadState {
     /// Time until the end of the schedule, or until the last answer if that came later, without warm-up and pauses, in
     /// microseconds. In a closed loop, until the end of the last request.
     pub measured_us: u64,
+}
+
+impl LoadState {
+    /// This state with the times since an earlier one.
+    pub fn since(self, before: &Self) -> Self {
+        Self {
+            due_us: self.due_us.saturating_sub(before.due_us),
+            sending_us: self.sending_us.saturating_sub(before.sending_us),
+            measured_us: self.measured_us.saturating_sub(before.measured_us),
+            ..self
+        }
+    }
+
+    /// A record of this state, with nothing counted.
+    pub fn record(self) -> LoadRecord {
+        let Self { running, rate, resume_percent, connections, threads, due_us, sending_us, measured_us } =
+            self;
+        LoadRecord {
+            running,
+            rate,
+            resume_percent,
+            connections,
+            threads,
+            due_us,
+            sending_us,
+            measured_us,
+            ..LoadRecord::default()
+        }
+    }
 }
