@@ -44,6 +44,19 @@ pub(crate) fn outside(program: &str, package: &str) -> Command {
     command
 }
 
+/// Makes a certificate for `name` with an ECDSA P-256 key, valid for `days`. openssl also gets `more`.
+pub(crate) fn make_certificate(cert: &Path, key: &Path, name: &str, days: u32, more: &[&str]) {
+    let made = outside("openssl", "openssl")
+        .args(["req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"])
+        .args(["-days", &days.to_string(), "-subj", &format!("/CN={name}")])
+        .args(["-addext", &format!("subjectAltName=DNS:{name}")])
+        .args(more)
+        .args([Path::new("-out"), cert, Path::new("-keyout"), key])
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", stderr(&made));
+}
+
 /// The program with a disk of so many KiB at `disk`, in a mount namespace of its own: root may make one, others where user
 /// namespaces may. A file `ballast` takes `ballast_kib` of it. While the program runs, [`inside`] finds the files there.
 pub(crate) fn on_small_disk(disk: &Path, size_kib: u32, ballast_kib: u32) -> Command {

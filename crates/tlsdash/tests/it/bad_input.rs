@@ -6,7 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{TlsdashProcess, connects, journal, outside, proxy, run, stderr, tlsdash, upstream};
+use crate::common::{
+    TlsdashProcess, connects, journal, make_certificate, outside, proxy, run, stderr, tlsdash, upstream,
+};
 
 /// Runs with `args` and expects exit code `code` and one line with all of `parts`.
 fn refused(folder: &Path, args: &[&str], code: i32, parts: &[&str]) {
@@ -24,23 +26,7 @@ fn refused(folder: &Path, args: &[&str], code: i32, parts: &[&str]) {
 fn certificate(folder: &Path, name: &str) -> (String, String) {
     let path = |end: &str| folder.join(format!("{name}.{end}")).to_str().unwrap().to_owned();
     let (cert, key) = (path("pem"), path("key"));
-    let made = outside("openssl", "openssl")
-        .args([
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-nodes",
-            "-days",
-            "2",
-        ])
-        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"])
-        .args(["-keyout", &key, "-out", &cert])
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{}", stderr(&made));
+    make_certificate(Path::new(&cert), Path::new(&key), "localhost", 2, &[]);
     (cert, key)
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{TlsdashProcess, journal, run, stderr, tlsdash, until};
+use crate::common::{TlsdashProcess, journal, make_certificate, run, stderr, tlsdash, until};
 
 /// A run of three seconds, recorded.
 fn recorded(folder: &Path, load: &str) -> String {
@@ -67,23 +67,7 @@ fn a_running_service_is_explained_while_it_writes() {
 fn findings_as_severe_as_asked_for_end_with_99() {
     let folder = tempfile::tempdir().unwrap();
     let [at, key, certificate] = ["a.journal", "key.pem", "cert.pem"].map(|name| folder.path().join(name));
-    let made = std::process::Command::new("openssl")
-        .args([
-            "req",
-            "-x509",
-            "-nodes",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-days",
-            "5",
-        ])
-        .args(["-subj", "/CN=www.example.org", "-addext", "subjectAltName=DNS:www.example.org", "-keyout"])
-        .args([&key, Path::new("-out"), &certificate])
-        .output()
-        .expect("openssl runs: .ci/setup installs it");
-    assert!(made.status.success(), "{}", stderr(&made));
+    make_certificate(&certificate, &key, "www.example.org", 5, &[]);
     let place = format!("file:{}", at.display());
     let args = ["--upstream", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--headless", "--duration", "2s"];
     let files =

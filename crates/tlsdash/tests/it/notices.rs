@@ -7,18 +7,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use crate::common::{TlsdashProcess, journal, journalctl, outside, proxy, stderr, until};
+use crate::common::{TlsdashProcess, journal, journalctl, make_certificate, outside, proxy, stderr, until};
 use rustix::process::Signal;
 use serde_json::Value;
 
 fn certificate(folder: &Path) -> [String; 2] {
     let [cert, key] = ["one.pem", "one.key"].map(|name| folder.join(name).to_str().unwrap().to_owned());
-    let made = outside("openssl", "openssl")
-        .args(["req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"])
-        .args(["-subj", "/CN=localhost", "-keyout", &key, "-out", &cert])
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{}", stderr(&made));
+    make_certificate(Path::new(&cert), Path::new(&key), "localhost", 30, &[]);
     [cert, key]
 }
 

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 
-use crate::common::{TlsdashProcess, journal, journalctl, outside, run, stderr, told, until, upstream};
+use crate::common::{
+    TlsdashProcess, journal, journalctl, make_certificate, outside, run, stderr, told, until, upstream,
+};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -180,26 +182,8 @@ impl Service {
 
 /// Makes `cert.pem` and `key.pem` for localhost.
 fn certificate(folder: &Path) {
-    let made = outside("openssl", "openssl")
-        .args([
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-nodes",
-            "-days",
-            "2",
-        ])
-        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"])
-        .args(["-addext", "basicConstraints=critical,CA:FALSE", "-out"])
-        .arg(folder.join("cert.pem"))
-        .arg("-keyout")
-        .arg(folder.join("key.pem"))
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{}", stderr(&made));
+    let [cert, key] = ["cert.pem", "key.pem"].map(|name| folder.join(name));
+    make_certificate(&cert, &key, "localhost", 2, &["-addext", "basicConstraints=critical,CA:FALSE"]);
 }
 
 /// The last record of the run in a file.

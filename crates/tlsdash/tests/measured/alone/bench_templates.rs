@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::common::not_run::say_not_run;
-use crate::common::{outside, until};
+use crate::common::{make_certificate, outside, until};
 use bench::scenario::{
     BenchTlsConfig, CommandServer, Endpoint, Launch, PlaceholderValues, Scenario, Server, UpstreamKind,
 };
@@ -44,26 +44,7 @@ impl TemplateFixture {
         for size in SIZES {
             std::fs::write(path(&format!("www/bytes/{size}")), body(size)).unwrap();
         }
-        let made = outside("openssl", "openssl")
-            .args([
-                "req",
-                "-x509",
-                "-nodes",
-                "-newkey",
-                "ec",
-                "-pkeyopt",
-                "ec_paramgen_curve:P-256",
-                "-days",
-                "2",
-            ])
-            .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"])
-            .arg("-keyout")
-            .arg(path("key.pem"))
-            .arg("-out")
-            .arg(path("cert.pem"))
-            .output()
-            .unwrap();
-        assert!(made.status.success(), "{}", crate::common::stderr(&made));
+        make_certificate(&path("cert.pem"), &path("key.pem"), "localhost", 2, &[]);
         let both = ["cert.pem", "key.pem"].map(|name| std::fs::read_to_string(path(name)).unwrap());
         std::fs::write(path("both.pem"), both.concat()).unwrap();
         let unix = DemoUpstream::start(UpstreamAddr::Unix(path("upstream.sock"))).unwrap();

@@ -10,7 +10,7 @@ use loadgen::{DemoUpstream, UpstreamAddr};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
-use crate::common::{TlsdashProcess, outside, run, send, stderr, tlsdash, until};
+use crate::common::{TlsdashProcess, make_certificate, outside, run, send, stderr, tlsdash, until};
 
 pub(crate) struct ObserveTestBed {
     pub(crate) folder: tempfile::TempDir,
@@ -25,13 +25,7 @@ impl ObserveTestBed {
     pub(crate) fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("observe").tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        let curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-days", "2"];
-        let name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
-        let mut openssl = outside("openssl", "openssl");
-        openssl.args(["req", "-x509", "-nodes"]).args(curve).args(name);
-        let made =
-            openssl.arg("-keyout").arg(path("key.pem")).arg("-out").arg(path("cert.pem")).output().unwrap();
-        assert!(made.status.success(), "{}", stderr(&made));
+        make_certificate(&path("cert.pem"), &path("key.pem"), "localhost", 2, &[]);
         let both = ["cert.pem", "key.pem"].map(|name| std::fs::read_to_string(path(name)).unwrap());
         std::fs::write(path("both.pem"), both.concat()).unwrap();
         let upstream = DemoUpstream::start(UpstreamAddr::Tcp((Ipv4Addr::LOCALHOST, 0).into())).unwrap();
