@@ -136,7 +136,7 @@ impl ClientRow {
     pub(crate) fn reason(&self) -> &'static str {
         let counted =
             labels::client_full_reasons().map(|(name, counter)| (self.counted(counter).unwrap_or(0), name));
-        let most = counted.into_iter().filter(|(n, _)| *n > 0).max_by_key(|(n, _)| *n);
+        let most = counted.filter(|(n, _)| *n > 0).max_by_key(|(n, _)| *n);
         most.map_or("", |(_, name)| name)
     }
 

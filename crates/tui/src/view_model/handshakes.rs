@@ -96,8 +96,8 @@ impl Handshakes {
     /// Adds the figures of TLS records.
     pub(super) fn add_tls(&mut self, tls: &TlsSpanData<'_>, proxy: &ProxySpanData<'_>) {
         self.full_reasons = Some(seen(labels::full_reasons(), &tls.counters));
+        let waits = labels::waits();
         let wall = |at: usize, compute| {
-            let waits = labels::waits();
             let waits = waits.iter().map(|(name, classes)| (*name, tls.samples(classes[at])));
             let n = waits.clone().next().map_or(0, |(_, samples)| samples.count());
             let parts = waits.map(|(name, samples)| (name, samples.mean_ns().unwrap_or(0.0) as u64));
