@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use model::runs::{Level, LogLine};
 use records::metrics::KnownTime;
+use records::text::quantity;
 
 use crate::channel::Inbox;
 use crate::clock::ClockReading;
@@ -107,7 +108,7 @@ fn sentence(figures: &ViewModel, status: ViewStatus, account: &str) -> String {
     let word = match status {
         ViewStatus::Live => "live".to_owned(),
         ViewStatus::Silent(seconds) => {
-            format!("no data for {}", records::text::quantity::elapsed_text(seconds))
+            format!("no data for {}", quantity::elapsed_text(seconds))
         }
         ViewStatus::Ended => "ended".to_owned(),
         ViewStatus::Waiting
@@ -116,7 +117,7 @@ fn sentence(figures: &ViewModel, status: ViewStatus, account: &str) -> String {
         | ViewStatus::Playing
         | ViewStatus::Paused => "waiting".to_owned(),
     };
-    let time = records::text::quantity::elapsed_text(figures.duration_us / 1_000_000);
+    let time = quantity::elapsed_text(figures.duration_us / 1_000_000);
     let of = if account.is_empty() { String::new() } else { format!(" of {account}") };
     let mut text = format!("{word} at +{time}{of}, over {}", figures.span.words());
     let per_second = |rate: Option<f64>| rate.map_or_else(|| "unknown".to_owned(), format::per_second);

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use model::figures::{Figure, FigureName, FigureSide, FigureUnit, Statistic, UnknownFigure};
 use records::metrics::{LatencyClass, LoadLatency};
+use records::text::clean;
 
 use crate::results::{CellResult, ResourceUsage};
 
@@ -259,10 +260,10 @@ impl FromStr for CellFigure {
             return Ok(Self::Usage(figure));
         }
         if ["target.", "generator.cpu.", "upstream."].iter().any(|prefix| name.starts_with(prefix)) {
-            return Err(UnknownCellFigure::Usage(records::text::clean::text(name)));
+            return Err(UnknownCellFigure::Usage(clean::text(name)));
         }
         let found: FigureName = name.parse()?;
         let of_load = found.figures().find(|figure| figure.side() == FigureSide::Load);
-        of_load.map(Self::Load).ok_or_else(|| UnknownCellFigure::OtherSide(records::text::clean::text(name)))
+        of_load.map(Self::Load).ok_or_else(|| UnknownCellFigure::OtherSide(clean::text(name)))
     }
 }

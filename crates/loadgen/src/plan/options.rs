@@ -1,5 +1,6 @@
 //! Parses and prints plans.
 
+use records::text::clean;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -104,11 +105,10 @@ impl FromStr for Plan {
         let mut plan = Self::default();
         let mut seen: Vec<(&str, &str)> = Vec::new();
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
-            let (name, value) =
-                word.split_once('=').ok_or_else(|| PlanError::NotAPair(records::text::clean::text(word)))?;
+            let (name, value) = word.split_once('=').ok_or_else(|| PlanError::NotAPair(clean::text(word)))?;
             let (name, value) = (name.trim(), value.trim());
             if seen.iter().any(|(other, _)| *other == name) {
-                return Err(PlanError::Twice(records::text::clean::text(name)));
+                return Err(PlanError::Twice(clean::text(name)));
             }
             plan.set(name, value)?;
             seen.push((name, value));
@@ -116,7 +116,7 @@ impl FromStr for Plan {
         if let Some((_, streams)) = seen.iter().find(|(name, _)| *name == "streams")
             && !seen.contains(&("http2", "on"))
         {
-            return Err(PlanError::StreamsWithoutHttp2(records::text::clean::text(streams)));
+            return Err(PlanError::StreamsWithoutHttp2(clean::text(streams)));
         }
         plan.check()?;
         Ok(plan)
@@ -156,7 +156,7 @@ fn on_or_off(name: &'static str, value: &str) -> Result<bool, PlanError> {
 }
 
 fn refuse(name: &'static str, value: &str, expected: &'static str) -> PlanError {
-    PlanError::Value { name, value: records::text::clean::text(value), expected }
+    PlanError::Value { name, value: clean::text(value), expected }
 }
 
 /// A value of a plan is not accepted.
@@ -219,7 +219,7 @@ impl Plan {
                 self.keepalive =
                     value.parse().map_err(|KeepAliveError| refuse("keepalive", value, KEEP_ALIVE))?;
             }
-            _ => return Err(PlanError::UnknownName(records::text::clean::text(name))),
+            _ => return Err(PlanError::UnknownName(clean::text(name))),
         }
         Ok(())
     }

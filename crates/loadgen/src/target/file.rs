@@ -16,6 +16,7 @@
 //!
 //! What follows two blanks after a path, a body or an expectation is a comment too.
 
+use records::text::clean;
 use std::path::{Path, PathBuf};
 
 use super::{Expect, RequestBody, Target, TargetError, Template};
@@ -127,10 +128,10 @@ fn request(line: &str, target: &Target) -> Result<Template, LineError> {
         weight = number.ok_or_else(|| LineError::Weight(word.to_owned()))?;
         (word, rest) = first_word(rest.trim_start());
     }
-    let expected = || LineError::NotARequest(records::text::clean::text(line));
+    let expected = || LineError::NotARequest(clean::text(line));
     let (place, rest) = first_word(rest.trim_start());
     if !rest.is_empty() && !rest.starts_with("  ") && !rest.starts_with('\t') {
-        return Err(LineError::Blank(records::text::clean::text(line)));
+        return Err(LineError::Blank(clean::text(line)));
     }
     let path = if place.contains("://") {
         let url: Target = place.parse()?;
@@ -159,12 +160,12 @@ fn detail(template: &mut Template, line: &str, folder: &Path) -> Result<(), Line
         template.expect = match without_comment(expected.trim()) {
             "echo" => Expect::Echo,
             bytes => {
-                let expected = |_| LineError::Expectation(records::text::clean::text(bytes));
+                let expected = |_| LineError::Expectation(clean::text(bytes));
                 Expect::Bytes(bytes.parse().map_err(expected)?)
             }
         };
     } else {
-        let expected = || LineError::NotADetail(records::text::clean::text(line));
+        let expected = || LineError::NotADetail(clean::text(line));
         let (name, value) = line.split_once(':').ok_or_else(expected)?;
         template.headers.push((name.trim().to_owned(), value.trim().to_owned()));
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::{Figure, FigureName, FigureUnit, UnknownFigure};
 use records::kinds::operator_at;
 use records::metrics::KnownValue;
+use records::text::clean;
 
 /// A condition on one figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -113,7 +114,7 @@ impl FromStr for Condition {
 
     fn from_str(text: &str) -> Result<Self, ConditionError> {
         let (name, bound) = Bound::split(text)?;
-        let clean = records::text::clean::text(text);
+        let clean = clean::text(text);
         let figure = name.parse().map_err(|error| ConditionError::Unknown(clean.clone(), error))?;
         Ok(Self { text: clean, figure, bound })
     }
@@ -125,11 +126,11 @@ impl Bound {
     /// # Errors
     /// If there is no operator, or the value cannot be read.
     pub fn split(text: &str) -> Result<(&str, Self), ConditionError> {
-        let no_operator = || ConditionError::NoOperator(records::text::clean::text(text));
+        let no_operator = || ConditionError::NoOperator(clean::text(text));
         let (name, rest) = text.split_at(operator_at(text).ok_or_else(no_operator)?);
         let (sign, operator) = Operator::leading(rest).ok_or_else(no_operator)?;
         let limit = Limit::parse(rest[sign.len()..].trim());
-        let limit = limit.ok_or_else(|| ConditionError::Value(records::text::clean::text(text)))?;
+        let limit = limit.ok_or_else(|| ConditionError::Value(clean::text(text)))?;
         Ok((name.trim(), Self { operator, limit }))
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use records::setting::{Applies, Setting, SettingError, SettingInfo, SettingKind, Value};
+use records::text::clean;
 
 use crate::config::options::{
     DeclaredOptions, OptionError, OptionKind, OptionSpec, fixed_setting, option_names, whole_number,
@@ -191,7 +192,7 @@ pub(crate) fn set(
     value: &Value,
 ) -> Result<(Setting, Option<usize>), SettingError> {
     let before = list(config, limits, possible, workers).into_iter().find(|setting| setting.name == name);
-    let before = before.ok_or_else(|| SettingError::Unknown(records::text::clean::text(name)))?;
+    let before = before.ok_or_else(|| SettingError::Unknown(clean::text(name)))?;
     if before.applies == Applies::Restart {
         return Err(SettingError::Restart(before.name));
     }
@@ -204,18 +205,14 @@ pub(crate) fn set(
         whole_number(value, (1.0, possible as f64)).map_err(refused)?;
     }
     let limit = name.strip_prefix(PREFIX).and_then(Limits::option);
-    let limit = limit.ok_or_else(|| SettingError::Unknown(records::text::clean::text(name)))?;
+    let limit = limit.ok_or_else(|| SettingError::Unknown(clean::text(name)))?;
     limit.set(limits, value).map_err(refused)?;
     Ok((before, None))
 }
 
 /// The error that explains why `value` is refused.
 pub(crate) fn refused(name: &str, value: &Value, reason: String) -> SettingError {
-    SettingError::Refused {
-        name: name.to_owned(),
-        value: records::text::clean::text(&value.to_string()),
-        reason,
-    }
+    SettingError::Refused { name: name.to_owned(), value: clean::text(&value.to_string()), reason }
 }
 
 fn live_number(name: &str, value: usize, range: (f64, f64)) -> Setting {

@@ -4,11 +4,12 @@ use std::fs;
 use std::num::NonZeroUsize;
 
 use records::kinds::RunRecord;
+use records::text::clean;
 
 /// The command line, quoted for a shell.
 pub(crate) fn command() -> String {
     let words = std::env::args_os().skip(1).map(|word| {
-        let word = records::text::clean::text(&word.to_string_lossy());
+        let word = clean::text(&word.to_string_lossy());
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+".contains(c);
         if !word.is_empty() && word.chars().all(is_plain) {
             word
@@ -24,8 +25,8 @@ pub(crate) fn header() -> RunRecord {
     let uname = rustix::system::uname();
     RunRecord {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        host: records::text::clean::bytes(uname.nodename().to_bytes()),
-        kernel: records::text::clean::bytes(uname.release().to_bytes()),
+        host: clean::bytes(uname.nodename().to_bytes()),
+        kernel: clean::bytes(uname.release().to_bytes()),
         cpu_model: line_of("/proc/cpuinfo", "model name").unwrap_or_default(),
         cores: std::thread::available_parallelism().map_or(0, NonZeroUsize::get) as u64,
         governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
@@ -44,10 +45,10 @@ fn memory_bytes() -> Option<u64> {
 fn line_of(path: &str, begin: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.lines().find(|line| line.starts_with(begin))?;
-    Some(records::text::clean::text(line.split_once(':')?.1.trim()))
+    Some(clean::text(line.split_once(':')?.1.trim()))
 }
 
 /// A file of one line; empty if it cannot be read.
 fn read(path: &str) -> String {
-    fs::read_to_string(path).map(|text| records::text::clean::text(text.trim())).unwrap_or_default()
+    fs::read_to_string(path).map(|text| clean::text(text.trim())).unwrap_or_default()
 }

@@ -15,6 +15,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use records::metrics::{HttpLatency, LatencyClass, LoadLatency, ProxyLatency};
+use records::text::quantity;
 
 use super::parts::{StatusItem, byte_rate, fit, put, quantile_text, rate, share};
 use super::system::{failures, losses};
@@ -237,9 +238,9 @@ fn load_state(theme: Theme, kind: LoopState, offered_per_second: f64) -> StatusI
 /// Returns the badge: the status of the view, and the run's time.
 pub(super) fn badge(state: &State) -> (String, Style) {
     let theme = state.theme;
-    let time = state.figures().map_or_else(String::new, |figures| {
-        records::text::quantity::elapsed_text(figures.duration_us / 1_000_000)
-    });
+    let time = state
+        .figures()
+        .map_or_else(String::new, |figures| quantity::elapsed_text(figures.duration_us / 1_000_000));
     let (text, style) = match state.status {
         ViewStatus::Waiting => ("NO DATA".to_owned(), theme.notice()),
         ViewStatus::Reading => match state.read_share() {
@@ -248,12 +249,11 @@ pub(super) fn badge(state: &State) -> (String, Style) {
         },
         ViewStatus::Live => (format!("LIVE +{time}"), theme.good()),
         ViewStatus::Silent(seconds) => {
-            (format!("NO DATA for {}", records::text::quantity::elapsed_text(seconds)), theme.critical())
+            (format!("NO DATA for {}", quantity::elapsed_text(seconds)), theme.critical())
         }
-        ViewStatus::Frozen(seconds) => (
-            format!("FROZEN at +{time} for {}", records::text::quantity::elapsed_text(seconds)),
-            theme.notice(),
-        ),
+        ViewStatus::Frozen(seconds) => {
+            (format!("FROZEN at +{time} for {}", quantity::elapsed_text(seconds)), theme.notice())
+        }
         ViewStatus::Playing => (format!("PLAYING +{time}"), theme.good()),
         ViewStatus::Paused => (format!("PAUSED at +{time}"), theme.notice()),
         ViewStatus::Ended => (format!("ENDED at +{time}"), theme.notice()),
@@ -317,11 +317,10 @@ fn recording(state: &State) -> (String, Style) {
     match state.recording() {
         None => (String::new(), state.theme.quiet()),
         Some((seconds, false)) => {
-            (format!("[REC {}] ", records::text::quantity::elapsed_text(seconds)), state.theme.notice())
+            (format!("[REC {}] ", quantity::elapsed_text(seconds)), state.theme.notice())
         }
-        Some((seconds, true)) => (
-            format!("[NOT RECORDING {}] ", records::text::quantity::elapsed_text(seconds)),
-            state.theme.critical(),
-        ),
+        Some((seconds, true)) => {
+            (format!("[NOT RECORDING {}] ", quantity::elapsed_text(seconds)), state.theme.critical())
+        }
     }
 }

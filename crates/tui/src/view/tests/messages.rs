@@ -1,9 +1,20 @@
 //! Messages of the screen about a run, its records and its clients.
 
+use std::sync::Arc;
+
+use model::history::Batch;
+use model::runs::Level;
+use records::codec::{Origin, Writer};
+use records::kinds::{Body, Estimate, ExperimentRecord, HealthRecord};
+use records::metrics::{LoadCounter, LoadLatency, ProxyCounter};
+use records::setting::Value;
+use records::text::clean;
+use records::values::Latency;
+
 use super::*;
 
 /// Records of so many seconds, each changed before it is read.
-fn changed(seconds: usize, change: impl Fn(&mut records::kinds::Body)) -> TestDashboard {
+fn changed(seconds: usize, change: impl Fn(&mut Body)) -> TestDashboard {
     let mut stage = TestDashboard::empty(options());
     let mut records = vec![stage.run.start()];
     records.extend((0..seconds).flat_map(|_| stage.run.second()));
@@ -17,7 +28,7 @@ fn changed(seconds: usize, change: impl Fn(&mut records::kinds::Body)) -> TestDa
 #[test]
 fn a_proxy_short_of_cpu_is_said() {
     let mut stage = changed(4, |body| {
-        if let records::kinds::Body::Run(run) = body {
+        if let Body::Run(run) = body {
             run.workers = 1;
         }
     });
@@ -29,8 +40,8 @@ fn a_proxy_short_of_cpu_is_said() {
 fn offered_and_achieved_load_that_part_are_said() {
     let late = |share: u64| {
         changed(4, move |body| {
-            if let records::kinds::Body::Load(load) = body {
-                let sent = &mut load.counters[records::metrics::LoadCounter::Sent];
+            if let Body::Load(load) = body {
+                let sent = &mut load.counters[LoadCounter::Sent];
                 *sent = *sent * share / 100;
             }
         })
@@ -44,10 +55,10 @@ fn offered_and_achieved_load_that_part_are_said() {
 #[test]
 fn a_load_that_was_stopped_is_not_said_to_fall_behind() {
     let screen = changed(4, |body| {
-        if let records::kinds::Body::Load(load) = body {
+        if let Body::Load(load) = body {
             load.running = false;
-            load.counters[records::metrics::LoadCounter::Sent] /= 2;
-            load.counters[records::metrics::LoadCounter::NeverSent] = 1234;
+            load.counters[LoadCounter::Sent] /= 2;
+            load.counters[LoadCounter::NeverSent] = 1234;
         }
     })
     .screen(80, 24);
@@ -59,9 +70,9 @@ fn an_unreachable_upstream_is_a_warning_for_ten_seconds() {
     let mut failed = 0;
     let failing = std::cell::RefCell::new(&mut failed);
     let mut stage = changed(3, |body| {
-        if let records::kinds::Body::Proxy(proxy) = body {
+        if let Body::Proxy(proxy) = body {
             **failing.borrow_mut() += 20;
-            proxy.counters[records::metrics::ProxyCounter::UpstreamConnectsFailed] = **failing.borrow();
+            proxy.counters[ProxyCounter::UpstreamConnectsFailed] = **failing.borrow();
         }
     });
     let screen = stage.screen(80, 24);
@@ -73,8 +84,8 @@ fn an_unreachable_upstream_is_a_warning_for_ten_seconds() {
     for _ in 0..11 {
         let mut records = stage.run.second();
         for record in &mut records {
-            if let records::kinds::Body::Proxy(proxy) = &mut record.body {
-                proxy.counters[records::metrics::ProxyCounter::UpstreamConnectsFailed] = 60;
+            if let Body::Proxy(proxy) = &mut record.body {
+                proxy.counters[ProxyCounter::UpstreamConnectsFailed] = 60;
             }
         }
         stage.read(records);
@@ -100,10 +111,8 @@ fn a_load_alone_has_no_clients_and_no_hint_to_sort_them() {
 #[test]
 fn failed_handshakes_list_the_causes_that_fit() {
     let mut stage = changed(2, |body| {
-        if let records::kinds::Body::Proxy(proxy) = body {
-            for cause in
-                [records::metrics::ProxyCounter::FailedNotTls, records::metrics::ProxyCounter::FailedTimeout]
-            {
+        if let Body::Proxy(proxy) = body {
+            for cause in [ProxyCounter::FailedNotTls, ProxyCounter::FailedTimeout] {
                 proxy.counters[cause] = 5;
             }
         }
@@ -116,12 +125,9 @@ fn failed_handshakes_list_the_causes_that_fit() {
 fn refused_records_are_the_first_warning() {
     let mut stage = with_a_gap(options());
     let mut records = stage.run.second();
-    let health = records::kinds::HealthRecord {
-        refused_total: 3,
-        error: "no space left on device".into(),
-        ..records::kinds::HealthRecord::default()
-    };
-    records[0].body = records::kinds::Body::Health(health);
+    let health =
+        HealthRecord { refused_total: 3, error: "no space left on device".into(), ..HealthRecord::default() };
+    records[0].body = Body::Health(health);
     stage.read(records);
     let screen = stage.screen(80, 24);
     assert!(
@@ -131,9 +137,9 @@ fn refused_records_are_the_first_warning() {
     assert!(screen.contains("refused 3"), "{screen}");
 }
 
-fn another_process() -> std::sync::Arc<records::codec::Writer> {
-    let origin = records::codec::Origin { pid: Some(1), ..records::codec::Origin::default() };
-    records::codec::Writer { origin, ..records::codec::Writer::default() }.into()
+fn another_process() -> Arc<Writer> {
+    let origin = Origin { pid: Some(1), ..Origin::default() };
+    Writer { origin, ..Writer::default() }.into()
 }
 
 #[test]
@@ -144,23 +150,22 @@ fn the_data_line_shows_lost_and_refused_records() {
     assert!(words.iter().all(|word| !quiet.contains(word.split(' ').next().unwrap())), "{quiet}");
     let mut records = stage.run.second();
     for record in &mut records {
-        if let records::kinds::Body::Proxy(proxy) = &mut record.body {
-            proxy.counters[records::metrics::ProxyCounter::EventsUnrecorded] = 4;
+        if let Body::Proxy(proxy) = &mut record.body {
+            proxy.counters[ProxyCounter::EventsUnrecorded] = 4;
         }
     }
-    records[0].body = records::kinds::Body::Health(records::kinds::HealthRecord {
+    records[0].body = Body::Health(HealthRecord {
         dropped_total: 2,
         suppressed_total: 41,
         merged_total: 5,
         over_budget_total: 5,
-        ..records::kinds::HealthRecord::default()
+        ..HealthRecord::default()
     });
     stage.read(records);
     stage.wait(3);
     let foreign = stage.run.second();
     let writer = another_process();
-    let batch =
-        model::history::Batch { writer, records: foreign[..1].to_vec(), ..model::history::Batch::default() };
+    let batch = Batch { writer, records: foreign[..1].to_vec(), ..Batch::default() };
     stage.act(Action::Update(Update::Batch(batch)));
     let screen = stage.screen(160, 48);
     for word in words {
@@ -177,12 +182,7 @@ fn records_of_another_process_do_not_make_a_silent_run_live() {
     let records = stage.run.second();
     let writer = another_process();
     let read_mono_us = Some(records[0].stamp.mono_us);
-    stage.act(Action::Update(Update::Batch(model::history::Batch {
-        writer,
-        records,
-        read_mono_us,
-        ..model::history::Batch::default()
-    })));
+    stage.act(Action::Update(Update::Batch(Batch { writer, records, read_mono_us, ..Batch::default() })));
     stage.wait(0);
     assert!(stage.screen(80, 24).contains("NO DATA for 00:20"), "{}", stage.screen(80, 24));
 }
@@ -213,10 +213,10 @@ fn time_in_which_the_process_did_not_run_is_blank_and_said() {
 #[test]
 fn hostile_text_and_wide_characters_stay_within_their_cells() {
     let mut stage = TestDashboard::live(options(), 2);
-    let text = records::text::clean::text(
+    let text = clean::text(
         "日本語\u{1b}[2J日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語",
     );
-    stage.act(Action::Update(Update::Notice(model::runs::Level::Warning, text)));
+    stage.act(Action::Update(Update::Notice(Level::Warning, text)));
     let screen = stage.screen(80, 24);
     assert!(screen.contains("\\u{1b}[2J") && !screen.contains('\u{1b}'), "{screen}");
     assert!(screen.lines().count() == 24, "{screen}");
@@ -225,10 +225,10 @@ fn hostile_text_and_wide_characters_stay_within_their_cells() {
 #[test]
 fn a_closed_loop_shows_only_uncorrected_service_times() {
     let mut stage = changed(3, |body| {
-        if let records::kinds::Body::Load(load) = body {
+        if let Body::Load(load) = body {
             load.rate = 0.0;
-            for class in [records::metrics::LoadLatency::Response, records::metrics::LoadLatency::Lag] {
-                load.latencies[class] = records::values::Latency::default();
+            for class in [LoadLatency::Response, LoadLatency::Lag] {
+                load.latencies[class] = Latency::default();
             }
         }
     });
@@ -247,7 +247,7 @@ fn the_experiment_verdict_fits_every_screen() {
     stage.want(Intent::Experiments);
     assert!(stage.screen(80, 24).contains("no experiment yet; e begins one"));
     let mut record = stage.run.mark(1);
-    record.body = records::kinds::Body::Experiment(Box::new(records::kinds::ExperimentRecord {
+    record.body = Body::Experiment(Box::new(ExperimentRecord {
         number: 1,
         step: ExperimentStep::Verdict,
         stage: Part::Comparison,
@@ -258,7 +258,7 @@ fn the_experiment_verdict_fits_every_screen() {
         pairs: 6,
         metric: "handshake_full.p99".into(),
         is_primary: true,
-        estimate: Some(records::kinds::Estimate {
+        estimate: Some(Estimate {
             a: 123_456.789,
             b: 119_000.5,
             effect: -3.6,
@@ -266,13 +266,13 @@ fn the_experiment_verdict_fits_every_screen() {
             high: 8.0,
             confidence_percent: 95.0,
             p_value: 0.406,
-            ..records::kinds::Estimate::default()
+            ..Estimate::default()
         }),
         outcome: ExperimentOutcome::Inconclusive,
         reason: "generator-bound: it took on 3.7 % of the requests more than 1 ms late under at least one of the two \
                  values, so that latencies of the load tell of itself"
             .into(),
-        ..records::kinds::ExperimentRecord::default()
+        ..ExperimentRecord::default()
     }));
     stage.read(vec![record]);
     assert_snapshot!(stage.screen(80, 24));
@@ -297,8 +297,8 @@ fn failures_before_the_window_are_not_counted_in_it() {
 
 #[test]
 fn a_change_that_an_experiment_made_is_not_compared_with() {
+    use Value;
     use records::kinds::{Arm, Body, ExperimentRecord, ExperimentStep, Stage as Part};
-    use records::setting::Value;
     let mut stage = TestDashboard::live(options(), 12);
     let step = |stage: &mut TestDashboard, step, arm| {
         let mut record = stage.run.mark(1);
