@@ -13,7 +13,7 @@ use crate::clock::ClockReading;
 use crate::format;
 use crate::options::{DashboardResult, Event, Exit, Options, TuiError};
 use crate::run::is_gone;
-use crate::state::{Action, State, ViewStatus, update};
+use crate::state::{Action, State, ViewStatus, prepare, update};
 use crate::theme::Glyphs;
 use crate::view_model::{LoopState, ViewModel};
 
@@ -64,7 +64,7 @@ impl PlainMode {
 
     /// Tells what is new, and the figures if it is time for them.
     fn tell(&mut self, now: ClockReading, is_end: bool, out: &mut dyn Write) -> std::io::Result<()> {
-        self.state.prepare(now);
+        prepare(&mut self.state, now);
         if self.state.status == ViewStatus::Reading {
             return Ok(());
         }

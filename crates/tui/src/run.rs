@@ -14,7 +14,7 @@ use crate::clock::ClockReading;
 use crate::input::InputThread;
 use crate::options::{DashboardResult, Event, Exit, Options, TuiError};
 use crate::remote::RecordingRequest;
-use crate::state::{Action, Effect, Intent, State, update};
+use crate::state::{Action, Effect, Intent, State, prepare, update};
 use crate::terminal::frame_scheduler::FrameScheduler;
 use crate::terminal::{SuspendTarget, Terminal, has_terminal};
 use crate::view::view;
@@ -116,7 +116,7 @@ impl Dashboard {
     }
 
     fn draw(&mut self) -> Result<(), TuiError> {
-        self.state.prepare(ClockReading::read());
+        prepare(&mut self.state, ClockReading::read());
         self.terminal.draw(|frame| view(&self.state, frame))?;
         self.pace.drawn(Instant::now());
         Ok(())

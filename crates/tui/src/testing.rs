@@ -14,7 +14,7 @@ use records::slice::TimeRange;
 
 use crate::clock::ClockReading;
 use crate::options::Options;
-use crate::state::{Action, Effect, Intent, State, update};
+use crate::state::{Action, Effect, Intent, State, prepare, update};
 use crate::synthetic::SyntheticLoad;
 use crate::theme::{Glyphs, Palette};
 use crate::view::view;
@@ -148,7 +148,7 @@ impl TestDashboard {
     pub(crate) fn act_on(&mut self, records: Vec<Record>) -> Vec<Effect> {
         let batch: Batch = SyntheticLoad::live(records);
         let effects = self.act(Action::Update(Update::Batch(batch)));
-        self.state.prepare(self.now());
+        self.prepare();
         effects
     }
 
@@ -157,9 +157,15 @@ impl TestDashboard {
         update(&mut self.state, action, now)
     }
 
+    /// Updates what is shown.
+    pub(crate) fn prepare(&mut self) {
+        let now = self.now();
+        prepare(&mut self.state, now);
+    }
+
     pub(crate) fn want(&mut self, intent: Intent) -> Vec<Effect> {
         let effects = self.act(Action::Want(intent));
-        self.state.prepare(self.now());
+        self.prepare();
         effects
     }
 
@@ -175,7 +181,7 @@ impl TestDashboard {
         };
         if self.state.prompt.is_some() {
             let effects = self.act(Action::Type(event));
-            self.state.prepare(self.now());
+            self.prepare();
             return effects;
         }
         let intent = self.state.options.keymap.intent(&event, self.state.context());
@@ -190,7 +196,7 @@ impl TestDashboard {
 
     fn drawn(&mut self, columns: u16, rows: u16) -> Buffer {
         self.act(Action::Resize(columns, rows));
-        self.state.prepare(self.now());
+        self.prepare();
         let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
         terminal.draw(|frame| view(&self.state, frame)).unwrap();
         terminal.backend().buffer().clone()

@@ -13,7 +13,8 @@ use crate::terminal::SuspendTarget;
 use crate::terminal::frame_scheduler::Urgency;
 use crate::view_model::{RouteId, UsageId};
 
-use super::choice::{Choice, ChoiceEdit};
+use super::ChoiceEdit;
+use super::choice::Choice;
 use super::panes::PaneAction;
 use super::quick_control::{Direction, QuickControl};
 use super::replay::PlayControl;

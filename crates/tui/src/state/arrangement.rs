@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::List;
-use super::{Effect, PaneId, PaneLayout, State};
-use crate::table::{Column, Row, TableState};
+use super::{PaneId, PaneLayout, State};
+use crate::table::UnknownColumn;
 
 /// The version of the text.
 const VERSION: u64 = 1;
@@ -23,29 +23,26 @@ impl State {
     /// Returns the arrangement as text.
     pub(crate) fn kept(&self) -> String {
         let rows = self.panes.rows.iter().map(|(id, rows)| (id.name().to_owned(), json!(rows)));
-        let kept = json!({
+        let mut kept = json!({
             "version": VERSION,
-            List::Clients.name(): table(&self.clients),
-            List::Routes.name(): table(&self.routes),
-            List::Requests.name(): table(&self.requests.table),
-            List::Usage.name(): table(&self.usage.table),
-            List::Hosts.name(): table(&self.hosts.table),
             "panes": {
                 "hidden": self.panes.hidden.iter().map(|id| id.name()).collect::<Vec<_>>(),
                 "rows": rows.collect::<serde_json::Map<_, _>>(),
             },
         });
+        for list in List::KEPT {
+            kept[list.name()] = self.table(list).kept();
+        }
         format!("{kept:#}\n")
     }
 
-    /// Adds an effect that keeps the arrangement if it has changed.
-    pub(super) fn keep(&mut self, mut effects: Vec<Effect>) -> Vec<Effect> {
+    /// Returns the arrangement if it has changed since the last call.
+    pub(crate) fn changed_arrangement(&mut self) -> Option<String> {
         let kept = self.kept();
-        if kept != self.kept_text {
+        (kept != self.kept_text).then(|| {
             self.kept_text.clone_from(&kept);
-            effects.push(Effect::Keep(kept));
-        }
-        effects
+            kept
+        })
     }
 
     /// Takes an arrangement. What it does not name stays as it is.
@@ -58,17 +55,18 @@ impl State {
         if kept["version"] != json!(VERSION) {
             return Err(ArrangementError::Version(kept["version"].to_string()));
         }
-        let clients = restored(&self.clients, &kept[List::Clients.name()])?;
-        let routes = restored(&self.routes, &kept[List::Routes.name()])?;
-        let requests = restored(&self.requests.table, &kept[List::Requests.name()])?;
-        let usage = restored(&self.usage.table, &kept[List::Usage.name()])?;
-        let hosts = restored(&self.hosts.table, &kept[List::Hosts.name()])?;
+        let mut tables = Vec::new();
+        for list in List::KEPT {
+            let unknown = |UnknownColumn(name)| ArrangementError::Unknown { what: "the column", name };
+            tables.push((list, self.table(list).read(&kept[list.name()]).map_err(unknown)?));
+        }
         let hidden = names(&kept["panes"]["hidden"]).map(pane).collect::<Result<Vec<_>, _>>()?;
         let rows = kept["panes"]["rows"].as_object().into_iter().flatten();
         let rows = rows.filter_map(|(name, rows)| Some((name, u16::try_from(rows.as_u64()?).ok()?)));
         let rows = rows.map(|(name, rows)| Ok((pane(name)?, rows))).collect::<Result<Vec<_>, _>>()?;
-        (self.clients, self.routes, self.requests.table) = (clients, routes, requests);
-        (self.usage.table, self.hosts.table) = (usage, hosts);
+        for (list, arrangement) in tables {
+            self.table_mut(list).take(arrangement);
+        }
         self.panes = PaneLayout::default();
         for id in hidden {
             self.panes.toggle(id);
@@ -82,41 +80,6 @@ impl State {
 
 fn names(value: &Value) -> impl Iterator<Item = &str> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str)
-}
-
-/// Returns columns and order of a table.
-fn table<R: Row>(table: &TableState<R>) -> Value {
-    let name = |&at: &usize| R::columns()[at].name;
-    json!({
-        "columns": table.columns.iter().map(name).collect::<Vec<_>>(),
-        "sort": name(&table.order.column),
-        "descending": table.order.is_descending,
-    })
-}
-
-/// Returns a table with the columns and the order that were kept.
-fn restored<R: Row>(table: &TableState<R>, kept: &Value) -> Result<TableState<R>, ArrangementError> {
-    let mut table = table.clone();
-    let mut columns = vec![0];
-    for name in names(&kept["columns"]) {
-        let at = column::<R>(name)?;
-        if !columns.contains(&at) {
-            columns.push(at);
-        }
-    }
-    if columns.len() > 1 {
-        table.columns = columns;
-    }
-    if let Some(sort) = kept["sort"].as_str().map(column::<R>).transpose()? {
-        table.order.column = sort;
-        table.order.is_descending = kept["descending"].as_bool().unwrap_or(true);
-    }
-    Ok(table)
-}
-
-fn column<R: Row>(name: &str) -> Result<usize, ArrangementError> {
-    let found = R::columns().iter().position(|column: &Column<R>| column.name == name);
-    found.ok_or_else(|| ArrangementError::Unknown { what: "the column", name: name.to_owned() })
 }
 
 fn pane(name: &str) -> Result<PaneId, ArrangementError> {

@@ -7,8 +7,6 @@ use records::setting::{SettingKind, Value};
 
 use super::prompt::{Prompt, PromptPurpose};
 use super::{List, State, shown_run};
-use crate::table;
-use crate::view_model::{ClientRow, HostRow, RequestRow, RouteRow, RunRow, UsageRow};
 
 /// The number of texts that are kept of each kind of prompt.
 const HISTORY_MAX: usize = 50;
@@ -104,7 +102,7 @@ impl State {
     /// Returns the separator of a list; `None` for a single word.
     fn separator(&self, purpose: &PromptPurpose) -> Option<char> {
         match purpose {
-            PromptPurpose::Filter(_) | PromptPurpose::Hosts => Some(' '),
+            PromptPurpose::Filter(_) => Some(' '),
             PromptPurpose::Value(name) => match self.info(name).map(|info| &info.kind) {
                 Some(SettingKind::ListOf(_)) => Some(','),
                 _ => None,
@@ -115,29 +113,9 @@ impl State {
 
     fn words(&self, purpose: &PromptPurpose) -> Vec<String> {
         match purpose {
-            PromptPurpose::Filter(List::Routes) => {
-                let names = self.all_routes().iter().map(|row| row.name.to_string());
-                table::comparisons::<RouteRow>().chain(names).collect()
-            }
-            PromptPurpose::Filter(List::Usage) => {
-                let values = self.shown_usage().into_iter().flat_map(|usage| usage.of(self.usage.dimension));
-                table::comparisons::<UsageRow>().chain(values.map(|(value, _)| value.to_owned())).collect()
-            }
-            PromptPurpose::Filter(List::Hosts) => {
-                table::comparisons::<HostRow>().chain(self.host_names()).collect()
-            }
-            PromptPurpose::Filter(List::Requests) => table::comparisons::<RequestRow>().collect(),
-            PromptPurpose::Filter(List::Clients) => {
-                let mut clients: Vec<_> = self.client_ids().collect();
-                clients.sort_unstable();
-                table::comparisons::<ClientRow>().chain(clients.iter().map(ToString::to_string)).collect()
-            }
-            PromptPurpose::Hosts => {
-                let mut hosts: Vec<String> =
-                    self.runs().into_iter().map(|run| run.hostname().to_owned()).collect();
-                hosts.sort_unstable();
-                hosts.dedup();
-                table::comparisons::<RunRow>().chain(hosts).collect()
+            PromptPurpose::Filter(list) => {
+                let comparisons = self.table(*list).comparisons().into_iter();
+                comparisons.chain(self.names_in(*list)).collect()
             }
             PromptPurpose::Value(name) => self.values_of(name),
             PromptPurpose::Moment => {
@@ -151,6 +129,31 @@ impl State {
             PromptPurpose::Palette { found, .. } => found.iter().map(super::PaletteEntry::words).collect(),
             PromptPurpose::Experiment(form) => self.form_words(form),
             PromptPurpose::FileName | PromptPurpose::Recording | PromptPurpose::Help => Vec::new(),
+        }
+    }
+
+    /// Returns the names of the rows of a list.
+    fn names_in(&self, list: List) -> Vec<String> {
+        match list {
+            List::Clients => {
+                let mut clients: Vec<_> = self.client_ids().collect();
+                clients.sort_unstable();
+                clients.iter().map(ToString::to_string).collect()
+            }
+            List::Routes => self.all_routes().iter().map(|row| row.name.to_string()).collect(),
+            List::Usage => {
+                let values = self.shown_usage().into_iter().flat_map(|usage| usage.of(self.usage.dimension));
+                values.map(|(value, _)| value.to_owned()).collect()
+            }
+            List::Requests => Vec::new(),
+            List::Hosts => self.host_names(),
+            List::Runs => {
+                let mut hosts: Vec<_> =
+                    self.runs().into_iter().map(|run| run.hostname().to_owned()).collect();
+                // Runs are by host already.
+                hosts.dedup();
+                hosts
+            }
         }
     }
 

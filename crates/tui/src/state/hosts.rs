@@ -9,7 +9,6 @@ use records::ids::RunId;
 use super::{ListMove, PaneAction, PaneId, Preset, State};
 use crate::clock::ClockReading;
 use crate::table::{Row as _, Rows, TableState};
-use crate::view::layout;
 use crate::view_model::{HostRow, HostState, HostTable};
 
 /// How often a long list is rebuilt.
@@ -135,7 +134,7 @@ impl State {
 
     /// Updates the hosts in sight.
     pub(super) fn arrange_hosts(&mut self) {
-        let sight = layout::host_rows(self);
+        let sight = self.sight.hosts;
         let shown = self.shown;
         let HostList { table, rows, .. } = &mut self.hosts;
         table.arrange(rows, sight);
@@ -146,7 +145,7 @@ impl State {
 
     /// Selects another host.
     pub(super) fn scroll_hosts(&mut self, to: ListMove) {
-        let sight = layout::host_rows(self);
+        let sight = self.sight.hosts;
         let HostList { table, rows, .. } = &mut self.hosts;
         table.go(to, rows, sight);
     }

@@ -23,6 +23,7 @@ mod replay;
 mod routes;
 mod runs;
 mod seek;
+mod sight;
 mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -45,12 +46,11 @@ use crate::input::keymap::{KeyContext, KeyRequirement};
 use crate::options::Options;
 use crate::table::TableState;
 use crate::theme::Theme;
-use crate::view::layout;
 use crate::view_model::{ClientRow, LatencyTimeline, RouteRow, Span, ViewModel};
 
-pub(crate) use crate::table::ListMove;
+pub(crate) use crate::table::{ChoiceEdit, ChoiceLine, ListMove};
 pub(crate) use action::{Action, Effect, Intent, Screen};
-pub(crate) use choice::{Choice, ChoiceEdit, ChoiceLine};
+pub(crate) use choice::Choice;
 pub(crate) use completion::Completion;
 use completion::PromptHistory;
 pub(crate) use control::ConfirmedChange;
@@ -70,11 +70,12 @@ pub(crate) use routes::List;
 use routes::RequestList;
 use runs::RunList;
 pub(crate) use seek::SeekTarget;
+pub(crate) use sight::Sight;
 use snapshot::Snapshot;
 pub(crate) use time::{TimeView, TimelineMode};
 pub(crate) use tuning::{SettingEdit, Tuning};
 pub(crate) use typing::{is_page, recording_path};
-pub(crate) use update::update;
+pub(crate) use update::{prepare, update};
 use usage::UsageList;
 use view::View;
 use view_status::LastRecord;
@@ -133,6 +134,7 @@ pub(crate) struct State {
     access: RemoteAccess,
     /// Columns and rows of the terminal.
     size: (u16, u16),
+    pub(crate) sight: Sight,
 }
 
 impl State {
@@ -176,6 +178,7 @@ impl State {
             recorded: RecordingState::default(),
             access: RemoteAccess::default(),
             size,
+            sight: Sight::default(),
         };
         state.kept_text = state.kept();
         state
@@ -278,9 +281,8 @@ impl State {
         self.figures().map_or(0, |figures| figures.log.len()) + self.notices.len()
     }
 
-    /// Updates what is shown, if something has changed; call it before each frame. Reading a long journal brings many
-    /// batches per frame, so the work is done once per frame and not per batch.
-    pub(crate) fn prepare(&mut self, now: ClockReading) {
+    /// Takes the figures of the shown run, if something has changed.
+    pub(crate) fn renew(&mut self, now: ClockReading) {
         self.time_recording(now);
         let has_news = std::mem::take(&mut self.stale);
         if has_news {
@@ -289,8 +291,6 @@ impl State {
         if self.are_hosts_due(now) || (has_news && self.hosts.are_few()) {
             self.refresh_hosts(now);
         }
-        self.arrange();
-        self.follow_timeline();
     }
 
     /// The last change of a setting made here while the past is shown, which does not show it.
@@ -320,7 +320,7 @@ impl State {
 
     /// Sorts the clients and keeps the selected one visible.
     fn arrange(&mut self) {
-        let rows = layout::client_rows(self);
+        let rows = self.sight.clients;
         let (clients, table) = self.clients_and_table();
         clients.arrange(&mut table.rows, rows);
         self.arrange_http();

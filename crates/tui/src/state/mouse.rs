@@ -3,7 +3,7 @@
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 
 use super::update::want;
-use super::{ChoiceEdit, Effect, Intent, ListMove, Screen, State};
+use super::{ChoiceEdit, Effect, Intent, List, ListMove, Screen, State};
 use crate::clock::ClockReading;
 use crate::terminal::frame_scheduler::Urgency;
 use crate::view::layout::{self, ClickTarget};
@@ -44,48 +44,19 @@ fn click(state: &mut State, at: (u16, u16), now: ClockReading) -> Vec<Effect> {
     let (pane, target) = layout::target(state, at);
     state.panes.focus = pane.or(state.panes.focus);
     match target {
-        Some(ClickTarget::Client(row)) => {
-            let Some(id) = state.clients.page().get(row).map(|row| row.id) else { return Vec::new() };
-            if state.clients.selected.replace(id) == Some(id) {
-                return want(state, Intent::Open, now);
-            }
-        }
-        Some(ClickTarget::ClientColumn(column)) => state.clients.sort_by(column),
-        Some(ClickTarget::Route(row)) => {
-            let Some(id) = state.routes.page().get(row).map(|row| row.id) else { return Vec::new() };
-            if state.routes.selected.replace(id) == Some(id) {
-                return want(state, Intent::Open, now);
-            }
-        }
-        Some(ClickTarget::Usage(row)) => {
-            let table = &mut state.usage.table;
-            let Some(id) = table.page().get(row).map(crate::table::Row::id) else { return Vec::new() };
-            if table.selected.replace(id) == Some(id) {
-                return want(state, Intent::Open, now);
-            }
-        }
-        Some(ClickTarget::Host(row)) => {
-            let table = &mut state.hosts.table;
-            let Some(id) = table.page().get(row).map(crate::table::Row::id) else { return Vec::new() };
-            if table.selected.replace(id) == Some(id) {
-                return want(state, Intent::Open, now);
-            }
-        }
-        Some(ClickTarget::HostColumn(column)) => state.hosts.table.sort_by(column),
-        Some(ClickTarget::UsageColumn(column)) => state.usage.table.sort_by(column),
-        Some(ClickTarget::RouteColumn(column)) => state.routes.sort_by(column),
-        Some(ClickTarget::Request(row)) => {
-            let table = &mut state.requests.table;
-            table.selected = table.page().get(row).map(crate::table::Row::id);
-        }
-        Some(ClickTarget::RequestColumn(column)) => state.requests.table.sort_by(column),
+        Some(ClickTarget::Row(list, row)) => match state.table_mut(list).select_in_sight(row) {
+            None => return Vec::new(),
+            // What is known of a request is below its list.
+            Some(true) if list != List::Requests => return want(state, Intent::Open, now),
+            Some(_) => {}
+        },
+        Some(ClickTarget::Heading(list, column)) => state.table_mut(list).sort_by(column),
         Some(ClickTarget::Choice(line)) => {
             if let Screen::Choice(of, _) = state.screen {
                 state.screen = Screen::Choice(of, line);
             }
             state.edit_choice(ChoiceEdit::Toggle);
         }
-        Some(ClickTarget::RunColumn(column)) => state.runs.table.sort_by(column),
         Some(ClickTarget::Column(place)) => {
             let us = state.timeline.end_us(place);
             state.go_to(us, now);

@@ -1,7 +1,7 @@
 //! Moving between screens, and along their lines.
 
 use super::{List, ListMove, PaneId, Screen, State};
-use crate::view::{help, layout};
+use crate::view::help;
 
 pub(super) fn toggle_help(state: &mut State) {
     state.help_search.clear();
@@ -45,12 +45,12 @@ pub(super) fn scroll(state: &mut State, to: ListMove) {
         | Screen::Help { .. } => {}
     }
     match state.list() {
-        List::Clients => {}
+        List::Clients | List::Runs => {}
         List::Routes | List::Requests => return state.scroll_http(to),
         List::Usage => return state.scroll_usage(to),
         List::Hosts => return state.scroll_hosts(to),
     }
-    let rows = layout::client_rows(state);
+    let rows = state.sight.clients;
     let (clients, table) = state.clients_and_table();
     clients.go(to, &mut table.rows, rows);
     if let (Screen::Client(_), Some(id)) = (state.screen, state.clients.selected) {
@@ -70,15 +70,15 @@ pub(super) fn back(state: &mut State) {
         state.screen = Screen::Dashboard;
     } else if state.panes.maximised.is_some() {
         state.panes.maximised = None;
-    } else if state.routes.selected.is_some()
-        || state.clients.selected.is_some()
-        || state.usage.table.selected.is_some()
-    {
-        (state.routes.selected, state.clients.selected) = (None, None);
-        state.usage.table.selected = None;
-    } else if !state.leave_usage() && state.view.past().is_some() {
+    } else if !deselect(state) && !state.leave_usage() && state.view.past().is_some() {
         state.go_live();
     }
+}
+
+/// Gives up what is selected; false if nothing is.
+fn deselect(state: &mut State) -> bool {
+    let lists = [List::Clients, List::Routes, List::Usage];
+    lists.map(|list| state.table_mut(list).deselect()).contains(&true)
 }
 
 /// Goes to a screen, or leaves it.
@@ -98,7 +98,7 @@ pub(super) fn open(state: &mut State) {
         List::Routes => return state.open_route(),
         List::Usage => return state.open_usage(),
         List::Hosts => return state.open_host(),
-        List::Requests => return,
+        List::Requests | List::Runs => return,
     }
     let first = || state.clients.page().first().map(|row| row.id);
     if let Some(id) = state.clients.selected.or_else(first) {

@@ -1,7 +1,6 @@
 //! The shown panes, their heights, and the focus.
 
 use super::{List, Screen, State};
-use crate::view::layout;
 
 /// A pane of the dashboard; `view::pane` describes each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,12 +202,12 @@ const ROWS_MIN: u16 = 2;
 
 impl State {
     pub(super) fn arrange_panes(&mut self, action: PaneAction) {
-        let shown = self.shown_panes();
+        let shown = &self.sight.panes;
         let main = match self.list() {
             List::Routes => PaneId::Routes,
             List::Usage => PaneId::Usage,
             List::Hosts => PaneId::Hosts,
-            List::Clients | List::Requests => PaneId::Clients,
+            List::Clients | List::Requests | List::Runs => PaneId::Clients,
         };
         let focus = self.panes.focus.unwrap_or(main);
         let at = shown.iter().position(|&(id, _)| id == focus);
@@ -246,12 +245,6 @@ impl State {
             }
         }
     }
-
-    /// Returns the panes that have rows, with these.
-    fn shown_panes(&self) -> Vec<(PaneId, u16)> {
-        let panes = layout::of_screen(self);
-        panes.map_or_else(Vec::new, |panes| panes.shown.iter().map(|(id, area)| (*id, area.height)).collect())
-    }
 }
 
 #[cfg(test)]
@@ -266,7 +259,7 @@ mod tests {
         let mut stage = TestDashboard::live(options(), 3);
         stage.press('4');
         stage.screen(160, 48);
-        let rows = |id| stage.state.shown_panes().into_iter().find(|(shown, _)| *shown == id).unwrap().1;
+        let rows = |id| stage.state.sight.panes.iter().find(|(shown, _)| *shown == id).unwrap().1;
         assert_eq!((rows(PaneId::Timeline), rows(PaneId::Log)), (31, 3));
     }
 

@@ -28,8 +28,6 @@ pub(crate) struct Prompt {
 #[derive(Clone, Debug)]
 pub(crate) enum PromptPurpose {
     Filter(List),
-    /// A filter of runs by host.
-    Hosts,
     Help,
     /// A value of the setting with this name.
     Value(String),
@@ -51,7 +49,6 @@ impl PromptPurpose {
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Filter(list) => list.name(),
-            Self::Hosts => "hosts",
             Self::Help => "help",
             Self::Value(_) => "value",
             Self::Experiment(_) => "experiment",

@@ -5,9 +5,7 @@ use records::metrics::HttpLatency;
 
 use super::view::View;
 use super::{PaneId, Screen, State};
-use crate::table::{Rows, TableState};
-use crate::view;
-use crate::view::layout;
+use crate::table::{Rows, Table, TableState};
 use crate::view_model::{self, RequestRow, RouteDetail, RouteId, RouteRow, RouteRows};
 
 /// A list that keys act on.
@@ -18,9 +16,14 @@ pub(crate) enum List {
     Requests,
     Usage,
     Hosts,
+    Runs,
 }
 
 impl List {
+    /// The lists whose columns and order are kept.
+    pub(super) const KEPT: [Self; 5] =
+        [Self::Clients, Self::Routes, Self::Requests, Self::Usage, Self::Hosts];
+
     /// Its name on the screen and in the kept arrangement.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -29,38 +32,34 @@ impl List {
             Self::Requests => "requests",
             Self::Usage => "usage",
             Self::Hosts => "hosts",
+            Self::Runs => "runs",
         }
     }
 }
 
-/// Does the same with the table of a list, whatever its rows are.
-macro_rules! with_table {
-    ($state:expr, $list:expr, $table:ident => $what:expr) => {
-        match $list {
-            $crate::state::List::Clients => {
-                let $table = &mut $state.clients;
-                $what
-            }
-            $crate::state::List::Routes => {
-                let $table = &mut $state.routes;
-                $what
-            }
-            $crate::state::List::Requests => {
-                let $table = &mut $state.requests.table;
-                $what
-            }
-            $crate::state::List::Usage => {
-                let $table = &mut $state.usage.table;
-                $what
-            }
-            $crate::state::List::Hosts => {
-                let $table = &mut $state.hosts.table;
-                $what
-            }
+impl State {
+    pub(crate) fn table(&self, list: List) -> &dyn Table {
+        match list {
+            List::Clients => &self.clients,
+            List::Routes => &self.routes,
+            List::Requests => &self.requests.table,
+            List::Usage => &self.usage.table,
+            List::Hosts => &self.hosts.table,
+            List::Runs => &self.runs.table,
         }
-    };
+    }
+
+    pub(super) fn table_mut(&mut self, list: List) -> &mut dyn Table {
+        match list {
+            List::Clients => &mut self.clients,
+            List::Routes => &mut self.routes,
+            List::Requests => &mut self.requests.table,
+            List::Usage => &mut self.usage.table,
+            List::Hosts => &mut self.hosts.table,
+            List::Runs => &mut self.runs.table,
+        }
+    }
 }
-pub(super) use with_table;
 
 #[derive(Clone, Debug)]
 pub(crate) struct RequestList {
@@ -85,6 +84,7 @@ impl State {
     pub(crate) fn list(&self) -> List {
         match self.screen {
             Screen::Requests { .. } => List::Requests,
+            Screen::Runs => List::Runs,
             Screen::Route(_) => List::Routes,
             Screen::Client(_) => List::Clients,
             Screen::Usage(_) => List::Usage,
@@ -136,12 +136,12 @@ impl State {
         if !self.has_http() {
             return;
         }
-        let sight = layout::route_rows(self);
+        let sight = self.sight.routes;
         let (routes, table) = self.routes_and_table();
         routes.arrange(&mut table.rows, sight);
         let Screen::Requests { failed_only } = self.screen else { return };
         let listed = self.recorded_requests(failed_only);
-        let sight = view::requests::visible_rows(self, listed.len());
+        let sight = self.sight.requests;
         let RequestList { table, rows } = &mut self.requests;
         rows.change(|rows| *rows = listed);
         table.arrange(rows, sight);
@@ -170,11 +170,11 @@ impl State {
     /// Selects another route or request.
     pub(super) fn scroll_http(&mut self, to: super::ListMove) {
         if matches!(self.screen, Screen::Requests { .. }) {
-            let sight = view::requests::visible_rows(self, self.requests.table.counts().1);
+            let sight = self.sight.requests;
             let RequestList { table, rows } = &mut self.requests;
             return table.go(to, rows, sight);
         }
-        let sight = layout::route_rows(self);
+        let sight = self.sight.routes;
         let (routes, table) = self.routes_and_table();
         routes.go(to, &mut table.rows, sight);
         if let (Screen::Route(_), Some(id)) = (self.screen, self.routes.selected) {

@@ -6,7 +6,6 @@ use records::ids::RunId;
 use super::{Screen, State, shown_run};
 use crate::clock::ClockReading;
 use crate::table::{ListMove, Rows, TableState};
-use crate::view;
 use crate::view_model::RunRow;
 
 #[derive(Clone, Debug)]
@@ -25,7 +24,7 @@ impl State {
     /// Updates the listed runs, and selects the shown one, or else the first, if none is selected.
     pub(super) fn arrange_runs(&mut self) {
         let listed: Vec<RunRow> = self.runs().into_iter().map(RunRow::of).collect();
-        let sight = view::runs::visible_rows(self.size(), listed.len());
+        let sight = self.sight.runs;
         let (shown, RunList { table, rows }) = (self.shown, &mut self.runs);
         rows.change(|rows| *rows = listed);
         table.arrange(rows, sight);

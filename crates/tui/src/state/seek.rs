@@ -6,7 +6,6 @@ use records::metrics::{LatencyClass, Metric};
 use super::State;
 use super::view::{PastView, View};
 use crate::clock::ClockReading;
-use crate::view::layout;
 use crate::view_model::Span;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +132,7 @@ impl State {
 
     /// Time that all columns of the timeline cover, in microseconds.
     pub(super) fn timeline_span_us(&self) -> u64 {
-        self.column_us().saturating_mul(layout::timeline_columns(self).max(1) as u64)
+        self.column_us().saturating_mul(self.sight.timeline_columns.max(1) as u64)
     }
 
     /// Scrolls the timeline if the cursor would leave it.

@@ -2,7 +2,6 @@
 
 use super::time::TimelineExtent;
 use super::{State, shown_run};
-use crate::view::layout;
 use crate::view_model::PastSetting;
 
 impl State {
@@ -12,7 +11,7 @@ impl State {
             .map_or((0, 0, 0), |run| (run.began_us(), run.kept_from_us().max(run.began_us()), run.last_us()));
         let edge_us = self.view.past().map_or(last_us, |past| past.edge_us);
         self.time.column_us(TimelineExtent {
-            columns: layout::timeline_columns(self).max(1) as u64,
+            columns: self.sight.timeline_columns.max(1) as u64,
             run_us: edge_us.saturating_sub(began_us),
             kept_us: last_us.saturating_sub(kept_from_us),
             interval_us: self.live.interval_us(),
@@ -20,7 +19,7 @@ impl State {
     }
 
     pub(super) fn follow_timeline(&mut self) {
-        let (columns, column_us) = (layout::timeline_columns(self), self.column_us());
+        let (columns, column_us) = (self.sight.timeline_columns.max(1), self.column_us());
         let Self { model, options, time, timeline, view, reads, .. } = self;
         let Some(run) = shown_run(model, options) else { return };
         let until_us = view.past().map_or_else(|| run.last_us(), |past| past.edge_us);

@@ -8,7 +8,7 @@ use records::text::clean;
 
 use super::control::within;
 use super::quick_control::{self, Direction};
-use super::{Effect, State, shown_run};
+use super::{State, shown_run};
 use crate::clock::ClockReading;
 use crate::view_model::{self, AppliedChange};
 
@@ -158,28 +158,28 @@ impl State {
     }
 
     /// Requests all staged changes.
-    pub(super) fn apply_staged(&mut self, now: ClockReading) -> Vec<Effect> {
+    pub(super) fn apply_staged(&mut self, now: ClockReading) -> Vec<Command> {
         let staged = std::mem::take(&mut self.tuning.staged);
         self.tuning.complaint = staged.is_empty().then(|| "nothing is staged".to_owned());
         staged.into_iter().filter_map(|(name, value)| self.ask(&name, value, now)).collect()
     }
 
-    fn ask(&mut self, name: &str, value: Value, now: ClockReading) -> Option<Effect> {
+    fn ask(&mut self, name: &str, value: Value, now: ClockReading) -> Option<Command> {
         let run = shown_run(&self.model, &self.options);
         let asked = self.control.ask(run, name, value, now);
         self.sent(asked, now)
     }
 
-    pub(super) fn undo(&mut self, now: ClockReading) -> Option<Effect> {
+    pub(super) fn undo(&mut self, now: ClockReading) -> Option<Command> {
         let run = shown_run(&self.model, &self.options);
         let asked = self.control.undo(run, now);
         self.sent(asked, now)
     }
 
     /// Returns the command, or a notice that explains why there is none.
-    pub(super) fn sent(&mut self, asked: Result<Command, String>, now: ClockReading) -> Option<Effect> {
+    pub(super) fn sent(&mut self, asked: Result<Command, String>, now: ClockReading) -> Option<Command> {
         match asked {
-            Ok(command) => Some(Effect::Send(command)),
+            Ok(command) => Some(command),
             Err(why) => {
                 self.tuning.complaint = Some(why.clone());
                 self.notice(Level::Notice, why, now);

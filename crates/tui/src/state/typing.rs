@@ -11,27 +11,25 @@ use tui_input::backend::crossterm::to_input_request;
 
 use super::palette::{self, PaletteEntry};
 use super::prompt::{Prompt, PromptPurpose};
-use super::routes::with_table;
 use super::update::want;
 use super::{Effect, List, Screen, State};
 use crate::clock::ClockReading;
 use crate::export::Export;
 use crate::format;
-use crate::table::{Order, RowFilter};
+use crate::table::Table as _;
 use crate::terminal::frame_scheduler::Urgency;
-use crate::view_model::{ClientRow, RouteRow};
 
 impl State {
     /// Opens the prompt for a filter of the list that keys act on.
     pub(super) fn type_filter(&mut self) {
         let list = self.list();
-        let text = with_table!(self, list, table => table.filter.text().to_owned());
-        self.prompt = Some(Prompt::new(PromptPurpose::Filter(list), text));
+        self.type_filter_of(list);
     }
 
-    /// Opens the prompt for a filter of hosts.
-    pub(super) fn type_hosts(&mut self) {
-        self.prompt = Some(Prompt::new(PromptPurpose::Hosts, self.runs.table.filter.text().to_owned()));
+    /// Opens the prompt for a filter of a list.
+    pub(super) fn type_filter_of(&mut self, list: List) {
+        let text = self.table(list).filter_text().to_owned();
+        self.prompt = Some(Prompt::new(PromptPurpose::Filter(list), text));
     }
 
     /// Opens the prompt for a search in the help.
@@ -195,10 +193,7 @@ impl State {
     /// Updates filters and matches after each character.
     pub(super) fn follow_typing(&mut self, prompt: &mut Prompt) {
         match &prompt.purpose {
-            PromptPurpose::Filter(list) => {
-                with_table!(self, list, table => table.filter = RowFilter::parse(prompt.text()));
-            }
-            PromptPurpose::Hosts => self.runs.table.filter = RowFilter::parse(prompt.text()),
+            PromptPurpose::Filter(list) => self.table_mut(*list).set_filter(prompt.text()),
             PromptPurpose::Help => {
                 prompt.text().clone_into(&mut self.help_search);
                 self.screen = Screen::Help { offset: 0 };
@@ -222,10 +217,7 @@ impl State {
 
     fn give_up_typing(&mut self, prompt: &Prompt) {
         match prompt.purpose {
-            PromptPurpose::Filter(list) => {
-                with_table!(self, list, table => table.filter = RowFilter::default());
-            }
-            PromptPurpose::Hosts => self.runs.table.filter = RowFilter::default(),
+            PromptPurpose::Filter(list) => self.table_mut(list).set_filter(""),
             PromptPurpose::Help => self.help_search.clear(),
             _ => {}
         }
@@ -237,7 +229,7 @@ impl State {
     /// With what can be typed instead.
     fn submit(&mut self, prompt: &Prompt, now: ClockReading) -> Result<Vec<Effect>, String> {
         match &prompt.purpose {
-            PromptPurpose::Filter(_) | PromptPurpose::Hosts | PromptPurpose::Help => {}
+            PromptPurpose::Filter(_) | PromptPurpose::Help => {}
             PromptPurpose::Value(name) => self.stage_text(name, prompt.text())?,
             PromptPurpose::Experiment(form) => {
                 self.check_form(form)?;
@@ -256,17 +248,14 @@ impl State {
             }
             PromptPurpose::Palette { found, selected } => match found.get(*selected).cloned() {
                 Some(PaletteEntry::Command(binding)) => return Ok(want(self, binding.intent, now)),
-                Some(PaletteEntry::SortBy(List::Clients, column)) => {
-                    self.clients.order = Order::by::<ClientRow>(column);
-                }
-                Some(PaletteEntry::SortBy(_, column)) => self.routes.order = Order::by::<RouteRow>(column),
+                Some(PaletteEntry::SortBy(list, column)) => self.table_mut(list).order_by(column),
                 Some(PaletteEntry::Setting(name)) => {
                     self.screen = Screen::Tuning;
                     self.select_setting(&name);
                 }
                 Some(PaletteEntry::Client(id)) => self.show_client(id),
                 Some(PaletteEntry::Route(id, _)) => {
-                    self.routes.filter = RowFilter::default();
+                    self.routes.set_filter("");
                     self.routes.selected = Some(id);
                     self.screen = Screen::Route(id);
                 }
@@ -278,7 +267,7 @@ impl State {
     }
 
     fn show_client(&mut self, id: ClientId) {
-        self.clients.filter = RowFilter::default();
+        self.clients.set_filter("");
         (self.clients.selected, self.screen) = (Some(id), Screen::Client(id));
     }
 }

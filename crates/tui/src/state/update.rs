@@ -6,32 +6,40 @@ use model::runs::Level;
 use records::command::Command;
 
 use super::navigation::{back, open, scroll, toggle_help, toggle_screen, toggle_tuning};
-use super::routes::with_table;
 use super::view::View;
 use super::view_status::LastRecord;
 use super::{
-    Action, Direction, Effect, Intent, PaneAction, PlayControl, Preset, QuickControl, Screen, SettingEdit,
-    State, ViewStatus,
+    Action, Direction, Effect, Intent, List, PaneAction, PlayControl, Preset, QuickControl, Screen,
+    SettingEdit, State, ViewStatus,
 };
 use crate::clock::ClockReading;
 use crate::options::Exit;
 use crate::terminal::SuspendTarget;
 use crate::terminal::frame_scheduler::Urgency;
-use crate::view::help;
+use crate::view::{help, layout};
 
 const DRAW: Effect = Effect::Draw(Urgency::Now);
+
+/// Updates what is shown, if something has changed; call it before each frame. Reading a long journal brings many
+/// batches per frame, so the work is done once per frame and not per batch.
+pub(crate) fn prepare(state: &mut State, now: ClockReading) {
+    state.renew(now);
+    state.sight = layout::sight(state);
+    state.arrange();
+    state.follow_timeline();
+}
 
 /// Updates the state after an event at `now`, and returns what the caller has to do.
 pub(crate) fn update(state: &mut State, action: Action, now: ClockReading) -> Vec<Effect> {
     match action {
         Action::Want(intent) => {
             let effects = want(state, intent, now);
-            state.keep(effects)
+            keep(state, effects)
         }
         Action::Type(key) => typed(state, key, now),
         Action::Point(event) => {
             let effects = super::mouse::point(state, event, now);
-            state.keep(effects)
+            keep(state, effects)
         }
         Action::Restore(text) => {
             if let Err(error) = state.restore_arrangement(&text) {
@@ -72,6 +80,12 @@ pub(crate) fn update(state: &mut State, action: Action, now: ClockReading) -> Ve
             vec![DRAW]
         }
     }
+}
+
+/// Adds an effect that keeps the arrangement if it has changed.
+fn keep(state: &mut State, mut effects: Vec<Effect>) -> Vec<Effect> {
+    effects.extend(state.changed_arrangement().map(Effect::Keep));
+    effects
 }
 
 fn apply_update(state: &mut State, news: Update, now: ClockReading) {
@@ -140,7 +154,7 @@ pub(super) fn want(state: &mut State, intent: Intent, now: ClockReading) -> Vec<
         Intent::Open => open(state),
         Intent::Requests => state.next_requests(),
         Intent::NextDimension => state.next_dimension(),
-        Intent::RunFilter => state.type_hosts(),
+        Intent::RunFilter => state.type_filter_of(List::Runs),
         Intent::RunOpen => {
             state.show_selected_run(now);
             state.status = ViewStatus::of(state, now);
@@ -210,7 +224,8 @@ fn applies(state: &State, intent: Intent) -> bool {
 
 /// Sorts the list that keys act on by its next column, or the other way round.
 fn sort(state: &mut State, reverse: bool) {
-    with_table!(state, state.list(), table => if reverse { table.reverse() } else { table.sort_by_next() });
+    let table = state.table_mut(state.list());
+    if reverse { table.reverse() } else { table.sort_by_next() }
 }
 
 /// Returns whether a request makes sense while the help covers the panes: what it changes would not be seen.
@@ -242,10 +257,7 @@ fn suspend(state: &mut State, now: ClockReading) -> Vec<Effect> {
 /// Copies the selection, or else the screen, to the clipboard.
 fn copy(state: &mut State, now: ClockReading) -> Vec<Effect> {
     let (what, text) = match (state.screen, state.clients.selected) {
-        (Screen::Runs, _) => {
-            let table = &state.runs.table;
-            ("the runs".to_owned(), crate::table::rows_text(&table.columns, table.page()))
-        }
+        (Screen::Runs, _) => ("the runs".to_owned(), state.table(List::Runs).text()),
         (Screen::Client(id), _) => (format!("details of {id}"), crate::view::client::text(state, id)),
         (Screen::Route(id), _) => {
             let text = crate::view::route::text(state, id);
@@ -255,10 +267,7 @@ fn copy(state: &mut State, now: ClockReading) -> Vec<Effect> {
             let text = crate::view::usage_detail::text(state, id);
             (text.lines().next().unwrap_or_default().to_owned(), text)
         }
-        (Screen::Requests { .. }, _) => {
-            let table = &state.requests.table;
-            ("the requests".to_owned(), crate::table::rows_text(&table.columns, table.page()))
-        }
+        (Screen::Requests { .. }, _) => ("the requests".to_owned(), state.table(List::Requests).text()),
         (Screen::Dashboard, Some(id)) => (id.to_string(), id.to_string()),
         _ => ("the screen".to_owned(), crate::export::screen_text(state)),
     };
@@ -294,8 +303,8 @@ fn edit_setting(state: &mut State, edit: SettingEdit, now: ClockReading) -> Vec<
         SettingEdit::Type => state.type_value(),
         SettingEdit::TypeDigit(digit) => state.type_digit(digit),
         SettingEdit::Unstage => state.unstage(),
-        SettingEdit::Apply => effects.extend(state.apply_staged(now)),
-        SettingEdit::Undo => effects.extend(state.undo(now)),
+        SettingEdit::Apply => effects.extend(state.apply_staged(now).into_iter().map(Effect::Send)),
+        SettingEdit::Undo => effects.extend(state.undo(now).map(Effect::Send)),
     }
     effects
 }
@@ -313,7 +322,7 @@ fn adjust(state: &mut State, control: QuickControl, direction: Direction, now: C
     }
     let run = super::shown_run(&state.model, &state.options);
     let asked = state.control.adjust(run, control, direction, now);
-    std::iter::once(DRAW).chain(state.sent(asked, now)).collect()
+    std::iter::once(DRAW).chain(state.sent(asked, now).map(Effect::Send)).collect()
 }
 
 fn send(state: &mut State, command: Command, now: ClockReading) -> Vec<Effect> {

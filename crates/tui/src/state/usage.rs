@@ -6,7 +6,6 @@ use records::metrics::Dimension;
 use super::view::View;
 use super::{ListMove, PaneAction, PaneId, PaneLayout, Preset, Screen, State};
 use crate::table::{Row as _, Rows, TableState};
-use crate::view::layout;
 use crate::view_model::{UsageId, UsageRow, usage_rows};
 
 #[derive(Clone, Debug)]
@@ -42,7 +41,7 @@ impl State {
 
     /// Updates the values in sight.
     pub(super) fn arrange_usage(&mut self) {
-        let sight = layout::usage_rows(self);
+        let sight = self.sight.usage;
         if sight == 0 && !matches!(self.screen, Screen::Usage(_)) {
             return;
         }
@@ -55,7 +54,7 @@ impl State {
 
     /// Shows who uses what; if that is shown, of the next dimension.
     pub(super) fn next_dimension(&mut self) {
-        if layout::usage_rows(self) == 0 {
+        if self.sight.usage == 0 {
             return self.arrange_panes(PaneAction::Preset(Preset::Usage));
         }
         let UsageList { dimension, table, .. } = &mut self.usage;
@@ -77,7 +76,7 @@ impl State {
 
     /// Selects another value.
     pub(super) fn scroll_usage(&mut self, to: ListMove) {
-        let sight = layout::usage_rows(self);
+        let sight = self.sight.usage;
         let UsageList { table, rows, .. } = &mut self.usage;
         table.go(to, rows, sight);
         if let (Screen::Usage(_), Some(id)) = (self.screen, self.usage.table.selected) {

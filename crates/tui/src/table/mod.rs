@@ -3,6 +3,7 @@
 //! A table is its [`Row::columns`]. Sorting ([`Order`]), filtering ([`RowFilter`]), the page in sight ([`Rows`], [`TableState`]),
 //! chosen columns and export are here once for all tables; `view::table` draws them.
 
+mod arrangement;
 mod filter;
 mod order;
 mod rows;
@@ -20,7 +21,9 @@ use crate::format;
 use crate::theme::Glyphs;
 use crate::view_model::Quantile;
 
-pub(crate) use filter::{RowFilter, comparisons};
+pub(crate) use arrangement::{ChoiceEdit, ChoiceLine, Table, UnknownColumn};
+pub(crate) use filter::RowFilter;
+use filter::comparisons;
 pub(crate) use order::{Order, address_key};
 pub(crate) use rows::Rows;
 pub(crate) use selection::{ListMove, TableState};
@@ -205,7 +208,7 @@ pub(crate) fn row_json<R: Row>(row: &R) -> serde_json::Value {
 }
 
 /// Returns the shown columns of rows as tab-separated text with headings.
-pub(crate) fn rows_text<R: Row>(columns: &[usize], rows: &[R]) -> String {
+fn rows_text<R: Row>(columns: &[usize], rows: &[R]) -> String {
     let columns =
         || columns.iter().map(|&at| &R::columns()[at]).filter(|column| column.unit != ColumnUnit::Graph);
     let line = |cells: Vec<String>| cells.join("\t") + "\n";

@@ -71,11 +71,6 @@ impl<R: Row> TableState<R> {
         }
     }
 
-    /// Sorts the other way round.
-    pub(crate) fn reverse(&mut self) {
-        self.order.is_descending = !self.order.is_descending;
-    }
-
     pub(crate) fn sort_by_next(&mut self) {
         let mut columns: Vec<usize> = self.columns.clone();
         columns.retain(|&at| R::columns()[at].unit != ColumnUnit::Graph);

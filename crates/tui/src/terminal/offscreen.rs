@@ -14,7 +14,7 @@ use ratatui::{Terminal, TerminalOptions, Viewport};
 
 use crate::clock::ClockReading;
 use crate::options::Options;
-use crate::state::{Action, Effect, State, update};
+use crate::state::{Action, Effect, State, prepare, update};
 use crate::view::view;
 
 /// Counts the bytes that a terminal would receive.
@@ -92,7 +92,7 @@ impl Offscreen {
 
     /// Draws a frame, and returns the bytes that a terminal would receive for the changed cells.
     pub fn draw(&mut self) -> u64 {
-        self.state.prepare(self.now);
+        prepare(&mut self.state, self.now);
         let before = self.written.0.get();
         self.terminal.draw(|frame| view(&self.state, frame)).expect("counting bytes cannot fail");
         self.written.0.get() - before
@@ -100,7 +100,7 @@ impl Offscreen {
 
     /// Returns the screen as text, a line per row.
     pub fn text(&mut self) -> String {
-        self.state.prepare(self.now);
+        prepare(&mut self.state, self.now);
         let backend = TestBackend::new(self.size.width, self.size.height);
         let drawn: Result<_, Infallible> = Terminal::new(backend).and_then(|mut terminal| {
             terminal.draw(|frame| view(&self.state, frame))?;

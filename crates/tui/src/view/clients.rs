@@ -10,14 +10,13 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::layout::ClickTarget;
 use super::pane::{Pane, PaneRows};
 use super::parts::put;
 use super::sparkline::sparkline;
 use super::table::{self, Columns, complaint, extent, filter_title, heading_line};
 use crate::format;
 use crate::input::keymap::CLIENT_HINTS;
-use crate::state::{PaneId, State};
+use crate::state::{List, PaneId, State};
 use crate::view_model::{ClientRow, ViewModel};
 
 /// The rows, with the heading, that clients get first.
@@ -40,10 +39,7 @@ pub(super) const PANE: Pane = Pane {
     },
     ranks: [0, 6, 9],
     render,
-    target: |state, area, (x, y)| match y.checked_sub(area.y + 1) {
-        Some(row) => Some(ClickTarget::Client(usize::from(row))),
-        None => table::column_at(&state.clients, area, x).map(ClickTarget::ClientColumn),
-    },
+    target: |state, area, at| table::target(List::Clients, &state.clients, area, at),
     hints: CLIENT_HINTS,
 };
 

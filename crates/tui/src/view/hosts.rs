@@ -17,7 +17,7 @@ use super::pane::{Pane, PaneRows};
 use super::parts::put;
 use super::table::{self, Columns, extent, filter_title};
 use crate::input::keymap::HOST_HINTS;
-use crate::state::{PaneId, State};
+use crate::state::{List, PaneId, State};
 use crate::view_model::HostRow;
 
 /// The fewest rows: heading, sum and one host.
@@ -38,11 +38,12 @@ pub(super) const PANE: Pane = Pane {
     },
     ranks: [0, 4, 9],
     render,
-    target: |state, area, (x, y)| match y.checked_sub(area.y + 1) {
-        Some(row) => {
-            usize::from(row).checked_sub(usize::from(state.hosts.sum.is_some())).map(ClickTarget::Host)
+    target: |state, area, at| match table::target(List::Hosts, &state.hosts.table, area, at)? {
+        ClickTarget::Row(list, row) => {
+            let sum = usize::from(state.hosts.sum.is_some());
+            row.checked_sub(sum).map(|row| ClickTarget::Row(list, row))
         }
-        None => table::column_at(&state.hosts.table, area, x).map(ClickTarget::HostColumn),
+        heading => Some(heading),
     },
     hints: HOST_HINTS,
 };

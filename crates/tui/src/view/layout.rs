@@ -25,7 +25,7 @@ use ratatui::layout::Rect;
 use super::dock::Dock;
 use super::pane::{Pane, PaneRows, pane};
 use super::{choice, latency, latency_timeline, playback, requests, runs, status, table};
-use crate::state::{PaneId, Screen, State};
+use crate::state::{List, PaneId, Screen, Sight, State};
 
 /// The smallest screen with panes.
 const PANES_MIN: (u16, u16) = (40, 10);
@@ -246,30 +246,12 @@ impl RowAllocator {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClickTarget {
-    /// The heading of a column of the clients.
-    ClientColumn(usize),
-    /// The heading of a column of the runs.
-    RunColumn(usize),
+    /// The heading of a column of a list.
+    Heading(List, usize),
+    /// A row of a list, by its place in sight.
+    Row(List, usize),
     /// A line of a list of columns or panes.
     Choice(usize),
-    /// A client, by its visible row.
-    Client(usize),
-    /// The heading of a column of the routes.
-    RouteColumn(usize),
-    /// A route, by its visible row.
-    Route(usize),
-    /// The heading of a column of usage.
-    UsageColumn(usize),
-    /// A value of usage, by its visible row.
-    Usage(usize),
-    /// The heading of a column of the hosts.
-    HostColumn(usize),
-    /// A host, by its visible row.
-    Host(usize),
-    /// The heading of a column of the requests.
-    RequestColumn(usize),
-    /// A request, by its visible row.
-    Request(usize),
     /// The heading of the timeline.
     Timeline,
     /// A column of the timeline, by its index.
@@ -290,7 +272,7 @@ pub(crate) fn of_screen(state: &State) -> Option<Panes> {
 /// Returns the pane and the target at a column and row of the screen.
 pub(crate) fn target(state: &State, (x, y): (u16, u16)) -> (Option<PaneId>, Option<ClickTarget>) {
     if state.screen == Screen::Runs {
-        return (None, runs::column_at(state, (x, y)).map(ClickTarget::RunColumn));
+        return (None, runs::column_at(state, (x, y)).map(|column| ClickTarget::Heading(List::Runs, column)));
     }
     if let Screen::Requests { .. } = state.screen {
         return (None, requests::target(state, (x, y)));
@@ -315,30 +297,22 @@ pub(crate) fn boundary(state: &State, at: (u16, u16)) -> Option<PaneId> {
     panes.shown.iter().rfind(|(_, area)| is_above(area)).map(|(id, _)| *id)
 }
 
-/// Returns the number of visible columns of the timeline; of a hidden one, those that it would have, so that keys go
-/// through time in steps as long as if it was shown.
-pub(crate) fn timeline_columns(state: &State) -> usize {
-    let area = of_screen(state).map_or_else(Rect::default, |panes| panes.area(PaneId::Timeline));
-    latency_timeline::columns(if area.is_empty() { state.size().0 } else { area.width }).max(1)
-}
-
-/// Returns the number of visible routes.
-pub(crate) fn route_rows(state: &State) -> usize {
-    of_screen(state).map_or(0, |panes| table::rows(panes.area(PaneId::Routes)))
-}
-
-/// Returns the number of visible values of usage.
-pub(crate) fn usage_rows(state: &State) -> usize {
-    of_screen(state).map_or(0, |panes| table::rows(panes.area(PaneId::Usage)))
-}
-
-/// Returns the number of visible hosts: the sum takes a row.
-pub(crate) fn host_rows(state: &State) -> usize {
-    let rows = of_screen(state).map_or(0, |panes| table::rows(panes.area(PaneId::Hosts)));
-    rows.saturating_sub(usize::from(state.hosts.sum.is_some()))
-}
-
-/// Returns the number of visible clients.
-pub(crate) fn client_rows(state: &State) -> usize {
-    of_screen(state).map_or(0, |panes| table::rows(panes.area(PaneId::Clients)))
+/// Returns what the screen has room for.
+pub(crate) fn sight(state: &State) -> Sight {
+    let panes = of_screen(state);
+    let area = |id| panes.as_ref().map_or_else(Rect::default, |panes| panes.area(id));
+    let rows = |id| table::rows(area(id));
+    let timeline = area(PaneId::Timeline);
+    let width = if timeline.is_empty() { state.size().0 } else { timeline.width };
+    Sight {
+        timeline_columns: latency_timeline::columns(width).max(1),
+        clients: rows(PaneId::Clients),
+        routes: rows(PaneId::Routes),
+        usage: rows(PaneId::Usage),
+        // The sum takes a row.
+        hosts: rows(PaneId::Hosts).saturating_sub(usize::from(state.hosts.sum.is_some())),
+        requests: requests::visible_rows(state, usize::MAX),
+        runs: runs::visible_rows(state.size(), usize::MAX),
+        panes: panes.iter().flat_map(|panes| &panes.shown).map(|(id, area)| (*id, area.height)).collect(),
+    }
 }

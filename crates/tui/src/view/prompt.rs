@@ -14,7 +14,6 @@ use ratatui::widgets::Clear;
 use super::parts::put;
 use crate::format;
 use crate::state::{Completion, List, Prompt, PromptPurpose, State, is_page, recording_path};
-use crate::table::{Row, TableState};
 use crate::theme::Theme;
 
 /// The maximum number of lines beneath the text, and on a narrow screen.
@@ -40,7 +39,6 @@ fn text(state: &State, prompt: &Prompt, frame: &mut Frame<'_>, area: Rect) {
     let theme = state.theme;
     let name = match &prompt.purpose {
         PromptPurpose::Filter(list) => format!("filter {}: ", list.name()),
-        PromptPurpose::Hosts => "filter hosts: ".to_owned(),
         PromptPurpose::Help => "search the help: ".to_owned(),
         PromptPurpose::Value(name) => format!("{name}: "),
         PromptPurpose::Experiment(form) => format!("A/B {}: ", form.field().label()),
@@ -102,16 +100,14 @@ fn offered(theme: Theme, completion: &Completion, cells: usize) -> Line<'static>
     Line::from(spans)
 }
 
-/// Returns how many rows of a table pass its filter.
+/// Says how many rows of a list pass its filter.
 ///
 /// # Errors
 /// With what is wrong with the filter.
-fn matches<R: Row>(rows: &str, table: &TableState<R>) -> Result<String, String> {
-    let (passing, all) = table.counts();
-    match table.filter.error() {
-        Some(error) => Err(error.to_string()),
-        None => Ok(format!("{passing} of {all} {rows}; Tab completes, Up repeats, Esc shows all")),
-    }
+fn matches(state: &State, list: List) -> Result<String, String> {
+    let rows = if list == List::Usage { "values" } else { list.name() };
+    let (passing, all) = state.table(list).matches()?;
+    Ok(format!("{passing} of {all} {rows}; Tab completes, Up repeats, Esc shows all"))
 }
 
 /// Says what Enter would do with the text.
@@ -121,12 +117,7 @@ fn matches<R: Row>(rows: &str, table: &TableState<R>) -> Result<String, String> 
 fn effect(state: &State, prompt: &Prompt) -> Result<String, String> {
     let text = prompt.text().trim();
     match &prompt.purpose {
-        PromptPurpose::Filter(List::Clients) => matches("clients", &state.clients),
-        PromptPurpose::Filter(List::Routes) => matches("routes", &state.routes),
-        PromptPurpose::Filter(List::Requests) => matches("requests", &state.requests.table),
-        PromptPurpose::Filter(List::Hosts) => matches("hosts", &state.hosts.table),
-        PromptPurpose::Filter(List::Usage) => matches("values", &state.usage.table),
-        PromptPurpose::Hosts => matches("runs", &state.runs.table),
+        PromptPurpose::Filter(list) => matches(state, *list),
         PromptPurpose::Value(name) => {
             let (setting, value) = state.parse_value(name, text)?;
             let change = format!("{} > {}", setting.shown(&setting.value), setting.shown(&value));

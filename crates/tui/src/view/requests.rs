@@ -13,10 +13,11 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::layout::ClickTarget;
 use super::overlay;
 use super::table::{Columns, complaint, extent};
 use crate::format;
-use crate::state::State;
+use crate::state::{List, State};
 use crate::table::Row as _;
 
 const LINE_CELLS: usize = 150;
@@ -36,16 +37,16 @@ pub(crate) fn visible_rows(state: &State, requests: usize) -> usize {
 }
 
 /// Returns the row at a cell of the screen, or the column whose heading is there.
-pub(super) fn target(state: &State, (x, y): (u16, u16)) -> Option<super::layout::ClickTarget> {
-    use super::layout::ClickTarget;
+pub(super) fn target(state: &State, (x, y): (u16, u16)) -> Option<ClickTarget> {
     let table = &state.requests.table;
     let area = place(state.size(), table.counts().1);
     let area = area.filter(|area| y > area.y && area.contains((x, y).into()))?;
     if let Some(row) = usize::from(y - area.y - 1).checked_sub(1) {
-        return Some(ClickTarget::Request(row));
+        return Some(ClickTarget::Row(List::Requests, row));
     }
     let columns = Columns::of(table, usize::from(area.width - overlay::SIDES));
-    columns.at(usize::from(x.checked_sub(area.x + 2)?)).map(ClickTarget::RequestColumn)
+    let column = columns.at(usize::from(x.checked_sub(area.x + 2)?))?;
+    Some(ClickTarget::Heading(List::Requests, column))
 }
 
 /// Draws the list around the selected request.

@@ -10,12 +10,11 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::layout::ClickTarget;
 use super::pane::{Pane, PaneRows};
 use super::parts::put;
 use super::table::{self, Columns, extent, filter_title};
 use crate::input::keymap::ROUTE_HINTS;
-use crate::state::{PaneId, State};
+use crate::state::{List, PaneId, State};
 
 /// The rows, with the heading, that routes get first.
 const HEIGHT_MIN: u16 = 3;
@@ -35,10 +34,7 @@ pub(super) const PANE: Pane = Pane {
     },
     ranks: [0, 5, 8],
     render,
-    target: |state, area, (x, y)| match y.checked_sub(area.y + 1) {
-        Some(row) => Some(ClickTarget::Route(usize::from(row))),
-        None => table::column_at(&state.routes, area, x).map(ClickTarget::RouteColumn),
-    },
+    target: |state, area, at| table::target(List::Routes, &state.routes, area, at),
     hints: ROUTE_HINTS,
 };
 

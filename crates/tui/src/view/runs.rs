@@ -20,7 +20,7 @@ use crate::state::State;
 const LINE_CELLS: usize = 128;
 
 fn place(size: (u16, u16), runs: usize) -> Option<Rect> {
-    overlay::place(Rect::new(0, 0, size.0, size.1), (LINE_CELLS, runs.max(1) + 1))
+    overlay::place(Rect::new(0, 0, size.0, size.1), (LINE_CELLS, runs.max(1).saturating_add(1)))
 }
 
 /// Returns how many of `runs` runs fit on a screen.

@@ -9,9 +9,10 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
+use super::layout::ClickTarget;
 use super::parts::{heading, longest_fitting, quantile, selected};
 use crate::format::{self, ByteUnit};
-use crate::state::State;
+use crate::state::{List, State};
 use crate::table::{CellValue, Column, ColumnUnit, Emphasis, Row, TableState};
 use crate::theme::Theme;
 
@@ -236,9 +237,18 @@ pub(super) fn rows(area: Rect) -> usize {
     usize::from(area.height.saturating_sub(1))
 }
 
-/// Returns the column whose heading is at a column of cells of the screen.
-pub(super) fn column_at<R: Row>(table: &TableState<R>, area: Rect, x: u16) -> Option<usize> {
-    Columns::of(table, usize::from(area.width)).at(usize::from(x.checked_sub(area.x)?))
+/// Returns the row or the heading at a cell of the screen.
+pub(super) fn target<R: Row>(
+    list: List,
+    table: &TableState<R>,
+    area: Rect,
+    (x, y): (u16, u16),
+) -> Option<ClickTarget> {
+    if let Some(row) = y.checked_sub(area.y + 1) {
+        return Some(ClickTarget::Row(list, usize::from(row)));
+    }
+    let column = Columns::of(table, usize::from(area.width)).at(usize::from(x.checked_sub(area.x)?))?;
+    Some(ClickTarget::Heading(list, column))
 }
 
 /// Returns the heading and the rows in sight of a table without a graph. `titles` gives the titles for the columns and the

@@ -16,14 +16,13 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 use records::metrics::Dimension;
 
-use super::layout::ClickTarget;
 use super::pane::{Pane, PaneRows};
 use super::parts::put;
 use super::table::{self, Columns, extent, filter_title};
 use super::usage_grid;
 use crate::format;
 use crate::input::keymap::USAGE_HINTS;
-use crate::state::{PaneId, State};
+use crate::state::{List, PaneId, State};
 use crate::view_model::UsageRow;
 
 /// The fewest rows, with the heading.
@@ -45,10 +44,7 @@ pub(super) const PANE: Pane = Pane {
     },
     ranks: [10, 10, 10],
     render,
-    target: |state, area, (x, y)| match y.checked_sub(area.y + 1) {
-        Some(row) => Some(ClickTarget::Usage(usize::from(row))),
-        None => table::column_at(&state.usage.table, area, x).map(ClickTarget::UsageColumn),
-    },
+    target: |state, area, at| table::target(List::Usage, &state.usage.table, area, at),
     hints: USAGE_HINTS,
 };
 

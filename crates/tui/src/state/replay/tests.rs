@@ -48,7 +48,7 @@ impl ReplayHarness {
         // It was recorded long ago.
         recording.stage.elapse_millis(3_600_000);
         recording.act(Action::Update(Update::CaughtUp));
-        recording.stage.state.prepare(recording.stage.now());
+        recording.stage.prepare();
         recording
     }
 
@@ -64,7 +64,7 @@ impl ReplayHarness {
 
     fn want(&mut self, intent: Intent) {
         self.act(Action::Want(intent));
-        self.stage.state.prepare(self.stage.now());
+        self.stage.prepare();
     }
 
     fn read(&mut self) {
@@ -107,7 +107,7 @@ impl ReplayHarness {
             self.stage.wait_millis(250);
             self.read();
         }
-        self.stage.state.prepare(self.stage.now());
+        self.stage.prepare();
     }
 
     /// Milliseconds from the run's beginning to the moment that is shown.
@@ -310,7 +310,7 @@ fn a_run_that_goes_on_is_live_when_it_was_played_to_the_present() {
         model: Box::new(model),
         until_us: seek.until_us,
     }));
-    stage.state.prepare(stage.now());
+    stage.prepare();
     let Some(HistoryRequest::Continue { .. }) = stage.state.history_request() else {
         panic!("what follows is not asked for")
     };

@@ -72,7 +72,7 @@ proptest! {
             let screen = stage.screen(columns, rows);
             prop_assert_eq!(screen.lines().count(), usize::from(if columns == 0 { 0 } else { rows }));
             if let Some(selected) = stage.state.clients.selected {
-                let rows = crate::view::layout::client_rows(&stage.state);
+                let rows = stage.state.sight.clients;
                 let in_sight = stage.state.clients.page().iter().any(|row| row.id == selected);
                 prop_assert!(rows == 0 || in_sight, "{} of {}", selected, rows);
             }

@@ -90,7 +90,7 @@ fn keys_say_why_a_run_cannot_be_changed() {
     for (host, socket, happens, why) in cases {
         let mut stage = watched(host, socket);
         happens(&mut stage);
-        stage.state.prepare(stage.now());
+        stage.prepare();
         let screen = stage.screen(120, 24);
         assert!(!screen.contains("t tune") && screen.contains("read-only"), "{why}: {screen}");
         for keys in ["m", "l", "te", "u"] {
@@ -114,7 +114,7 @@ fn a_socket_of_another_machine_is_never_asked() {
     stage.state.access_request();
     stage.act(Action::Update(Update::Batch(Batch { writer, records, ..Batch::default() })));
     stage.state.options.run = Some(RunId::from_bits(2));
-    stage.state.prepare(stage.now());
+    stage.prepare();
     assert_eq!(stage.state.access_request(), None);
     assert_eq!(stage.state.remote_command(Command::Mark(String::new())), None);
 }

@@ -63,7 +63,7 @@ fn hosts_beginning(seconds: u64, begin: impl Fn(u128, &mut RunRecord)) -> TestDa
                 read(&mut stage, number, ahead_s, records);
             }
         }
-        stage.state.prepare(stage.now());
+        stage.prepare();
     }
     stage
 }
