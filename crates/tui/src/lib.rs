@@ -1,34 +1,34 @@
 //! The terminal dashboard: state to view, key to command.
 //!
 //! ```text
-//! program --Event--> channel --+--> update(State, Action) --> Effects --> terminal, Commands
-//! keyboard --------> input ----+            |
-//!                                   ViewModel (taken from the Model) --> view(State, Frame)
+//! program --Event--> options::channel --+--> app: update(State, Action) --> Effects --> terminal, Commands
+//! keyboard --------> input -------------+            |
+//!                             ViewModel (taken from the Model) --> frame: view(State, Frame)
 //! ```
 //!
-//! The [`model::runs::Model`] is the single source of every figure. `view_model` takes from it what one moment shows. `view`
-//! lays that out, one file per pane. `table` has what all tables share. `input::keymap` is the one table of keys; footer and help are made from it. The
-//! dashboard knows nothing of the proxy and the load beyond their records and settings.
+//! The [`model::runs::Model`] is the single source of every figure. `view_model`, and the `model` of a pane, take from it what
+//! one moment shows. Each pane and each screen has a folder in `panes` or `screens`: what it shows (`model`), what a person
+//! does with it (`state`), how it is drawn (`view`); `frame` lays them out. `table` has what all tables share.
+//! `input::keymap` is the one table of keys; footer and help are made from it. Models know no state, states no view, and
+//! nothing but `lib` knows `app`. The dashboard knows nothing of the proxy and the load beyond their records and settings.
 
 #![forbid(unsafe_code)]
 
-mod arrangement;
-mod channel;
+mod app;
 mod clock;
-mod export;
 mod format;
+mod frame;
 mod input;
 mod options;
-mod plain;
-mod remote;
-mod run;
+mod panes;
+mod prompt;
+mod screens;
 mod state;
 mod table;
 mod terminal;
 mod theme;
-mod view;
 mod view_model;
-mod zone;
+mod widgets;
 
 #[cfg(test)]
 #[path = "../tests/support/synthetic.rs"]
@@ -37,15 +37,15 @@ mod synthetic;
 #[cfg(test)]
 mod testing;
 
-pub use channel::{DashboardSender, Inbox, InboxClosed, channel};
+pub use app::offscreen::Offscreen;
+pub use app::plain::run_plain;
+pub use app::run::run;
+pub use clock::zone::Zone;
 pub use input::keymap::{Keymap, KeymapError};
+pub use options::channel::{DashboardSender, Inbox, InboxClosed, channel};
+pub use options::remote::{RecordingRequest, RemoteAction, RemoteControl, RemoteRequest};
+pub use options::speed::{ParseSpeedError, Speed};
 pub use options::{AlertNotify, DashboardResult, Event, Exit, ModelReader, Options, ReplayStart, TuiError};
-pub use plain::run_plain;
-pub use remote::{RecordingRequest, RemoteAction, RemoteControl, RemoteRequest};
-pub use run::run;
-pub use state::{ParseSpeedError, Speed};
-pub use terminal::offscreen::Offscreen;
 pub use terminal::{has_terminal, restore};
 pub use theme::scheme::ColourScheme;
 pub use theme::{ColourError, Colours, Glyphs, Palette};
-pub use zone::Zone;

@@ -12,12 +12,15 @@ use records::kinds::Record;
 use records::setting::{SettingInfo, SettingKind, Value};
 use records::slice::TimeRange;
 
+use crate::app::action::{Action, Effect};
+use crate::app::update::{prepare, update};
 use crate::clock::ClockReading;
+use crate::frame::view;
+use crate::input::intent::Intent;
 use crate::options::Options;
-use crate::state::{Action, Effect, Intent, State, prepare, update};
+use crate::state::State;
 use crate::synthetic::SyntheticLoad;
 use crate::theme::{Glyphs, Palette};
-use crate::view::view;
 
 /// A dashboard, its clock and the run it watches.
 pub(crate) struct TestDashboard {
@@ -42,7 +45,7 @@ pub(crate) fn options() -> Options {
         history: None,
         check_plan: |_, _, _| Ok("6m in all".into()),
         page: |_, run, source| format!("<html>{} {source}</html>", run.id()),
-        zone: crate::zone::Zone::default(),
+        zone: crate::clock::zone::Zone::default(),
         settings: infos(),
         opening: None,
         alert_notify: crate::options::AlertNotify::Off,

@@ -89,6 +89,31 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
     ("model", &[&["runs", "insight"], &["history"], &["figures"], &["alerts"], &["summary"]]),
 ];
 
+/// The floors of the dashboard, from the lowest up, by room or by the file of a pane or screen. What is named nowhere is a
+/// view.
+const DASHBOARD: [&[&str]; 5] = [
+    &[
+        "clock",
+        "format",
+        "theme",
+        "options",
+        "input",
+        "terminal",
+        "table",
+        "view_model",
+        "model",
+        "columns",
+        "rows",
+        "detail",
+        "history",
+        "levels",
+    ],
+    &["state", "form", "changes", "quick_control", "completion", "palette"],
+    &["view"],
+    &["frame"],
+    &["app"],
+];
+
 /// Which crates of ours alone may depend on a library.
 const CONFINED: &[(&str, &[&str])] = &[
     ("rustls", &["tlsdash-proxy-core", "tlsdash-loadgen"]),
@@ -185,6 +210,45 @@ fn rooms_import_only_from_those_below() {
             }
         }
     }
+}
+
+/// The floor in the dashboard of a file, or of what is imported from it: `panes/hosts/model.rs`, `panes::hosts::model::HostRow`.
+fn floor_in_dashboard(path: &str) -> usize {
+    let names: Vec<&str> =
+        path.trim_end_matches(".rs").split(['/', ':']).filter(|name| !name.is_empty()).collect();
+    let floor_of = |name: &&str| DASHBOARD.iter().position(|floor| floor.contains(name));
+    match names[..] {
+        // The ids and the layout of panes, and the prompt, are state.
+        ["panes" | "prompt"] | ["panes" | "prompt", "mod"] => 1,
+        ["panes" | "prompt", item, ..] if item.starts_with(char::is_uppercase) => 1,
+        ["panes" | "screens" | "prompt", ref within @ ..] => within.iter().find_map(floor_of).unwrap_or(2),
+        [ref room, ..] => floor_of(room).unwrap_or(2),
+        [] => 0,
+    }
+}
+
+#[test]
+fn in_the_dashboard_models_know_no_state_and_states_no_view() {
+    let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../tui/src"));
+    let is_root = |file: &Path| file.parent() == Some(&root) && !file.ends_with("format.rs");
+    let is_path = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+    let mut floors = [0; DASHBOARD.len()];
+    for file in sources(&root).iter().filter(|file| !is_of_tests(file) && !is_root(file)) {
+        let within =
+            file.strip_prefix(&root).expect("a file of the dashboard").to_str().expect("a plain name");
+        let floor = floor_in_dashboard(within);
+        floors[floor] += 1;
+        let text = std::fs::read_to_string(file).expect("a source file");
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        let lines = code
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//") && !line.starts_with("pub(crate) mod"));
+        let paths = lines.flat_map(|line| line.split("crate::").skip(1));
+        let paths = paths.map(|rest| &rest[..rest.find(|c| !is_path(c)).unwrap_or(rest.len())]);
+        let above: Vec<&str> = paths.filter(|path| floor_in_dashboard(path) > floor).collect();
+        assert_eq!(above, [""; 0], "{within} is on floor {floor}");
+    }
+    assert!(floors.iter().all(|files| *files > 0), "{floors:?}");
 }
 
 /// Whether a file is compiled for unit tests only.

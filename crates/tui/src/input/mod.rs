@@ -3,6 +3,8 @@
 //! crossterm's readers do not notice a terminal that has gone away, so this thread waits on the descriptor itself
 //! and lets crossterm read only what is there.
 
+pub(crate) mod click;
+pub(crate) mod intent;
 pub(crate) mod keymap;
 
 use std::io::{self, PipeReader, PipeWriter, Read};
@@ -18,8 +20,8 @@ use rustix::process::Signal;
 use signal_hook::SigId;
 use signal_hook::low_level::{pipe, unregister};
 
-use crate::channel::Message;
 use crate::options::TuiError;
+use crate::options::channel::Message;
 
 /// How long crossterm may look for one more key among what it has read. It looks at nothing if this is zero.
 const NEXT_KEY_PATIENCE: Duration = Duration::from_millis(1);

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::List;
-use super::{PaneId, PaneLayout, State};
+use super::State;
+use crate::input::intent::List;
+use crate::panes::{PaneId, PaneLayout};
 use crate::table::UnknownColumn;
 
 /// The version of the text.

@@ -2,7 +2,11 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{Action, ChoiceEdit, Effect, Intent, ListMove, PaneAction, PaneId, Preset, Screen};
+use crate::app::action::{Action, Effect};
+use crate::input::intent::{Intent, PaneAction, Preset};
+use crate::panes::PaneId;
+use crate::state::screen::Screen;
+use crate::table::{ChoiceEdit, ListMove};
 use crate::testing::{TestDashboard, options};
 
 fn press(stage: &mut TestDashboard, keys: &str) {
@@ -56,7 +60,7 @@ fn panes_are_focused_maximised_and_resized() {
     let mut stage = TestDashboard::live(options(), 5);
     let rows = |stage: &mut TestDashboard, id| {
         stage.screen(160, 48);
-        crate::view::layout::of_screen(&stage.state).unwrap().area(id).height
+        crate::frame::layout::of_screen(&stage.state).unwrap().area(id).height
     };
     let want = |stage: &mut TestDashboard, action| drop(stage.want(Intent::Pane(action)));
     rows(&mut stage, PaneId::Log);

@@ -9,8 +9,9 @@ use model::runs::{Marker, Run, TimelineEvent};
 use records::command::Command;
 use records::setting::{Setting, Value};
 
-use super::quick_control::{self, Direction, QuickControl};
 use crate::clock::ClockReading;
+use crate::input::intent::{Direction, QuickControl};
+use crate::screens::settings::quick_control;
 
 /// How long the records may take to show a change before it counts as refused.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(3);
@@ -55,7 +56,7 @@ impl Control {
     ///
     /// # Errors
     /// A message, if it cannot be moved.
-    pub(super) fn adjust(
+    pub(crate) fn adjust(
         &mut self,
         run: Option<&Run>,
         control: QuickControl,
@@ -77,7 +78,7 @@ impl Control {
     ///
     /// # Errors
     /// A message, if the value is not allowed.
-    pub(super) fn ask(
+    pub(crate) fn ask(
         &mut self,
         run: Option<&Run>,
         name: &str,
@@ -112,7 +113,7 @@ impl Control {
     ///
     /// # Errors
     /// A message, if there is none.
-    pub(super) fn undo(&mut self, run: Option<&Run>, now: ClockReading) -> Result<Command, String> {
+    pub(crate) fn undo(&mut self, run: Option<&Run>, now: ClockReading) -> Result<Command, String> {
         let (name, before) =
             self.done.last().cloned().ok_or("no change was made from here that could be taken back")?;
         let command = self.ask_as(run, &name, before, now, true)?;
@@ -121,7 +122,7 @@ impl Control {
     }
 
     /// Removes pending changes that the records confirm, and those that have timed out.
-    pub(super) fn settle(&mut self, run: &Run, now: ClockReading) {
+    pub(crate) fn settle(&mut self, run: &Run, now: ClockReading) {
         let Self { asks, done, made, refused } = self;
         asks.retain(|ask| {
             if has_come(run, ask) {
@@ -147,7 +148,7 @@ impl Control {
     }
 
     /// Treats the program's warning about a setting as the answer to its pending change.
-    pub(super) fn note_refusal(&mut self, text: &str) {
+    pub(crate) fn note_refusal(&mut self, text: &str) {
         if let Some(at) = self.asks.iter().position(|ask| text.contains(&ask.name)) {
             let ask = self.asks.remove(at);
             self.refused.push((ask.name, text.to_owned()));
@@ -155,11 +156,11 @@ impl Control {
     }
 
     /// Removes all pending changes.
-    pub(super) fn give_up(&mut self) {
+    pub(crate) fn give_up(&mut self) {
         self.asks.clear();
     }
 
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         !self.asks.is_empty()
     }
 
@@ -179,7 +180,7 @@ impl Control {
     }
 
     /// Returns the last change of this dashboard that was asked for or confirmed since a moment.
-    pub(super) fn changed_since(&self, realtime_us: u64) -> Option<String> {
+    pub(crate) fn changed_since(&self, realtime_us: u64) -> Option<String> {
         let made = self.made.iter().map(|change| (&change.name, &change.value, change.realtime_us.0));
         let asked = self.asks.iter().map(|ask| (&ask.name, &ask.value, ask.at.realtime_us));
         let (name, value, _) = made.chain(asked).rfind(|(.., us)| *us >= realtime_us)?;
@@ -218,7 +219,7 @@ fn changeable(run: Option<&Run>) -> Result<&Run, String> {
 }
 
 /// Returns the nearest allowed value.
-pub(super) fn within(setting: &Setting, value: Value) -> Value {
+pub(crate) fn within(setting: &Setting, value: Value) -> Value {
     match (value, setting.range) {
         (Value::Number(number), Some((low, high))) => Value::Number(number.max(low).min(high)),
         (value, _) => value,

@@ -1,40 +1,18 @@
 //! The dashboard's state and how events change it. No clock, no I/O.
 
-mod action;
-mod alerts;
-mod arrangement;
+pub(crate) mod arrangement;
 #[cfg(test)]
 mod arrangement_tests;
-mod choice;
-mod clients;
-mod completion;
-mod control;
-mod experiment_form;
-mod hosts;
-mod mouse;
-mod navigation;
-mod palette;
-mod panes;
-mod prompt;
-mod quick_control;
-mod recording;
-mod remote;
-mod replay;
-mod routes;
-mod runs;
-mod seek;
-mod sight;
-mod snapshot;
+pub(crate) mod control;
+pub(crate) mod lists;
+pub(crate) mod moment;
+pub(crate) mod recording;
+pub(crate) mod remote;
+pub(crate) mod screen;
+pub(crate) mod sight;
+pub(crate) mod status;
 #[cfg(test)]
 mod tests;
-mod time;
-mod timeline;
-mod tuning;
-mod typing;
-mod update;
-mod usage;
-mod view;
-mod view_status;
 
 use std::collections::VecDeque;
 
@@ -44,42 +22,34 @@ use records::ids::RunId;
 use crate::clock::ClockReading;
 use crate::input::keymap::{KeyContext, KeyRequirement};
 use crate::options::Options;
+use crate::panes::clients::model::ClientRow;
+use crate::panes::routes::model::RouteRow;
+use crate::panes::timeline::model::LatencyTimeline;
+use crate::panes::{PaneId, PaneLayout};
+use crate::prompt::Prompt;
+use crate::screens::experiments::form::ExperimentForm;
+use crate::screens::settings::state::Tuning;
 use crate::table::TableState;
 use crate::theme::Theme;
-use crate::view_model::{ClientRow, LatencyTimeline, RouteRow, Span, ViewModel};
+use crate::view_model::ViewModel;
+use crate::view_model::span::Span;
+use moment::zoom::TimeView;
+use screen::Screen;
+use sight::Sight;
+use status::ViewStatus;
 
-pub(crate) use crate::table::{ChoiceEdit, ChoiceLine, ListMove};
-pub(crate) use action::{Action, Effect, Intent, Screen};
-pub(crate) use choice::Choice;
-pub(crate) use completion::Completion;
-use completion::PromptHistory;
-pub(crate) use control::ConfirmedChange;
+use crate::panes::hosts::state::HostList;
+use crate::panes::routes::state::RequestList;
+use crate::panes::usage::state::UsageList;
+use crate::prompt::completion::PromptHistory;
+use crate::screens::runs::state::RunList;
 use control::Control;
-pub(crate) use experiment_form::{ExperimentForm, FormField};
-use hosts::HostList;
-pub(crate) use palette::PaletteEntry;
-pub(crate) use panes::{PaneAction, PaneId, PaneLayout, Preset};
-pub(crate) use prompt::{Prompt, PromptPurpose};
-pub(crate) use quick_control::{Direction, QuickControl};
+use moment::View;
+use moment::replay::JournalReads;
+use moment::snapshot::Snapshot;
 use recording::RecordingState;
 use remote::RemoteAccess;
-use replay::JournalReads;
-pub use replay::{ParseSpeedError, Speed};
-pub(crate) use replay::{PlayControl, PlaybackLine, PlaybackState};
-pub(crate) use routes::List;
-use routes::RequestList;
-use runs::RunList;
-pub(crate) use seek::SeekTarget;
-pub(crate) use sight::Sight;
-use snapshot::Snapshot;
-pub(crate) use time::{TimeView, TimelineMode};
-pub(crate) use tuning::{SettingEdit, Tuning};
-pub(crate) use typing::{is_page, recording_path};
-pub(crate) use update::{prepare, update};
-use usage::UsageList;
-use view::View;
-use view_status::LastRecord;
-pub(crate) use view_status::ViewStatus;
+use status::LastRecord;
 
 /// The number of the dashboard's own notices that are kept.
 const NOTICES_MAX: usize = 50;
@@ -104,36 +74,36 @@ pub(crate) struct State {
     pub(crate) control: Control,
     pub(crate) tuning: Tuning,
     pub(crate) prompt: Option<Prompt>,
-    prompt_history: PromptHistory,
+    pub(crate) prompt_history: PromptHistory,
     /// The form of the last experiment that was begun here.
-    last_form: Option<ExperimentForm>,
+    pub(crate) last_form: Option<ExperimentForm>,
     /// The text that lines of the help must contain; empty for all.
     pub(crate) help_search: String,
-    model: Model,
+    pub(crate) model: Model,
     /// True if the model, the span or the order has changed since the figures were taken.
-    stale: bool,
+    pub(crate) stale: bool,
     /// The present, whether or not it is shown.
-    live: Snapshot,
-    view: View,
-    reads: JournalReads,
+    pub(crate) live: Snapshot,
+    pub(crate) view: View,
+    pub(crate) reads: JournalReads,
     /// True once the run's end has been seen, and the span has followed it.
-    end_seen: bool,
+    pub(crate) end_seen: bool,
     /// True once all that the journal held at the start has been read.
-    caught_up: bool,
-    last_record: Option<LastRecord>,
+    pub(crate) caught_up: bool,
+    pub(crate) last_record: Option<LastRecord>,
     /// The run that was shown last.
-    shown: Option<RunId>,
+    pub(crate) shown: Option<RunId>,
     /// The run that started last, of any account.
-    newest: Option<RunId>,
-    notices: VecDeque<LogLine>,
+    pub(crate) newest: Option<RunId>,
+    pub(crate) notices: VecDeque<LogLine>,
     /// The arrangement as it was written last.
-    kept_text: String,
+    pub(crate) kept_text: String,
     /// Where a drag of the mouse began: the pane above the boundary.
-    dragged: Option<PaneId>,
-    recorded: RecordingState,
-    access: RemoteAccess,
+    pub(crate) dragged: Option<PaneId>,
+    pub(crate) recorded: RecordingState,
+    pub(crate) access: RemoteAccess,
     /// Columns and rows of the terminal.
-    size: (u16, u16),
+    pub(crate) size: (u16, u16),
     pub(crate) sight: Sight,
 }
 
@@ -193,7 +163,7 @@ impl State {
         &self.model
     }
 
-    fn snapshot(&self) -> &Snapshot {
+    pub(crate) fn snapshot(&self) -> &Snapshot {
         match &self.view {
             View::Live => &self.live,
             View::Frozen(past) | View::Replay(past, _) => &past.snapshot,
@@ -205,7 +175,7 @@ impl State {
     }
 
     /// The run that is shown, from the same reading as the figures.
-    fn snapshot_run(&self) -> Option<&Run> {
+    pub(crate) fn snapshot_run(&self) -> Option<&Run> {
         match self.snapshot().ticket {
             Some(_) => self.shown_reread()?.run(),
             None => self.run(),
@@ -298,7 +268,7 @@ impl State {
         self.control.changed_since(self.view.past()?.since.realtime_us)
     }
 
-    fn refresh(&mut self, now: ClockReading) {
+    pub(crate) fn refresh(&mut self, now: ClockReading) {
         let Some(run) = shown_run(&self.model, &self.options) else { return };
         self.control.settle(run, now);
         let (id, began_us) = (run.id(), run.began_realtime_us());
@@ -319,7 +289,7 @@ impl State {
     }
 
     /// Sorts the clients and keeps the selected one visible.
-    fn arrange(&mut self) {
+    pub(crate) fn arrange(&mut self) {
         let rows = self.sight.clients;
         let (clients, table) = self.clients_and_table();
         clients.arrange(&mut table.rows, rows);
@@ -331,11 +301,11 @@ impl State {
         }
     }
 
-    fn run(&self) -> Option<&Run> {
+    pub(crate) fn run(&self) -> Option<&Run> {
         shown_run(&self.model, &self.options)
     }
 
-    fn notice(&mut self, level: Level, text: impl Into<String>, now: ClockReading) {
+    pub(crate) fn notice(&mut self, level: Level, text: impl Into<String>, now: ClockReading) {
         if self.notices.len() == NOTICES_MAX {
             self.notices.pop_front();
         }
@@ -347,7 +317,7 @@ impl State {
     }
 
     /// Shows, on a visible screen, why the dashboard does not suspend.
-    fn refuse_to_stop(&mut self, now: ClockReading) {
+    pub(crate) fn refuse_to_stop(&mut self, now: ClockReading) {
         let is_load = self.run().and_then(Run::began).is_some_and(|began| began.listen.is_empty());
         let what = if is_load { "load" } else { "proxy" };
         let text = format!("Ctrl-Z would stop the {what}: use --headless and `tlsdash watch`");
@@ -361,7 +331,7 @@ impl State {
     }
 }
 
-fn shown_run<'m>(model: &'m Model, options: &Options) -> Option<&'m Run> {
+pub(crate) fn shown_run<'m>(model: &'m Model, options: &Options) -> Option<&'m Run> {
     match options.run {
         Some(id) => model.run(id),
         None => model.current(),

@@ -12,7 +12,7 @@ use crate::clock::ClockReading;
 const MEANT: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RecordingState {
+pub(crate) struct RecordingState {
     /// Its start, and whether it is failing; `None` without one.
     since: Option<(Instant, bool)>,
     /// Its duration when the screen was last drawn.
@@ -23,7 +23,7 @@ pub(super) struct RecordingState {
 
 impl State {
     /// Updates the state of the recording.
-    pub(super) fn note_recording(&mut self, recording: RecordingStatus, now: ClockReading) {
+    pub(crate) fn note_recording(&mut self, recording: RecordingStatus, now: ClockReading) {
         let since = self.recorded.since.map_or(now.instant, |(since, _)| since);
         self.recorded.since = match recording {
             RecordingStatus::Written => Some((since, false)),
@@ -34,7 +34,7 @@ impl State {
     }
 
     /// Returns whether to leave: during a recording, only a second request within a short time does.
-    pub(super) fn may_leave(&mut self, now: ClockReading) -> bool {
+    pub(crate) fn may_leave(&mut self, now: ClockReading) -> bool {
         let asked = self.recorded.leaving.replace(now.instant);
         let is_meant = asked.is_some_and(|asked| now.instant.duration_since(asked) < MEANT);
         if self.recorded.since.is_none() || is_meant {
@@ -45,7 +45,7 @@ impl State {
     }
 
     /// Updates the duration of the recording.
-    pub(super) fn time_recording(&mut self, now: ClockReading) {
+    pub(crate) fn time_recording(&mut self, now: ClockReading) {
         let since = self.recorded.since.map_or(now.instant, |(since, _)| since);
         self.recorded.seconds = now.instant.saturating_duration_since(since).as_secs();
     }
@@ -61,7 +61,8 @@ mod tests {
     use model::history::{RecordingStatus, Update};
     use records::command::Command;
 
-    use crate::state::{Action, Effect, Intent};
+    use crate::app::action::{Action, Effect};
+    use crate::input::intent::Intent;
     use crate::testing::{TestDashboard, options};
 
     #[test]

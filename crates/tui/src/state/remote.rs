@@ -6,15 +6,16 @@ use model::runs::{Level, Run};
 use records::command::Command;
 use records::ids::RunId;
 
-use super::{Screen, State};
+use super::State;
 use crate::clock::ClockReading;
-use crate::remote::{RemoteAction, RemoteRequest};
+use crate::options::remote::{RemoteAction, RemoteRequest};
+use crate::state::screen::Screen;
 
 const ONLY_WATCHES: &str = "read-only: this dashboard only watches";
 
 /// What is known of the right to change the shown run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct RemoteAccess {
+pub(crate) struct RemoteAccess {
     /// The run that was asked about last.
     run: Option<RunId>,
     /// Why it cannot be changed; `None` before the answer too.
@@ -85,7 +86,7 @@ impl State {
     }
 
     /// Stores whether a run can be changed.
-    pub(super) fn note_access(&mut self, run: RunId, access: Result<(), String>, now: ClockReading) {
+    pub(crate) fn note_access(&mut self, run: RunId, access: Result<(), String>, now: ClockReading) {
         if self.access.run != Some(run) {
             return;
         }
@@ -115,7 +116,7 @@ impl State {
     }
 
     /// Why nothing can be recorded, or a recording not be ended; `None` if it can.
-    pub(super) fn recording_obstacle(&self) -> Option<&'static str> {
+    pub(crate) fn recording_obstacle(&self) -> Option<&'static str> {
         if !self.options.watches || self.recording().is_some() {
             return None;
         }
@@ -130,7 +131,7 @@ impl State {
     }
 
     /// Reports the result of a key: in the log, and in the list that may cover it.
-    pub(super) fn answer(&mut self, level: Level, text: String, now: ClockReading) {
+    pub(crate) fn answer(&mut self, level: Level, text: String, now: ClockReading) {
         if level == Level::Warning {
             self.control.note_refusal(&text);
         }

@@ -1,6 +1,7 @@
 //! What the screen had room for when it was laid out last.
 
-use super::PaneId;
+use super::State;
+use crate::panes::PaneId;
 
 /// The rows and columns in sight. Keys page through lists and go through time by them.
 #[derive(Clone, Debug, Default)]
@@ -16,4 +17,21 @@ pub(crate) struct Sight {
     pub(crate) hosts: usize,
     pub(crate) requests: usize,
     pub(crate) runs: usize,
+}
+
+/// The smallest screen with two columns.
+pub(crate) const WIDE_MIN: (u16, u16) = (150, 30);
+/// The minimum rows of a screen with one column for details.
+const DETAILS_ROWS_MIN: u16 = 50;
+
+impl State {
+    /// Returns whether there is room for more than the essential panes.
+    pub(crate) fn has_spare_room(&self) -> bool {
+        self.size.1 >= WIDE_MIN.1
+    }
+
+    pub(crate) fn has_room_for_details(&self) -> bool {
+        let (columns, rows) = self.size;
+        rows >= if columns >= WIDE_MIN.0 { WIDE_MIN.1 } else { DETAILS_ROWS_MIN }
+    }
 }

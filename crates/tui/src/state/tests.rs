@@ -10,7 +10,7 @@ mod remote;
 use records::command::Command;
 use records::setting::Value;
 
-use super::Effect;
+use crate::app::action::Effect;
 use crate::testing::TestDashboard;
 
 fn set(effects: &[Effect]) -> Option<(&str, &Value)> {

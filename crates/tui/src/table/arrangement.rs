@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Column, Order, Row, RowFilter, TableState, comparisons, rows_text};
+use super::filter::{RowFilter, comparisons};
+use super::order::Order;
+use super::selection::TableState;
+use super::{Column, Row, rows_text};
 
 /// A line of the list in which columns or panes are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

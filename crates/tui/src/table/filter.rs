@@ -243,8 +243,8 @@ mod tests {
     use records::metrics::{ClientCounter, Counters};
 
     use super::*;
-    use crate::view_model::ClientRow;
-    use crate::view_model::RunRow;
+    use crate::panes::clients::model::ClientRow;
+    use crate::screens::runs::model::RunRow;
 
     fn error(text: &str) -> String {
         RowFilter::<ClientRow>::parse(text).error().map_or_else(String::new, ToString::to_string)

@@ -1,7 +1,7 @@
 //! Tables: rows of one kind under a list of columns.
 //!
 //! A table is its [`Row::columns`]. Sorting ([`Order`]), filtering ([`RowFilter`]), the page in sight ([`Rows`], [`TableState`]),
-//! chosen columns and export are here once for all tables; `view::table` draws them.
+//! chosen columns and export are here once for all tables; `widgets::table` draws them.
 
 mod arrangement;
 mod filter;
@@ -19,11 +19,9 @@ use serde_json::json;
 
 use crate::format;
 use crate::theme::Glyphs;
-use crate::view_model::Quantile;
+use crate::view_model::classes::Quantile;
 
 pub(crate) use arrangement::{ChoiceEdit, ChoiceLine, Table, UnknownColumn};
-pub(crate) use filter::RowFilter;
-use filter::comparisons;
 pub(crate) use order::{Order, address_key};
 pub(crate) use rows::Rows;
 pub(crate) use selection::{ListMove, TableState};

@@ -25,20 +25,20 @@ impl Order {
 /// The sort key of a row; smaller keys come first. It holds nearly all that is compared, so that ranking ten
 /// thousand rows does not look at them again and again.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rank {
+pub(crate) struct Rank {
     number: u64,
     tie: u64,
-    pub(super) row: u32,
+    pub(crate) row: u32,
 }
 
 impl Rank {
-    pub(super) fn of<R: Row>(order: Order, row: &R, at: usize) -> Self {
+    pub(crate) fn of<R: Row>(order: Order, row: &R, at: usize) -> Self {
         let number = key(&R::columns()[order.column].cell(row));
         Self { number: if order.is_descending { !number } else { number }, tie: row.tie(), row: at as u32 }
     }
 
     /// Rows of equal rank lie by their ids; the rest of long texts and addresses is looked up.
-    pub(super) fn compare<R: Row>(self, other: Self, order: Order, rows: &[R]) -> Ordering {
+    pub(crate) fn compare<R: Row>(self, other: Self, order: Order, rows: &[R]) -> Ordering {
         self.number.cmp(&other.number).then_with(|| {
             let row = |rank: Self| &rows[rank.row as usize];
             let is_text = R::columns()[order.column].is_left();

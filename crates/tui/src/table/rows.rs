@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::order::Rank;
-use super::{Order, Row, RowFilter};
+use super::Row;
+use super::filter::RowFilter;
+use super::order::{Order, Rank};
 
 /// The most rows from the top that are found by comparing every row with the last of them.
 const FIRST_ROWS_MAX: usize = 256;

@@ -1,6 +1,9 @@
 //! The state of a table: order, columns, filter, selection, and the visible rows.
 
-use super::{ColumnUnit, Order, Row, RowFilter, Rows};
+use super::filter::RowFilter;
+use super::order::Order;
+use super::rows::Rows;
+use super::{ColumnUnit, Row};
 
 /// A table's state. It selects a row by its id, so the selection survives a new order.
 #[derive(Clone, Debug)]

@@ -1,9 +1,8 @@
 //! Takes over the terminal, and restores it in every case.
 
 pub(crate) mod frame_scheduler;
-mod notify;
-pub(crate) mod offscreen;
-mod output;
+pub(crate) mod notify;
+pub(crate) mod output;
 
 use std::io::{self, IsTerminal, Write as _};
 use std::os::fd::AsFd;
@@ -26,7 +25,7 @@ use ratatui::{Frame, Terminal as Drawing};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
 
-use crate::channel::Message;
+use crate::options::channel::Message;
 use crate::options::{AlertNotify, TuiError};
 use output::{Output, Progress};
 

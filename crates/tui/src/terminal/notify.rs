@@ -6,7 +6,7 @@ const TITLE: &str = "tlsdash";
 
 /// Returns what to write to the terminal. Within tmux it is passed on to the terminal outside, if
 /// `allow-passthrough` is on.
-pub(super) fn sequence(how: AlertNotify, text: &str, is_in_tmux: bool) -> String {
+pub(crate) fn sequence(how: AlertNotify, text: &str, is_in_tmux: bool) -> String {
     // A semicolon separates the parts of a notification.
     let text: String = text.chars().filter(|c| !c.is_control()).collect::<String>().replace(';', ",");
     let sequence = match how {

@@ -11,8 +11,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use crate::channel::Message;
-use crate::terminal::lock_taken;
+use super::lock_taken;
+use crate::options::channel::Message;
 
 /// Asks the terminal to show a frame only when it is complete; others ignore it. See "Terminal Spec:
 /// Synchronized Output", contour-terminal.

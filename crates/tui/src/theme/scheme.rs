@@ -1,14 +1,13 @@
 //! Selects the dashboard's colours from the options and the terminal's abilities.
 
-use std::env;
-use std::io;
 use std::time::Duration;
+use std::{env, io};
 
 use ratatui::style::Color;
 use terminal_colorsaurus::{QueryOptions, ThemeMode, theme_mode};
 use termprofile::{DetectorSettings, TermProfile};
 
-use crate::theme::{ColourError, Colours, Palette};
+use super::{ColourError, Colours, Palette};
 
 /// The time limit for a terminal to report its background. A terminal that supports the query answers at
 /// once, so only a slow line takes long.
@@ -63,7 +62,7 @@ impl ColourScheme {
     /// and `TERM`, is replaced by the nearest one. A theme that is named explicitly is taken as supported.
     ///
     /// This may write to the terminal and wait up to 600 ms for its answer: call it before
-    /// [`run`](crate::run()), and never while a dashboard is drawn.
+    /// [`run`](crate::app::run()), and never while a dashboard is drawn.
     pub fn palette(&self) -> Palette {
         self.palette_in(&TerminalEnvironment::real())
     }

@@ -5,7 +5,7 @@ use model::figures::{AlertFigure as _, Figure, FigureName, Statistic};
 use model::runs::{AlertEpisode, Run};
 use records::metrics::LatencyClass;
 
-use super::Warning;
+use super::health::Warning;
 
 #[derive(Clone, Debug)]
 pub(crate) struct FiringAlert {
@@ -26,18 +26,18 @@ impl FiringAlert {
         self.figure.as_ref().is_some_and(|figure| names.contains(&&*figure.short_name()))
     }
 
-    pub(super) fn warning(&self) -> Warning {
+    pub(crate) fn warning(&self) -> Warning {
         Warning(self.text.clone())
     }
 }
 
 /// Says why an alert cannot fire.
-pub(super) fn shortage(shortage: &UndersampledAlert) -> Warning {
+pub(crate) fn shortage(shortage: &UndersampledAlert) -> Warning {
     Warning(format!("{} {shortage}", shortage.setting))
 }
 
 /// The alerts that fire at a moment, the latest first. A run that has ended has none.
-pub(super) fn at(run: &Run, us: u64) -> Vec<FiringAlert> {
+pub(crate) fn at(run: &Run, us: u64) -> Vec<FiringAlert> {
     if run.stopped().is_some() && us >= run.last_us() {
         return Vec::new();
     }

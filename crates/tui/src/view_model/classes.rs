@@ -7,8 +7,7 @@ use records::metrics::{
     ProxyLatency, TimeResolution, percentile_interval_ns,
 };
 
-use super::span::{Samples, SpanData};
-use super::{Span, SpanWindows};
+use super::span::{Samples, Span, SpanData, SpanWindows};
 
 /// A class of latencies as the table shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +148,7 @@ impl LatencyRow {
 }
 
 /// Compares each class with what it was in an earlier window.
-pub(super) fn compare(now: &mut [LatencyRow], before: &[LatencyRow]) {
+pub(crate) fn compare(now: &mut [LatencyRow], before: &[LatencyRow]) {
     for row in now {
         let Some(earlier) = before.iter().find(|earlier| earlier.class == row.class) else { continue };
         let p99 = |latency: &LatencyRow| latency.quantiles[P99_AT].map(|quantile| quantile.ns);
@@ -161,7 +160,7 @@ pub(super) fn compare(now: &mut [LatencyRow], before: &[LatencyRow]) {
 }
 
 /// Every class that the run has, in the order of the table: what the load waits for, then the parts of it.
-pub(super) fn all(run: &Run, windows: &SpanWindows, span: Span) -> Vec<LatencyRow> {
+pub(crate) fn all(run: &Run, windows: &SpanWindows, span: Span) -> Vec<LatencyRow> {
     let mut rows = Vec::new();
     if let Some((taken, series)) = windows.load(run, span).zip(run.load()) {
         let is_closed = run.load_record().is_some_and(|record| record.rate <= 0.0);

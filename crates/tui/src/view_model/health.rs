@@ -4,7 +4,8 @@ use model::runs::{Gap, Model, Run};
 use records::metrics::{CpuGroup, LoadCounter, ProxyCounter};
 use records::setting::Value;
 
-use super::{NOW_US, Span, now};
+use super::span::Span;
+use super::{NOW_US, now};
 use crate::format;
 
 /// Share of what falls due that must be sent for offered and achieved load to count as the same.
@@ -43,7 +44,7 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    pub(super) fn of(model: &Model, run: &Run) -> Self {
+    pub(crate) fn of(model: &Model, run: &Run) -> Self {
         let (reading, health) = (run.reading(), run.health());
         let unrecorded = run.proxy().map_or(0, |proxy| proxy.totals()[ProxyCounter::EventsUnrecorded]);
         Self {
@@ -67,7 +68,7 @@ impl Health {
 pub(crate) struct Warning(pub(crate) String);
 
 /// What cannot be trusted or overlooked, the worst first.
-pub(super) fn warnings(run: &Run, health: &Health, span: Span) -> Vec<Warning> {
+pub(crate) fn warnings(run: &Run, health: &Health, span: Span) -> Vec<Warning> {
     let mut found = Vec::new();
     if health.refused > 0 {
         let error = &run.health().error;

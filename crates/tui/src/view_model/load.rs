@@ -4,8 +4,8 @@ use model::runs::Run;
 use records::metrics::{Counters, LoadCounter, Metric as _, labels};
 use records::setting::Value;
 
-use super::handshakes::{NamedCount, seen};
 use super::span::{Count, LoadSpanData};
+use crate::panes::handshakes::model::{NamedCount, seen};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LoopState {
@@ -46,7 +46,7 @@ pub(crate) struct LoadFigures {
 
 impl LoadFigures {
     /// Returns `None` before the first record of the load. Requested rate and connections are those of its last record.
-    pub(super) fn of(run: &Run, totals: &Counters<LoadCounter>, taken: &LoadSpanData<'_>) -> Option<Self> {
+    pub(crate) fn of(run: &Run, totals: &Counters<LoadCounter>, taken: &LoadSpanData<'_>) -> Option<Self> {
         let record = run.load_record()?;
         let causes = labels::request_failures().map(|(_, counter)| (counter.names().title, counter));
         Some(Self {
@@ -71,7 +71,7 @@ impl LoadFigures {
     }
 
     /// Applies the requested values of the settings at a moment, as text.
-    pub(super) fn apply_settings(&mut self, value: impl Fn(&str) -> Option<String>) {
+    pub(crate) fn apply_settings(&mut self, value: impl Fn(&str) -> Option<String>) {
         let number = |name: &str| value(name).and_then(|text| text.parse::<f64>().ok());
         self.offered_per_second = number("load.rate").unwrap_or(self.offered_per_second);
         self.resume_percent = number("load.resume").unwrap_or(self.resume_percent);

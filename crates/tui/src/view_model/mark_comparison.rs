@@ -3,8 +3,8 @@
 use model::alerts::Alerts;
 use model::runs::{Experiment, Marker, Run, TimelineEvent};
 
-use super::classes;
-use super::{Span, SpanWindows, ViewModel};
+use super::span::{Span, SpanWindows};
+use super::{ViewModel, classes};
 
 /// How long after its last record an experiment may take to put its setting back, in microseconds.
 const PUT_BACK_US_MAX: u64 = 2_000_000;
@@ -44,7 +44,7 @@ fn is_of_person(run: &Run, marker: &Marker) -> bool {
 }
 
 /// The number of the experiment that made a change.
-pub(super) fn experiment_of(run: &Run, marker: &Marker) -> Option<u64> {
+pub(crate) fn experiment_of(run: &Run, marker: &Marker) -> Option<u64> {
     let TimelineEvent::Change { after, .. } = &marker.event else { return None };
     let is_it = |experiment: &&Experiment| {
         let until_us = experiment.last_us.saturating_add(PUT_BACK_US_MAX);

@@ -2,61 +2,29 @@
 //!
 //! The view only lays out and formats it. A frozen view keeps its view model while the model changes.
 
-mod alerts;
-mod classes;
-mod client_columns;
-mod client_detail;
-mod client_rows;
-mod clients;
-mod findings;
-mod handshakes;
-mod health;
-mod host_columns;
-mod hosts;
-mod http;
-mod latency_timeline;
-pub(crate) mod levels;
-mod load;
-mod mark_comparison;
-mod past;
-mod proxy;
-mod requests;
-mod route_columns;
-mod routes;
-mod runs;
-mod setting_changes;
-mod span;
-mod sparkline;
-mod usage;
+pub(crate) mod alerts;
+pub(crate) mod classes;
+pub(crate) mod health;
+pub(crate) mod load;
+pub(crate) mod mark_comparison;
+pub(crate) mod past;
+pub(crate) mod proxy;
+pub(crate) mod span;
 
+use crate::panes::findings::model::OpenFindings;
+use crate::panes::handshakes::model::{AbsentHandshakeFigures, Handshakes};
+use crate::panes::http::model::HttpFigures;
+use crate::view_model::alerts::FiringAlert;
+use crate::view_model::classes::LatencyRow;
+use crate::view_model::health::{Health, Warning};
+use crate::view_model::load::LoadFigures;
+use crate::view_model::proxy::ProxyFigures;
+use crate::view_model::span::{Span, SpanWindows};
 use model::alerts::UndersampledAlert;
 use model::runs::{LogLine, MetricSeries, Model, Run};
 use records::kinds::HostRecord;
 use records::metrics::{Counters, CpuGroup, Metric, ProxyCounter, TlsCounter};
 use records::values::ProcessCpu;
-
-pub(crate) use alerts::FiringAlert;
-pub(crate) use classes::{Bounds, LatencyRow, P99Change, Quantile};
-pub(crate) use client_detail::{ClientDetail, OutOfHistory};
-pub(crate) use client_rows::ClientRows;
-pub(crate) use clients::{ClientLatency, ClientRow, kept_us, latency_span};
-pub(crate) use findings::OpenFindings;
-pub(crate) use handshakes::{AbsentHandshakeFigures, Handshakes, MeanHandshake, NamedCount};
-pub(crate) use health::{Health, Warning};
-pub(crate) use hosts::{HostRow, HostState, HostTable};
-pub(crate) use http::{HttpFigures, ProtocolTimes};
-pub(crate) use latency_timeline::{LatencyTimeline, TimelineColumn, first_class, next_class};
-pub(crate) use load::{LoadFigures, LoopState};
-pub(crate) use mark_comparison::MarkComparison;
-pub(crate) use past::{PastSetting, client_at, settings_at};
-pub(crate) use proxy::ProxyFigures;
-pub(crate) use requests::RequestRow;
-pub(crate) use routes::{RequestTimes, RouteDetail, RouteId, RouteRow, RouteRows, RouteSlot, requests};
-pub(crate) use runs::RunRow;
-pub(crate) use setting_changes::{AppliedChange, setting_changes};
-pub(crate) use span::{Count, Span, SpanWindows};
-pub(crate) use sparkline::{History, SLOTS, history};
-pub(crate) use usage::{UsageId, UsageRow, usage_rows};
 
 /// Log lines that are taken: more than any screen shows.
 const LOG_LINES_MAX: usize = 200;
@@ -72,7 +40,7 @@ const LONG_US: u64 = 500_000;
 const INTERVAL_MIN_US: u64 = 100_000;
 /// CPU is shown, and warnings are given, for this time up to the last record, whatever the window: a warning must
 /// not linger for a quarter of an hour.
-const NOW_US: u64 = 10_000_000;
+pub(crate) const NOW_US: u64 = 10_000_000;
 
 /// What a series counted in the last [`NOW_US`].
 fn now<C: Metric, L: Metric>(series: &MetricSeries<C, L>) -> Counters<C> {
@@ -139,6 +107,15 @@ impl ViewModel {
     pub(crate) fn is_whole(&self) -> bool {
         self.ended && self.span == Span::WholeRun
     }
+
+    /// Names the window of its figures.
+    pub(crate) fn window(&self) -> String {
+        if self.is_whole() {
+            "mean of the whole run".to_owned()
+        } else {
+            format!("window {}", self.span.words())
+        }
+    }
 }
 
 impl ViewModel {
@@ -168,7 +145,7 @@ impl ViewModel {
             handshakes.retransmitted = series.totals_at(us)[TlsCounter::HandshakesRetransmitted];
         }
         if is_latest && proxy.is_some() {
-            handshakes.reasons = handshakes::reasons(run);
+            handshakes.reasons = crate::panes::handshakes::model::reasons(run);
         }
         handshakes.absent = AbsentHandshakeFigures::of(run);
         let (alerts, shortages) = (alerts::at(run, us), UndersampledAlert::of(run));
@@ -210,7 +187,7 @@ impl ViewModel {
             cpu: if is_whole { mean_cpu(run) } else { cpu_until(run, us) },
             observed: if is_whole { mean_observed(run) } else { run.observed_until(us, NOW_US) },
             host: run.host_at(us).cloned(),
-            clients_span: clients::span(span, interval_us),
+            clients_span: crate::panes::clients::model::span(span, interval_us),
             log: log_until(run, us),
         }
     }
@@ -234,7 +211,7 @@ fn log_until(run: &Run, us: u64) -> Vec<LogLine> {
     lines
 }
 
-fn target(run: &records::kinds::RunRecord) -> String {
+pub(crate) fn target(run: &records::kinds::RunRecord) -> String {
     if run.listen.is_empty() { run.upstream.clone() } else { format!("{} > {}", run.listen, run.upstream) }
 }
 

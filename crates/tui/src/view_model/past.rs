@@ -3,8 +3,8 @@
 use model::runs::Run;
 use records::ids::ClientId;
 
-use super::clients::{ClientLatency, recent_until};
-use super::{ClientRow, Span};
+use super::span::Span;
+use crate::panes::clients::model::{ClientLatency, ClientRow, recent_until};
 
 /// Settings whose values are listed first.
 const MAIN: [&str; 4] = ["load.rate", "load.resume", "load.connections", "proxy.workers"];

@@ -28,7 +28,7 @@ pub(crate) struct ProxyFigures {
 }
 
 impl ProxyFigures {
-    pub(super) fn of(totals: &Counters<ProxyCounter>, open: Option<u64>, taken: &ProxySpanData<'_>) -> Self {
+    pub(crate) fn of(totals: &Counters<ProxyCounter>, open: Option<u64>, taken: &ProxySpanData<'_>) -> Self {
         Self {
             open,
             accepted: totals[ProxyCounter::Accepted],

@@ -96,27 +96,27 @@ impl SpanWindows {
         }
     }
 
-    pub(super) fn proxy<'r>(&'r self, run: &'r Run, span: Span) -> Option<ProxySpanData<'r>> {
+    pub(crate) fn proxy<'r>(&'r self, run: &'r Run, span: Span) -> Option<ProxySpanData<'r>> {
         run.proxy().map(|series| SpanData::of(run, series, &self.proxy, span))
     }
 
-    pub(super) fn tls<'r>(&'r self, run: &'r Run, span: Span) -> Option<TlsSpanData<'r>> {
+    pub(crate) fn tls<'r>(&'r self, run: &'r Run, span: Span) -> Option<TlsSpanData<'r>> {
         run.tls().map(|series| SpanData::of(run, series, &self.tls, span))
     }
 
-    pub(super) fn http<'r>(&'r self, run: &'r Run, span: Span) -> Option<HttpSpanData<'r>> {
+    pub(crate) fn http<'r>(&'r self, run: &'r Run, span: Span) -> Option<HttpSpanData<'r>> {
         run.http().map(|series| SpanData::of(run, series, &self.http, span))
     }
 
-    pub(super) fn load<'r>(&'r self, run: &'r Run, span: Span) -> Option<LoadSpanData<'r>> {
+    pub(crate) fn load<'r>(&'r self, run: &'r Run, span: Span) -> Option<LoadSpanData<'r>> {
         run.load().map(|series| SpanData::of(run, series, &self.load, span))
     }
 }
 
 /// What a series holds for a span.
-pub(super) struct SpanData<'r, C: Metric, L: Metric> {
+pub(crate) struct SpanData<'r, C: Metric, L: Metric> {
     span_us: u64,
-    pub(super) counters: Counters<C>,
+    pub(crate) counters: Counters<C>,
     latencies: SpanLatencies<'r, C, L>,
 }
 
@@ -134,7 +134,7 @@ pub(crate) struct Count {
 
 impl Count {
     /// Sums these counters, over the span and since the start.
-    pub(super) fn of<C: Metric, L: Metric>(
+    pub(crate) fn of<C: Metric, L: Metric>(
         totals: &Counters<C>,
         taken: &SpanData<'_, C, L>,
         counters: &[C],
@@ -151,15 +151,15 @@ impl Count {
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Samples<'r> {
+pub(crate) enum Samples<'r> {
     WindowHistogram(&'r WindowHistogram),
     Whole(&'r Histogram),
 }
 
-pub(super) type ProxySpanData<'r> = SpanData<'r, ProxyCounter, ProxyLatency>;
-pub(super) type TlsSpanData<'r> = SpanData<'r, TlsCounter, TlsLatency>;
-pub(super) type HttpSpanData<'r> = SpanData<'r, HttpCounter, HttpLatency>;
-pub(super) type LoadSpanData<'r> = SpanData<'r, LoadCounter, LoadLatency>;
+pub(crate) type ProxySpanData<'r> = SpanData<'r, ProxyCounter, ProxyLatency>;
+pub(crate) type TlsSpanData<'r> = SpanData<'r, TlsCounter, TlsLatency>;
+pub(crate) type HttpSpanData<'r> = SpanData<'r, HttpCounter, HttpLatency>;
+pub(crate) type LoadSpanData<'r> = SpanData<'r, LoadCounter, LoadLatency>;
 
 impl<'r, C: Metric, L: Metric> SpanData<'r, C, L> {
     fn of(run: &Run, series: &'r MetricSeries<C, L>, window: &'r Window<C, L>, span: Span) -> Self {
@@ -178,11 +178,11 @@ impl<'r, C: Metric, L: Metric> SpanData<'r, C, L> {
     }
 
     /// Events a second; `None` while no time has passed.
-    pub(super) fn rate(&self, metric: C) -> Option<f64> {
+    pub(crate) fn rate(&self, metric: C) -> Option<f64> {
         (self.span_us > 0).then(|| self.counters[metric] as f64 * 1e6 / self.span_us as f64)
     }
 
-    pub(super) fn samples(&self, class: L) -> Samples<'r> {
+    pub(crate) fn samples(&self, class: L) -> Samples<'r> {
         match self.latencies {
             SpanLatencies::Window(window) => Samples::WindowHistogram(window.latency(class)),
             SpanLatencies::Whole(histograms) => Samples::Whole(&histograms[class]),
@@ -191,14 +191,14 @@ impl<'r, C: Metric, L: Metric> SpanData<'r, C, L> {
 }
 
 impl Samples<'_> {
-    pub(super) fn count(self) -> u64 {
+    pub(crate) fn count(self) -> u64 {
         match self {
             Self::WindowHistogram(merged) => merged.count(),
             Self::Whole(histogram) => histogram.count(),
         }
     }
 
-    pub(super) fn mean_ns(self) -> Option<f64> {
+    pub(crate) fn mean_ns(self) -> Option<f64> {
         let sum_ns = match self {
             Self::WindowHistogram(merged) => merged.sum_ns(),
             Self::Whole(histogram) => histogram.sum_ns(),
@@ -206,14 +206,14 @@ impl Samples<'_> {
         (self.count() > 0).then(|| sum_ns as f64 / self.count() as f64)
     }
 
-    pub(super) fn max_ns(self) -> u64 {
+    pub(crate) fn max_ns(self) -> u64 {
         match self {
             Self::WindowHistogram(merged) => merged.max_ns(),
             Self::Whole(histogram) => histogram.max_ns(),
         }
     }
 
-    pub(super) fn quantile_ns(self, q: f64) -> Option<u64> {
+    pub(crate) fn quantile_ns(self, q: f64) -> Option<u64> {
         match self {
             Self::WindowHistogram(merged) => merged.quantile_ns(q),
             Self::Whole(histogram) => histogram.quantile_ns(q),

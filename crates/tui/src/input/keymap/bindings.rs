@@ -1,10 +1,10 @@
 //! The table of keys: what each does, where, and what it needs.
 
 use super::{KeyContext, KeyRequirement};
-use crate::state::{
-    Choice, ChoiceEdit, Direction, Intent, List, ListMove, PaneAction, PlayControl, Preset, QuickControl,
-    SeekTarget, SettingEdit,
+use crate::input::intent::{
+    Choice, Direction, Intent, List, PaneAction, PlayControl, Preset, QuickControl, SeekTarget, SettingEdit,
 };
+use crate::table::{ChoiceEdit, ListMove};
 
 /// Columns of a long step through time.
 const FAR: i64 = 10;
@@ -15,7 +15,7 @@ pub(crate) struct Binding {
     /// Its name in the configuration.
     pub(crate) name: &'static str,
     /// Keys that do it unless others are configured, as the configuration writes them; the first one is named first.
-    pub(super) keys: &'static [&'static str],
+    pub(crate) keys: &'static [&'static str],
     pub(crate) intent: Intent,
     /// What it does, for help and palette.
     pub(crate) meaning: &'static str,

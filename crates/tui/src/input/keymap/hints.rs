@@ -1,10 +1,10 @@
 //! The keys that the footer names, by screen.
 
 use super::KeyRequirement;
-use crate::state::{
-    ChoiceEdit, Direction, Intent, ListMove, PaneAction, PlayControl, Preset, QuickControl, SeekTarget,
-    SettingEdit,
+use crate::input::intent::{
+    Direction, Intent, PaneAction, PlayControl, Preset, QuickControl, SeekTarget, SettingEdit,
 };
+use crate::table::{ChoiceEdit, ListMove};
 
 /// A hint in the footer for one or more intents.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ const fn hint(intents: &'static [Intent], word: &'static str, needs: KeyRequirem
     Hint { intents, word, needs }
 }
 
-/// The hints of the footer, the most useful first; their keys are in [`BINDINGS`](super::BINDINGS).
+/// The hints of the footer, the most useful first; their keys are in [`BINDINGS`](super::bindings::BINDINGS).
 pub(crate) const HINTS: &[Hint] = &[
     hint(&[Intent::Quit], "quit", KeyRequirement::Nothing),
     hint(&[Intent::Help], "help", KeyRequirement::Nothing),

@@ -6,7 +6,7 @@ mod hints;
 use crokey::{KeyCombination, KeyCombinationFormat, OneToThree};
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use crate::state::{Intent, SettingEdit};
+use crate::input::intent::{Intent, SettingEdit};
 pub(crate) use bindings::{BINDINGS, Binding};
 pub(crate) use hints::{
     CHOICE_HINTS, CLIENT_HINTS, EXPERIMENT_HINTS, FINDING_HINTS, HINTS, HOST_HINTS, Hint, PANE_HINTS,
@@ -198,7 +198,7 @@ fn name(key: KeyCombination) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::{Direction, PaneAction, SeekTarget};
+    use crate::input::intent::{Direction, PaneAction, SeekTarget};
 
     #[test]
     fn no_key_has_two_meanings_in_one_place() {
@@ -214,7 +214,9 @@ mod tests {
             |key| map.intent(&KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE), KeyContext::Panes);
         assert_eq!((press('c'), press('z')), (Some(Intent::NextClass), Some(Intent::ZoomOut)));
         assert_eq!(
-            map.names(Intent::Choose(crate::state::Choice::Columns(crate::state::List::Clients))),
+            map.names(Intent::Choose(crate::input::intent::Choice::Columns(
+                crate::input::intent::List::Clients
+            ))),
             [""; 0]
         );
     }

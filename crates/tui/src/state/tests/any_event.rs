@@ -5,9 +5,11 @@ use model::runs::Level;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use crate::app::action::Action;
+use crate::input::intent::Intent;
 use crate::input::keymap::BINDINGS;
 use crate::options::Options;
-use crate::state::{Action, Intent, Screen};
+use crate::state::screen::Screen;
 use crate::testing::{TestDashboard, options};
 
 #[derive(Clone, Debug)]
@@ -77,7 +79,7 @@ proptest! {
                 prop_assert!(rows == 0 || in_sight, "{} of {}", selected, rows);
             }
             if let Screen::Help { offset } = stage.state.screen {
-                prop_assert!(offset <= crate::view::help::offset_max(&stage.state));
+                prop_assert!(offset <= crate::screens::help::offset_max(&stage.state));
             }
         }
     }

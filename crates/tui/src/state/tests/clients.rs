@@ -1,9 +1,11 @@
 //! The table of clients: order, rates, filter, details.
 
 use super::press;
-use crate::state::{Direction, Intent, ListMove, Screen};
+use crate::input::intent::{Direction, Intent};
+use crate::panes::clients::model::ClientRow;
+use crate::state::screen::Screen;
+use crate::table::ListMove;
 use crate::testing::{TestDashboard, options};
-use crate::view_model::ClientRow;
 
 #[test]
 fn the_selection_stays_on_its_client_when_the_order_changes() {

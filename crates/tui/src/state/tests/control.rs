@@ -6,8 +6,10 @@ use records::command::Command;
 use records::setting::Value;
 
 use super::{press, set};
+use crate::app::action::{Action, Effect};
+use crate::input::intent::{Direction, Intent, PaneAction, QuickControl};
 use crate::options::Options;
-use crate::state::{Action, Direction, Effect, Intent, ListMove, PaneAction, QuickControl};
+use crate::table::ListMove;
 use crate::testing::{TestDashboard, options, watching};
 
 #[test]

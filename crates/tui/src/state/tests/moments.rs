@@ -3,9 +3,10 @@
 use records::kinds::Stamp;
 use records::setting::Value;
 
-use crate::state::{Action, Direction, Intent, SeekTarget};
+use crate::app::action::Action;
+use crate::input::intent::{Direction, Intent, SeekTarget};
 use crate::testing::{TestDashboard, options};
-use crate::view_model::Span;
+use crate::view_model::span::Span;
 
 #[test]
 fn the_window_goes_from_a_second_to_the_whole_run() {

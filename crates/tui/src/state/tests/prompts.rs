@@ -1,10 +1,11 @@
 //! Prompts and the palette.
 
 use super::press;
-use crate::state::{Action, Screen};
+use crate::app::action::Action;
+use crate::panes::clients::model::ClientRow;
+use crate::state::screen::Screen;
 use crate::table::{Order, Row};
 use crate::testing::{TestDashboard, options};
-use crate::view_model::ClientRow;
 
 #[test]
 fn a_prompt_keeps_refused_text_until_it_is_valid() {

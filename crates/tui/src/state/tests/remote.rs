@@ -11,9 +11,10 @@ use records::kinds::{Body, ExperimentRecord, ExperimentStep, Record};
 use records::setting::Value;
 
 use super::{press, set};
+use crate::app::action::{Action, Effect};
+use crate::input::intent::{Direction, Intent, QuickControl};
 use crate::options::Options;
-use crate::remote::{RemoteAction, RemoteControl, RemoteRequest};
-use crate::state::{Action, Direction, Effect, Intent, QuickControl};
+use crate::options::remote::{RemoteAction, RemoteControl, RemoteRequest};
 use crate::synthetic::SyntheticLoad;
 use crate::testing::{TestDashboard, options};
 

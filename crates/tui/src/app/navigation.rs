@@ -1,0 +1,113 @@
+//! Moving between screens, and along their lines.
+
+use crate::input::intent::List;
+use crate::panes::PaneId;
+use crate::screens::help;
+use crate::state::State;
+use crate::state::screen::Screen;
+use crate::table::ListMove;
+
+pub(crate) fn toggle_help(state: &mut State) {
+    state.help_search.clear();
+    toggle_screen(state, Screen::Help { offset: 0 });
+}
+
+pub(crate) fn toggle_tuning(state: &mut State) {
+    toggle_screen(state, Screen::Tuning);
+    state.select_changeable_setting();
+}
+
+pub(crate) fn scroll(state: &mut State, to: ListMove) {
+    if let Screen::Help { offset } = state.screen {
+        let page = help::rows(state).max(1);
+        let offset = match to {
+            ListMove::Up => offset.saturating_sub(1),
+            ListMove::Down => offset + 1,
+            ListMove::PageUp => offset.saturating_sub(page),
+            ListMove::PageDown => offset.saturating_add(page),
+            ListMove::First => 0,
+            ListMove::Last => usize::MAX,
+        };
+        state.screen = Screen::Help { offset: offset.min(help::offset_max(state)) };
+        return;
+    }
+    match state.screen {
+        Screen::Tuning => return select_setting(state, to),
+        Screen::Runs => return state.select_run(to),
+        Screen::Choice(..) => return state.select_choice(to),
+        Screen::Findings(selected) => {
+            let last = state.figures().map_or(0, |figures| figures.findings.open.len().saturating_sub(1));
+            state.screen = Screen::Findings(to.from(selected, last));
+            return;
+        }
+        Screen::Dashboard
+        | Screen::Experiments
+        | Screen::Client(_)
+        | Screen::Route(_)
+        | Screen::Usage(_)
+        | Screen::Requests { .. }
+        | Screen::Help { .. } => {}
+    }
+    match state.list() {
+        List::Clients | List::Runs => {}
+        List::Routes | List::Requests => return state.scroll_http(to),
+        List::Usage => return state.scroll_usage(to),
+        List::Hosts => return state.scroll_hosts(to),
+    }
+    let rows = state.sight.clients;
+    let (clients, table) = state.clients_and_table();
+    clients.go(to, &mut table.rows, rows);
+    if let (Screen::Client(_), Some(id)) = (state.screen, state.clients.selected) {
+        state.screen = Screen::Client(id);
+    }
+}
+
+fn select_setting(state: &mut State, to: ListMove) {
+    let last = state.settings().len().saturating_sub(1);
+    state.tuning.selected = to.from(state.tuning.selected, last);
+    (state.tuning.complaint, state.tuning.answer) = (None, None);
+}
+
+/// Closes what covers the panes, else deselects the client, else leaves usage, else returns to the present.
+pub(crate) fn back(state: &mut State) {
+    if state.screen != Screen::Dashboard {
+        state.screen = Screen::Dashboard;
+    } else if state.panes.maximised.is_some() {
+        state.panes.maximised = None;
+    } else if !deselect(state) && !state.leave_usage() && state.view.past().is_some() {
+        state.go_live();
+    }
+}
+
+/// Gives up what is selected; false if nothing is.
+fn deselect(state: &mut State) -> bool {
+    let lists = [List::Clients, List::Routes, List::Usage];
+    lists.map(|list| state.table_mut(list).deselect()).contains(&true)
+}
+
+/// Goes to a screen, or leaves it.
+pub(crate) fn toggle_screen(state: &mut State, screen: Screen) {
+    let is_there = std::mem::discriminant(&state.screen) == std::mem::discriminant(&screen);
+    state.screen = if is_there { Screen::Dashboard } else { screen };
+}
+
+/// Opens the selected client or route, or the first in sight.
+pub(crate) fn open(state: &mut State) {
+    let is_focused = state.screen == Screen::Dashboard && state.panes.focus == Some(PaneId::Findings);
+    if is_focused || matches!(state.screen, Screen::Findings(_)) {
+        return toggle_screen(state, Screen::Findings(0));
+    }
+    match state.list() {
+        List::Clients => {}
+        List::Routes => return state.open_route(),
+        List::Usage => return state.open_usage(),
+        List::Hosts => return state.open_host(),
+        List::Requests | List::Runs => return,
+    }
+    let first = || state.clients.page().first().map(|row| row.id);
+    if let Some(id) = state.clients.selected.or_else(first) {
+        state.clients.selected = Some(id);
+        state.screen =
+            if state.screen == Screen::Client(id) { Screen::Dashboard } else { Screen::Client(id) };
+    }
+}

@@ -1,0 +1,368 @@
+//! Updates the state after every event.
+
+use crossterm::event::KeyEvent;
+use model::history::Update;
+use model::runs::Level;
+use records::command::Command;
+
+use super::action::{Action, Effect};
+use super::navigation::{back, open, scroll, toggle_help, toggle_screen, toggle_tuning};
+use crate::clock::ClockReading;
+use crate::frame::layout;
+use crate::input::intent::{
+    Direction, Intent, List, PaneAction, PlayControl, Preset, QuickControl, SettingEdit,
+};
+use crate::options::Exit;
+use crate::screens::help;
+use crate::state::State;
+use crate::state::moment::View;
+use crate::state::screen::Screen;
+use crate::state::status::{LastRecord, ViewStatus};
+use crate::terminal::SuspendTarget;
+use crate::terminal::frame_scheduler::Urgency;
+
+const DRAW: Effect = Effect::Draw(Urgency::Now);
+
+/// Updates what is shown, if something has changed; call it before each frame. Reading a long journal brings many
+/// batches per frame, so the work is done once per frame and not per batch.
+pub(crate) fn prepare(state: &mut State, now: ClockReading) {
+    state.renew(now);
+    state.sight = layout::sight(state);
+    state.arrange();
+    state.follow_timeline();
+}
+
+/// Updates the state after an event at `now`, and returns what the caller has to do.
+pub(crate) fn update(state: &mut State, action: Action, now: ClockReading) -> Vec<Effect> {
+    match action {
+        Action::Want(intent) => {
+            let effects = want(state, intent, now);
+            keep(state, effects)
+        }
+        Action::Type(key) => typed(state, key, now),
+        Action::Point(event) => {
+            let effects = super::mouse::point(state, event, now);
+            keep(state, effects)
+        }
+        Action::Restore(text) => {
+            if let Err(error) = state.restore_arrangement(&text) {
+                let text = format!("the kept columns and panes are not used: {error}");
+                state.notice(Level::Warning, text, now);
+            }
+            state.kept_text = state.kept();
+            vec![DRAW]
+        }
+        Action::Update(news) => {
+            let notification = super::notify::notification(state, &news);
+            apply_update(state, news, now);
+            std::iter::once(Effect::Draw(Urgency::Soon)).chain(notification).collect()
+        }
+        Action::History(news) => {
+            let is_news = state.apply_history(news, now);
+            if is_news { vec![Effect::Draw(Urgency::Soon)] } else { Vec::new() }
+        }
+        Action::Tick => tick(state, now),
+        Action::Resize(columns, rows) => {
+            state.size = (columns, rows);
+            if let Screen::Help { offset } = state.screen {
+                state.screen = Screen::Help { offset: offset.min(help::offset_max(state)) };
+            }
+            vec![DRAW]
+        }
+        Action::Done(level, what) => {
+            state.notice(level, what, now);
+            vec![DRAW]
+        }
+        Action::Access(run, access) => {
+            state.note_access(run, access, now);
+            vec![DRAW]
+        }
+        Action::NotSent(why) => {
+            state.control.give_up();
+            state.notice(Level::Warning, why, now);
+            vec![DRAW]
+        }
+    }
+}
+
+/// Adds an effect that keeps the arrangement if it has changed.
+fn keep(state: &mut State, mut effects: Vec<Effect>) -> Vec<Effect> {
+    effects.extend(state.changed_arrangement().map(Effect::Keep));
+    effects
+}
+
+fn apply_update(state: &mut State, news: Update, now: ClockReading) {
+    match news {
+        Update::Batch(batch) => {
+            let shown = state.options.run.or_else(|| state.shown.filter(|_| state.caught_up));
+            state.last_record = LastRecord::of(&batch, &state.model, shown, now).or(state.last_record);
+            let has_run_on = state.run().is_some_and(|run| run.stopped().is_none());
+            state.model.apply_batch(batch);
+            state.stale = true;
+            if has_run_on && state.caught_up {
+                state.follow_upgrade(now);
+            }
+        }
+        Update::CaughtUp => {
+            state.caught_up = true;
+            state.stale = true;
+            state.open_replay(now);
+        }
+        Update::Notice(level, text) => state.answer(level, text, now),
+        Update::Recording(recording) => state.note_recording(recording, now),
+        Update::Ignored(..) => {}
+    }
+}
+
+/// Redraws only if the passing of time changes the screen.
+fn tick(state: &mut State, now: ClockReading) -> Vec<Effect> {
+    // A pending change that is never confirmed must disappear even if no record arrives.
+    state.stale |= state.control.is_waiting();
+    let has_moved = state.play_on(now);
+    let status = ViewStatus::of(state, now);
+    let changed = std::mem::replace(&mut state.status, status) != status;
+    let has_due_hosts = state.has_hosts() && state.are_hosts_due(now);
+    if changed || has_moved || state.stale || has_due_hosts {
+        vec![Effect::Draw(Urgency::Soon)]
+    } else {
+        Vec::new()
+    }
+}
+
+fn typed(state: &mut State, key: KeyEvent, now: ClockReading) -> Vec<Effect> {
+    let effects = state.typed(key, now);
+    state.arrange();
+    effects
+}
+
+pub(crate) fn want(state: &mut State, intent: Intent, now: ClockReading) -> Vec<Effect> {
+    if !applies(state, intent) {
+        return Vec::new();
+    }
+    match intent {
+        Intent::Quit if state.may_leave(now) => return vec![Effect::Leave(Exit::Quit)],
+        Intent::Quit => {}
+        Intent::Suspend => return suspend(state, now),
+        Intent::Redraw => return vec![Effect::Redraw],
+        Intent::Back => {
+            back(state);
+            state.status = ViewStatus::of(state, now);
+        }
+        Intent::Help => toggle_help(state),
+        Intent::Choose(choice) => state.open_choice(choice),
+        Intent::EditChoice(edit) => state.edit_choice(edit),
+        Intent::Pane(action) => state.arrange_panes(action),
+        Intent::Experiments | Intent::Runs | Intent::Findings => toggle_screen(state, screen_of(intent)),
+        Intent::Tune => toggle_tuning(state),
+        Intent::Open => open(state),
+        Intent::Requests => state.next_requests(),
+        Intent::NextDimension => state.next_dimension(),
+        Intent::RunFilter => state.type_filter_of(List::Runs),
+        Intent::RunOpen => {
+            state.show_selected_run(now);
+            state.status = ViewStatus::of(state, now);
+        }
+        Intent::Palette => state.open_palette(),
+        Intent::Filter if matches!(state.screen, Screen::Help { .. }) => state.type_help_search(),
+        Intent::Filter => state.type_filter(),
+        Intent::Copy => return copy(state, now),
+        Intent::Export => state.type_file_name(now),
+        Intent::NextRun => {
+            state.next_run(now);
+            state.status = ViewStatus::of(state, now);
+        }
+        Intent::Compare => compare(state, now),
+        Intent::EndExperiment => return send(state, Command::EndExperiment, now),
+        Intent::Setting(edit) => return edit_setting(state, edit, now),
+        Intent::Freeze if !state.is_replay() => toggle_freeze(state, now),
+        Intent::Freeze => state.play(PlayControl::Toggle, now),
+        Intent::Play(control) => state.play(control, now),
+        Intent::GoTo => state.type_moment(),
+        Intent::Seek(target) => {
+            state.seek(target, now);
+            state.stale = true;
+            state.status = ViewStatus::of(state, now);
+        }
+        Intent::ZoomOut => state.time.zoom_out(state.column_us()),
+        Intent::ZoomIn => state.time.zoom_in(state.column_us()),
+        Intent::ZoomToFit => state.time.zoom_to_fit(),
+        Intent::ToggleTimeline => state.time.toggle_mode(),
+        Intent::NextClass => next_class(state),
+        Intent::Window(direction) => change_span(state, direction, now),
+        Intent::SortNext | Intent::SortReverse => sort(state, intent == Intent::SortReverse),
+        Intent::Scroll(to) => scroll(state, to),
+        Intent::Adjust(control, direction) => return adjust(state, control, direction, now),
+        // The publisher assigns the number of a mark.
+        Intent::Mark => return send(state, Command::Mark(String::new()), now),
+        Intent::Record => return record(state, now),
+        Intent::WriteConfiguration => return write_configuration(state, now),
+        Intent::Calibrate => return send(state, Command::Calibrate, now),
+    }
+    state.arrange();
+    vec![DRAW]
+}
+
+fn next_class(state: &mut State) {
+    if let Some(run) = crate::state::shown_run(&state.model, &state.options) {
+        state.time.next_class(run);
+    }
+}
+
+/// Returns the screen that a request shows or closes.
+fn screen_of(intent: Intent) -> Screen {
+    match intent {
+        Intent::Experiments => Screen::Experiments,
+        Intent::Findings => Screen::Findings(0),
+        _ => Screen::Runs,
+    }
+}
+
+/// Returns whether a request makes sense on this screen and in this mode.
+fn applies(state: &State, intent: Intent) -> bool {
+    let is_of_http = matches!(intent, Intent::Requests | Intent::Pane(PaneAction::Preset(Preset::Routes)));
+    let is_of_hosts = matches!(intent, Intent::Pane(PaneAction::Preset(Preset::Hosts)));
+    let is_seen = !matches!(state.screen, Screen::Help { .. }) || acts_on_help(intent);
+    is_seen && (!is_of_http || state.has_http()) && (!is_of_hosts || state.has_hosts())
+}
+
+/// Sorts the list that keys act on by its next column, or the other way round.
+fn sort(state: &mut State, reverse: bool) {
+    let table = state.table_mut(state.list());
+    if reverse { table.reverse() } else { table.sort_by_next() }
+}
+
+/// Returns whether a request makes sense while the help covers the panes: what it changes would not be seen.
+fn acts_on_help(intent: Intent) -> bool {
+    matches!(
+        intent,
+        Intent::Quit
+            | Intent::Help
+            | Intent::Back
+            | Intent::Filter
+            | Intent::Scroll(_)
+            | Intent::Palette
+            | Intent::Copy
+            | Intent::Redraw
+            | Intent::Suspend
+    )
+}
+
+/// Only a viewer suspends: a server would stop serving its clients.
+fn suspend(state: &mut State, now: ClockReading) -> Vec<Effect> {
+    if state.options.watches {
+        return vec![Effect::Suspend(SuspendTarget::Group)];
+    }
+    state.refuse_to_stop(now);
+    state.arrange();
+    vec![DRAW]
+}
+
+/// Copies the selection, or else the screen, to the clipboard.
+fn copy(state: &mut State, now: ClockReading) -> Vec<Effect> {
+    let (what, text) = match (state.screen, state.clients.selected) {
+        (Screen::Runs, _) => ("the runs".to_owned(), state.table(List::Runs).text()),
+        (Screen::Client(id), _) => {
+            (format!("details of {id}"), crate::panes::clients::detail_view::text(state, id))
+        }
+        (Screen::Route(id), _) => {
+            let text = crate::panes::routes::detail_view::text(state, id);
+            (text.lines().next().unwrap_or_default().to_owned(), text)
+        }
+        (Screen::Usage(id), _) => {
+            let text = crate::panes::usage::detail_view::text(state, id);
+            (text.lines().next().unwrap_or_default().to_owned(), text)
+        }
+        (Screen::Requests { .. }, _) => ("the requests".to_owned(), state.table(List::Requests).text()),
+        (Screen::Dashboard, Some(id)) => (id.to_string(), id.to_string()),
+        _ => ("the screen".to_owned(), super::export::screen_text(state)),
+    };
+    // The terminal does not report whether it copied the text.
+    state.notice(Level::Notice, format!("{what} copied to the terminal's clipboard (OSC 52)"), now);
+    vec![DRAW, Effect::Copy(text)]
+}
+
+fn toggle_freeze(state: &mut State, now: ClockReading) {
+    match state.view {
+        View::Live => state.freeze(now),
+        View::Frozen(_) | View::Replay(..) => state.go_live(),
+    }
+    state.status = ViewStatus::of(state, now);
+}
+
+fn change_span(state: &mut State, direction: Direction, now: ClockReading) {
+    state.span = match direction {
+        Direction::Down => state.span.shorter(),
+        Direction::Up => state.span.longer(),
+    };
+    state.stale = true;
+    state.refresh_past_moment(now);
+}
+
+fn edit_setting(state: &mut State, edit: SettingEdit, now: ClockReading) -> Vec<Effect> {
+    if refuse_if_read_only(state, now) {
+        return vec![DRAW];
+    }
+    let mut effects = vec![DRAW];
+    match edit {
+        SettingEdit::Step(direction) => state.step_setting(direction),
+        SettingEdit::Type => state.type_value(),
+        SettingEdit::TypeDigit(digit) => state.type_digit(digit),
+        SettingEdit::Unstage => state.unstage(),
+        SettingEdit::Apply => effects.extend(state.apply_staged(now).into_iter().map(Effect::Send)),
+        SettingEdit::Undo => effects.extend(state.undo(now).map(Effect::Send)),
+    }
+    effects
+}
+
+fn compare(state: &mut State, now: ClockReading) {
+    if !refuse_if_read_only(state, now) {
+        state.tuning.complaint = None;
+        state.type_experiment();
+    }
+}
+
+fn adjust(state: &mut State, control: QuickControl, direction: Direction, now: ClockReading) -> Vec<Effect> {
+    if refuse_if_read_only(state, now) {
+        return vec![DRAW];
+    }
+    let run = crate::state::shown_run(&state.model, &state.options);
+    let asked = state.control.adjust(run, control, direction, now);
+    std::iter::once(DRAW).chain(state.sent(asked, now).map(Effect::Send)).collect()
+}
+
+fn send(state: &mut State, command: Command, now: ClockReading) -> Vec<Effect> {
+    if refuse_if_read_only(state, now) {
+        return vec![DRAW];
+    }
+    vec![DRAW, Effect::Send(command)]
+}
+
+fn record(state: &mut State, now: ClockReading) -> Vec<Effect> {
+    if let Some(why) = state.recording_obstacle() {
+        state.answer(Level::Warning, why.to_owned(), now);
+        return vec![DRAW];
+    }
+    if state.recording().is_some() {
+        return vec![DRAW, Effect::Send(Command::EndRecording)];
+    }
+    state.type_recording_name(now);
+    vec![DRAW]
+}
+
+/// Only the process of a run knows its options.
+fn write_configuration(state: &mut State, now: ClockReading) -> Vec<Effect> {
+    if state.options.watches {
+        let why = "only the dashboard beside the proxy writes a configuration; `tlsdash ctl settings` shows what is in force";
+        state.answer(Level::Warning, why.to_owned(), now);
+        return vec![DRAW];
+    }
+    send(state, Command::WriteConfiguration, now)
+}
+
+/// Says why nothing can be changed, if so.
+fn refuse_if_read_only(state: &mut State, now: ClockReading) -> bool {
+    let Some(why) = state.obstacle() else { return false };
+    state.recheck_access();
+    state.answer(Level::Warning, why, now);
+    true
+}

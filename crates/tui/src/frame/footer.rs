@@ -1,0 +1,83 @@
+//! The most important keys, or the text that is being typed.
+//!
+//! ```text
+//! q quit  ? help  Space freeze  t tune  u undo  a A/B  s sort  / filter  : find  [] rate
+//! ```
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::status;
+use crate::format;
+use crate::input::keymap::{
+    CHOICE_HINTS, EXPERIMENT_HINTS, FINDING_HINTS, HINTS, Hint, Keymap, PANE_HINTS, REPLAY_HINTS,
+    REQUEST_HINTS, RUN_HINTS, TUNING_HINTS,
+};
+use crate::panes::pane::pane;
+use crate::state::State;
+use crate::state::screen::Screen;
+use crate::widgets::parts::put;
+
+/// Shown at the right if keys that change anything are missing.
+const READ_ONLY: &str = "read-only";
+
+/// Draws as many hints as fit.
+pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    if let Some(prompt) = &state.prompt {
+        return crate::prompt::view::render(state, prompt, frame, area);
+    }
+    let theme = state.theme;
+    // A narrow header has no room for it.
+    if let Some(text) = status::unseen_change(state).filter(|_| area.width < status::NARROW_MAX) {
+        return put(frame, area, &[Line::styled(text, theme.notice())]);
+    }
+    let mut spans = Vec::new();
+    let mut used = 0;
+    let hints = match state.screen {
+        Screen::Tuning => TUNING_HINTS,
+        Screen::Experiments => EXPERIMENT_HINTS,
+        Screen::Runs => RUN_HINTS,
+        Screen::Choice(..) => CHOICE_HINTS,
+        Screen::Requests { .. } => REQUEST_HINTS,
+        Screen::Findings(_) => FINDING_HINTS,
+        _ if state.is_replay() => REPLAY_HINTS,
+        _ => HINTS,
+    };
+    // The keys of a pane with the focus precede those of the dashboard, after quit and help.
+    let of_pane: &[&[Hint]] = match state.panes.focus.filter(|_| state.screen == Screen::Dashboard) {
+        Some(focus) => &[pane(focus).hints, PANE_HINTS],
+        None => &[],
+    };
+    let (first, rest) = hints.split_at(hints.len().min(if of_pane.is_empty() { 0 } else { 2 }));
+    let is_new = |hint: &&Hint| of_pane.iter().all(|own| own.iter().all(|own| own.intents != hint.intents));
+    let hints = first.iter().chain(of_pane.iter().copied().flatten()).chain(rest.iter().filter(is_new));
+    for hint in hints.filter(|hint| state.can(hint.needs)) {
+        let keys = keys(&state.options.keymap, hint, state.screen == Screen::Tuning);
+        if keys.is_empty() {
+            continue;
+        }
+        let word = format!(" {}  ", hint.word);
+        let cells = format::width(&keys) + format::width(&word);
+        // The two trailing blanks may lie beyond the edge.
+        if used + cells > usize::from(area.width) + 2 {
+            break;
+        }
+        used += cells;
+        spans.extend([Span::styled(keys, theme.heading()), Span::styled(word, theme.quiet())]);
+    }
+    let room = usize::from(area.width).saturating_sub(used);
+    if state.options.watches && state.obstacle().is_some() && room >= READ_ONLY.len() {
+        spans.push(Span::styled(format!("{READ_ONLY:>room$}"), theme.quiet()));
+    }
+    put(frame, area, &[Line::from(spans)]);
+}
+
+/// Returns the keys of a hint, the first of each intent. On the list of settings, a digit begins a value instead.
+fn keys(keymap: &Keymap, hint: &Hint, is_tuning: bool) -> String {
+    let acts = |key: &String| !is_tuning || !key.chars().all(|c| c.is_ascii_digit());
+    let keys: Vec<String> =
+        hint.intents.iter().filter_map(|&intent| keymap.names(intent).into_iter().find(acts)).collect();
+    let joint = if keys.iter().all(|key| key.chars().count() == 1) { "" } else { " " };
+    keys.join(joint)
+}

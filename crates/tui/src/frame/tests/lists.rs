@@ -1,0 +1,121 @@
+//! Rows of tables, and the mouse on them.
+
+use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+
+use super::{of_three_hosts, with_a_gap};
+use crate::app::action::Action;
+use crate::input::intent::Intent;
+use crate::options::Options;
+use crate::testing::{TestDashboard, options};
+use crate::theme::scheme::ColourScheme;
+
+#[test]
+fn hosts_are_filtered_by_name_and_the_selected_run_is_shown() {
+    let mut stage = of_three_hosts();
+    for key in "H/edge\n".chars() {
+        stage.press(key);
+    }
+    let screen = stage.screen(80, 24);
+    assert!(screen.contains("runs filter: edge 2/3") && !screen.contains(" box "), "{screen}");
+    stage.press('j');
+    stage.press('\n');
+    assert!(stage.screen(160, 48).contains("edge-2.example.org 3/3"), "{}", stage.screen(160, 48));
+    // What the filter hides is not lost.
+    for key in "H/\x1bg\n".chars() {
+        stage.press(key);
+    }
+    assert!(stage.screen(160, 48).contains("box 1/3"), "{}", stage.screen(160, 48));
+}
+
+#[test]
+fn a_click_does_what_a_key_does() {
+    let mut stage = with_a_gap(options());
+    let click = |stage: &mut TestDashboard, text: &str| {
+        let screen = stage.screen(80, 24);
+        let row = screen.lines().position(|line| line.contains(text)).unwrap() as u16;
+        let column = screen.lines().nth(usize::from(row)).unwrap().chars().count() as u16 - 1;
+        let kind = MouseEventKind::Down(MouseButton::Left);
+        stage.act(Action::Point(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE }));
+        stage.screen(80, 24)
+    };
+    assert!(click(&mut stage, " clients ").contains("total GB▼"));
+    assert!(click(&mut stage, " clients ").contains("total MB▲"));
+    assert!(click(&mut stage, " clients ").contains("total GB▼"));
+    assert!(click(&mut stage, "10.0.0.14").contains("▶10.0.0.14"));
+    assert!(click(&mut stage, "▶10.0.0.14").contains("client 10.0.0.14"));
+    stage.want(Intent::Back);
+    assert!(click(&mut stage, "      1 ").contains("FROZEN at +00:2"));
+}
+
+#[test]
+fn the_selected_row_is_one_bar_beside_its_graph() {
+    let palette = ColourScheme::named("16").unwrap().palette();
+    let mut stage = TestDashboard::live(Options { palette, ..options() }, 9);
+    stage.press('j');
+    let screen = stage.styled(160, 48);
+    let looks = screen.lines().skip_while(|line| !line.starts_with('▶')).nth(1).unwrap();
+    let (graph, bar) =
+        looks.trim().split(' ').collect::<Vec<_>>().split_last().map(|(a, b)| (*a, b.to_vec())).unwrap();
+    assert!(!graph.ends_with('r'), "{looks}");
+    assert!(bar.iter().all(|cells| cells.ends_with('r') && !cells.contains('d')), "{looks}");
+}
+
+#[test]
+fn the_order_of_the_clients_is_said_where_no_column_shows_it() {
+    let mut stage = TestDashboard::live(options(), 3);
+    let mut headings = Vec::new();
+    for _ in 0..11 {
+        let screen = stage.screen(80, 24);
+        headings.push(screen.lines().find(|line| line.contains("out MB/s")).unwrap().to_owned());
+        stage.want(Intent::SortNext);
+    }
+    assert!(headings.iter().all(|heading| heading.matches('▼').count() + heading.matches('▲').count() == 1));
+    for order in ["by conns▼", "by client▲"] {
+        assert!(headings.iter().any(|heading| heading.contains(order)), "{order}: {headings:#?}");
+    }
+}
+
+#[test]
+fn a_short_interval_does_not_change_a_sparklines_time_scale() {
+    let mut stage = TestDashboard::live(options(), 30);
+    let sparkline = |screen: &str| {
+        let row = screen.lines().find(|line| line.starts_with(" 10.0.0.11")).unwrap().to_owned();
+        row.chars().filter(|c| ('▁'..='█').contains(c)).count()
+    };
+    assert_eq!(sparkline(&stage.screen(160, 48)), 30);
+    let mut records = stage.run.second();
+    for record in &mut records {
+        record.stamp.mono_us -= 900_000;
+        record.stamp.interval_us = 100_000;
+    }
+    stage.read(records);
+    assert_eq!(sparkline(&stage.screen(160, 48)), 30);
+}
+
+#[test]
+fn a_client_whose_record_was_put_off_is_not_drawn_as_idle() {
+    let silent_for_three_seconds = |deferred: u64| {
+        let mut stage = TestDashboard::live(options(), 20);
+        let mut seq = None;
+        for _ in 0..3 {
+            let mut records = stage.run.second();
+            let first = records[0].stamp.seq;
+            records.retain(|record| record.body.kind().word != "client");
+            for record in &mut records {
+                // What is left out was never made, and leaves no hole in the sequence.
+                record.stamp.seq = *seq.get_or_insert(first);
+                seq = seq.map(|seq| seq + 1);
+                if let records::kinds::Body::Proxy(proxy) = &mut record.body {
+                    proxy.clients_deferred = deferred;
+                }
+            }
+            stage.read(records);
+        }
+        let screen = stage.screen(160, 48);
+        screen.lines().find(|line| line.starts_with(" 10.0.0.11")).unwrap().to_owned()
+    };
+    let idle = silent_for_three_seconds(0);
+    assert!(idle.ends_with("⡀⡀⡀"), "{idle}");
+    let put_off = silent_for_three_seconds(1);
+    assert!(!put_off.contains('⡀') && put_off.ends_with(|c| ('▁'..='█').contains(&c)), "{put_off}");
+}

@@ -1,0 +1,19 @@
+//! What the mouse can point at.
+
+use super::intent::List;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClickTarget {
+    /// The heading of a column of a list.
+    Heading(List, usize),
+    /// A row of a list, by its place in sight.
+    Row(List, usize),
+    /// A line of a list of columns or panes.
+    Choice(usize),
+    /// The heading of the timeline.
+    Timeline,
+    /// A column of the timeline, by its index.
+    Column(usize),
+    /// A position on the playback line, in thousandths of its length.
+    Played(u64),
+}

@@ -1,0 +1,144 @@
+//! The clients at the shown moment.
+
+use records::ids::ClientId;
+
+use super::detail::ClientDetail;
+use super::history::History;
+use super::model::ClientRow;
+use super::rows::ClientRows;
+use crate::format;
+use crate::input::intent::{Intent, PlayControl};
+use crate::input::keymap::KeyRequirement;
+use crate::state::State;
+use crate::state::moment::{PastView, View};
+use crate::table::TableState;
+
+impl State {
+    /// The list of clients, and the clients that are shown.
+    pub(crate) fn clients_and_table(&mut self) -> (&mut TableState<ClientRow>, &mut ClientRows) {
+        let snapshot = match &mut self.view {
+            View::Live => &mut self.live,
+            View::Frozen(past) | View::Replay(past, _) => &mut past.snapshot,
+        };
+        (&mut self.clients, &mut snapshot.table)
+    }
+
+    /// Returns all clients at the shown moment, unordered.
+    pub(crate) fn client_ids(&self) -> impl Iterator<Item = ClientId> + '_ {
+        self.snapshot().table.rows.all().iter().map(|row| row.id)
+    }
+
+    /// The details of a client at the shown moment.
+    pub(crate) fn client_detail(&self, id: ClientId) -> Option<ClientDetail> {
+        let row = self.snapshot().table.get(id)?;
+        let run = self.snapshot_run()?;
+        let us = self.past_in_memory().map_or_else(|| run.last_us(), PastView::us);
+        ClientDetail::at(run, row, us, self.history(id))
+    }
+
+    /// The past moment, if it is shown from the model in memory.
+    fn past_in_memory(&self) -> Option<&PastView> {
+        self.view.past().filter(|_| self.snapshot().ticket.is_none())
+    }
+
+    /// Says why an earlier moment lacks figures of clients; `None` if none in sight does.
+    pub(crate) fn missing_client_history(&self) -> Option<String> {
+        let lacks = |row: &ClientRow| row.totals.is_none() || row.out_per_second.is_none();
+        (self.cursor_us().is_some() && self.clients.page().iter().any(lacks))
+            .then(|| self.describe_client_history())
+    }
+
+    /// Says what is kept of clients at an earlier moment.
+    pub(crate) fn describe_client_history(&self) -> String {
+        let kept = format::span(crate::panes::clients::model::kept_us(self.live.interval_us()));
+        let play = self.options.keymap.names(Intent::Play(PlayControl::Toggle)).into_iter().next();
+        let play = play.filter(|_| self.can(KeyRequirement::Journal) && !self.is_replay());
+        let play = play.map_or_else(String::new, |key| format!("; {key} reads the journal"));
+        format!(
+            "older than a client's last {} records ({kept} or more){play}",
+            crate::panes::clients::history::SLOTS
+        )
+    }
+
+    /// Clients at the shown moment that pass the filter.
+    pub(crate) fn client_count(&self) -> usize {
+        self.snapshot().table.rows.len()
+    }
+
+    /// A client's last intervals up to the shown moment.
+    pub(crate) fn history(&self, id: ClientId) -> History {
+        if let Some(past) = self.past_in_memory() {
+            return past.history(id);
+        }
+        let interval_us = self.snapshot().interval_us();
+        self.snapshot_run()
+            .map(|run| crate::panes::clients::history::history(run, id, interval_us))
+            .unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::intent::SeekTarget;
+    use crate::testing::{TestDashboard, options};
+
+    /// The dashboard after so many seconds, with the details of its busiest client.
+    fn details(seconds: usize) -> TestDashboard {
+        let mut stage = TestDashboard::live(options(), seconds);
+        stage.screen(120, 40);
+        stage.press('\n');
+        stage
+    }
+
+    fn back(stage: &mut TestDashboard, seconds: usize) {
+        (0..seconds).for_each(|_| drop(stage.want(Intent::Seek(SeekTarget::PreviousInterval))));
+    }
+
+    /// The lines of the details that have figures of the client alone.
+    fn lines(stage: &TestDashboard) -> Vec<String> {
+        let text = crate::panes::clients::detail_view::text(&stage.state, "10.0.0.11".parse().unwrap());
+        let is_own =
+            |line: &&str| ["total ", "handshakes ", "bytes/s "].iter().any(|name| line.starts_with(name));
+        text.lines().filter(is_own).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn details_of_a_past_moment_are_those_that_were_shown_then() {
+        let mut stage = details(10);
+        let then = lines(&stage);
+        assert_eq!(then.len(), 3, "{then:?}");
+        stage.pass(10);
+        assert_ne!(lines(&stage), then);
+        back(&mut stage, 10);
+        assert_eq!(lines(&stage), then);
+        let screen = stage.screen(120, 40);
+        assert!(screen.contains("client 10.0.0.11 at 12:04:10Z, +00:10"), "{screen}");
+        assert!(screen.contains("│ then ") && screen.contains("open –"), "{screen}");
+        assert!(screen.contains("– in whole run: known of the present only"), "{screen}");
+        assert!(!screen.contains("not kept"), "{screen}");
+    }
+
+    #[test]
+    fn details_stay_as_they_were_while_the_view_is_frozen() {
+        let mut stage = details(10);
+        let then = lines(&stage);
+        stage.want(Intent::Freeze);
+        assert!(stage.screen(120, 40).contains("open 13"), "{}", stage.screen(120, 40));
+        stage.pass(30);
+        assert_eq!(lines(&stage), then);
+    }
+
+    #[test]
+    fn clients_at_a_moment_before_their_records_say_why_they_are_blank() {
+        let mut stage = TestDashboard::live(options(), 90);
+        stage.screen(120, 40);
+        back(&mut stage, 5);
+        assert!(!stage.screen(120, 40).contains("older than"), "{}", stage.screen(120, 40));
+        back(&mut stage, 75);
+        let details = crate::panes::clients::detail_view::text(&stage.state, "10.0.0.11".parse().unwrap());
+        assert!(details.contains("\nnot kept    older than a client's last 60 records"), "{details}");
+        let screen = stage.screen(120, 40);
+        assert!(screen.contains("–: older than a client's last 60 records (1 min or more)"), "{screen}");
+    }
+}

@@ -1,0 +1,5 @@
+//! Findings: what is about to break, and why.
+
+pub(crate) mod details;
+pub(crate) mod model;
+pub(crate) mod view;

@@ -1,0 +1,26 @@
+//! Findings and advice at a moment.
+
+use model::insight::{self, Advice, Finding};
+use model::runs::Run;
+
+/// The findings that are open at a moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OpenFindings {
+    /// The most severe first.
+    pub(crate) open: Vec<Finding>,
+    /// What would resume more, by all that has been read of the run; empty at an earlier moment.
+    pub(crate) advice: Vec<Advice>,
+    /// True if the moment is not the latest: the figures of a finding are of when it opened, or of now if it is still open.
+    pub(crate) is_past: bool,
+}
+
+impl OpenFindings {
+    pub(crate) fn at(run: &Run, us: u64) -> Self {
+        let is_past = us < run.last_us() || run.is_joined();
+        let mut open = run.findings();
+        open.retain(|finding| finding.is_open_at(us));
+        open.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.since_us));
+        let advice = if is_past { Vec::new() } else { insight::advice(run) };
+        Self { open, advice, is_past }
+    }
+}

@@ -1,0 +1,85 @@
+//! The table of the hosts that are watched, with their sum.
+//!
+//! ```text
+//! ─ hosts 1-3/3, 2 live, 10 s ── version  state      conns   hs/s  resumed  p99 ms    CPU  lag s   gaps
+//!  sum of 2                      0.1.0                  76  1,310    81.0%    0.31    92%   0.21      0
+//! ▶edge-1                        0.1.0    live          64    998    80.0%    0.30    61%   0.21      0
+//!  edge-2                        0.1.0    clock +4s     12    312    84.1%  (4.10)    31%      –      0
+//!  edge-3                        0.1.0    silent 01:12   –      –        –       –      –      –      2
+//! ```
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::model::HostRow;
+use crate::input::click::ClickTarget;
+use crate::input::intent::List;
+use crate::input::keymap::HOST_HINTS;
+use crate::panes::PaneId;
+use crate::panes::pane::{Pane, PaneRows};
+use crate::state::State;
+use crate::widgets::parts::put;
+use crate::widgets::table::{self, Columns, extent, filter_title};
+
+/// The fewest rows: heading, sum and one host.
+const HEIGHT_MIN: u16 = 3;
+/// The rows that hosts get before less important panes.
+const HEIGHT_ENOUGH: u16 = 7;
+
+pub(crate) const PANE: Pane = Pane {
+    id: PaneId::Hosts,
+    rows: |state| {
+        if !state.has_hosts() {
+            return PaneRows::default();
+        }
+        let hosts = u16::try_from(state.hosts.table.counts().1).unwrap_or(u16::MAX);
+        let all = hosts.saturating_add(2).max(HEIGHT_MIN);
+        PaneRows { min: HEIGHT_MIN, enough: all.min(HEIGHT_ENOUGH), wanted: all, grows: false }
+    },
+    ranks: [0, 4, 9],
+    render,
+    target: |state, area, at| match table::target(List::Hosts, &state.hosts.table, area, at)? {
+        ClickTarget::Row(list, row) => {
+            let sum = usize::from(state.hosts.sum.is_some());
+            row.checked_sub(sum).map(|row| ClickTarget::Row(list, row))
+        }
+        heading => Some(heading),
+    },
+    hints: HOST_HINTS,
+};
+
+/// Draws the sum and the visible part of the table.
+fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    let (theme, hosts) = (state.theme, &state.hosts);
+    let mut lines = table::lines(state, &hosts.table, area, |columns, shown| titles(state, columns, shown));
+    if let Some(sum) = &hosts.sum {
+        let columns = Columns::of(&hosts.table, usize::from(area.width));
+        let line = columns.line(theme, &hosts.table, sum, |_, _| Span::raw(""));
+        lines.insert(1, line.patch_style(theme.figure()));
+    }
+    if hosts.table.counts().1 == 0 {
+        lines.push(Line::styled(" no host yet", theme.quiet()));
+    }
+    put(frame, area, &lines);
+}
+
+/// Returns the titles, longest first: the visible hosts, those that are live, and the order if no column shows it.
+fn titles(state: &State, columns: &Columns<HostRow>, shown: usize) -> Vec<String> {
+    let hosts = &state.hosts;
+    let (table, live) = (&hosts.table, hosts.live);
+    if !table.filter.is_empty() {
+        return vec![format!("hosts {}", extent(table, shown)), filter_title(table)];
+    }
+    let order = columns.hidden_order(state.theme, table);
+    let sorted =
+        order.filter(|_| table.order.column != 0).map_or_else(String::new, |by| format!(", by {by}"));
+    let (extent, all) = (extent(table, shown), table.counts().1);
+    vec![
+        format!("hosts {extent}{sorted}, {live} live, 10 s"),
+        format!("hosts {extent}{sorted}, {live} live"),
+        format!("hosts, {live} of {all} live"),
+        format!("hosts {live}/{all} live"),
+        "hosts".to_owned(),
+    ]
+}

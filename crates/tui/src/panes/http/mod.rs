@@ -1,0 +1,4 @@
+//! Requests of HTTP mode.
+
+pub(crate) mod model;
+pub(crate) mod view;

@@ -1,0 +1,3 @@
+//! Latency percentiles by class.
+
+pub(crate) mod view;

@@ -1,0 +1,124 @@
+//! The usage pane: the values of one dimension since the start of the run.
+//!
+//! ```text
+//! ─ usage by version 1-2/2, since the start ─ handshakes▼  share  full  resumed  failed  bytes MB  CPU share  only choice
+//! ▶TLSv1.3                                          4,990  99.8%    98    98.0%       –     4,100      97.9%            0
+//!  TLSv1.2                                             10   0.2%     2    80.0%       –      1.20       2.1%           10
+//!
+//!  group                handshakes  share  CPU share    cipher suite         handshakes  share  CPU share
+//!  x25519                    4,000  80.0%      70.1%    TLS_AES_128_GCM_…         5,000 100.0%     100.0%
+//! ```
+//!
+//! Below the chosen dimension are as many others as fit.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+use records::metrics::Dimension;
+
+use super::grid as usage_grid;
+use super::model::UsageRow;
+use crate::format;
+use crate::input::intent::List;
+use crate::input::keymap::USAGE_HINTS;
+use crate::panes::PaneId;
+use crate::panes::pane::{Pane, PaneRows};
+use crate::state::State;
+use crate::widgets::parts::put;
+use crate::widgets::table::{self, Columns, extent, filter_title};
+
+/// The fewest rows, with the heading.
+const HEIGHT_MIN: u16 = 3;
+/// The rows that it gets before less important panes.
+const HEIGHT_ENOUGH: u16 = 6;
+
+pub(crate) const PANE: Pane = Pane {
+    id: PaneId::Usage,
+    rows: |state| {
+        let values = state.shown_usage().map_or(0, |usage| usage.of(state.usage.dimension).count());
+        let is_wanted = state.panes.focus == Some(PaneId::Usage);
+        if !is_wanted && state.shown_usage().is_none_or(model::runs::Usage::is_empty) {
+            return PaneRows::default();
+        }
+        let all = u16::try_from(values).unwrap_or(u16::MAX).saturating_add(1).max(HEIGHT_MIN);
+        PaneRows { min: HEIGHT_MIN, enough: all.min(HEIGHT_ENOUGH), wanted: all, grows: is_wanted }
+    },
+    ranks: [10, 10, 10],
+    render,
+    target: |state, area, at| table::target(List::Usage, &state.usage.table, area, at),
+    hints: USAGE_HINTS,
+};
+
+fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    let (theme, table) = (state.theme, &state.usage.table);
+    let mut lines = table::lines(state, table, area, |columns, shown| titles(state, columns, shown));
+    if table.counts().1 == 0 {
+        lines.push(Line::styled(
+            format::cut(&none(state), usize::from(area.width), theme.glyphs),
+            theme.quiet(),
+        ));
+    }
+    if may_be_twice(table.page(), state.usage.dimension) {
+        lines.push(Line::styled(format::cut(TWICE, usize::from(area.width), theme.glyphs), theme.quiet()));
+    }
+    put(frame, area, &lines);
+    let used = u16::try_from(lines.len()).unwrap_or(u16::MAX).min(area.height);
+    usage_grid::render(state, frame, Rect { y: area.y + used, height: area.height - used, ..area });
+}
+
+/// Said of fingerprints that were never full: rustls leaves out `session_ticket` when it offers to resume.
+const TWICE: &str = " 100.0% resumed: probably the client of another row; it sends less when it resumes";
+
+/// Returns whether some clients may have two fingerprints: one that is only resumed beside one that never is.
+fn may_be_twice(rows: &[UsageRow], dimension: Dimension) -> bool {
+    let has = |share| rows.iter().any(|row| row.resumed_share() == Some(share));
+    dimension == Dimension::Fingerprint && has(1.0) && has(0.0)
+}
+
+/// Says why there are no values.
+fn none(state: &State) -> String {
+    match state.shown_usage() {
+        None => " known of the present and of moments read from the journal, not of this one".to_owned(),
+        Some(usage) if usage.is_empty() => " no handshake has a record of it yet".to_owned(),
+        Some(_) if matches!(state.usage.dimension, Dimension::Name | Dimension::Fingerprint) => {
+            " none, or left out by --log-names off".to_owned()
+        }
+        Some(_) => " none".to_owned(),
+    }
+}
+
+pub(crate) fn name_of(dimension: Dimension) -> &'static str {
+    match dimension {
+        Dimension::Version => "version",
+        Dimension::Group => "group",
+        Dimension::Cipher => "cipher suite",
+        Dimension::Signature => "signature of full handshakes",
+        Dimension::Alpn => "application protocol",
+        Dimension::Certificate => "certificate of full handshakes",
+        Dimension::Name => "server name",
+        Dimension::Fingerprint => "fingerprint (JA4)",
+    }
+}
+
+/// Returns the titles, longest first: the dimension, the visible values, and their order if no column shows it.
+fn titles(state: &State, columns: &Columns<UsageRow>, shown: usize) -> Vec<String> {
+    let (table, dimension) = (&state.usage.table, state.usage.dimension);
+    let (by, word) = (name_of(dimension), dimension.word());
+    if table.counts().1 == 0 {
+        return vec![format!("usage by {by}"), format!("usage by {word}")];
+    }
+    let order = columns.hidden_order(state.theme, table);
+    let sorted = order.map_or_else(String::new, |order| format!(", by {order}"));
+    let extent = extent(table, shown);
+    if !table.filter.is_empty() {
+        let found = filter_title(table);
+        return vec![format!("usage by {by} {extent}{sorted}"), format!("{word} {found}"), found];
+    }
+    vec![
+        format!("usage by {by} {extent}{sorted}, since the start"),
+        format!("usage by {word} {extent}{sorted}, since the start"),
+        format!("usage by {word} {extent}{sorted}"),
+        format!("usage by {word}"),
+        word.to_owned(),
+    ]
+}

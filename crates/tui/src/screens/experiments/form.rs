@@ -1,0 +1,326 @@
+//! The form of an experiment: its fields, and the plan that they make in the words of `--ab`.
+
+use std::time::Duration;
+
+use model::figures::{Figure, Statistic};
+use records::metrics::LatencyClass;
+use records::setting::{Applies, Setting};
+
+use crate::prompt::{Prompt, PromptPurpose};
+use crate::state::State;
+
+/// The lengths that a plan knows by name.
+const PRESETS: [&str; 3] = ["quick", "normal", "careful"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FormField {
+    Setting,
+    A,
+    B,
+    Length,
+    Pairs,
+    Block,
+    Metric,
+}
+
+impl FormField {
+    /// All fields, in order.
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Setting, Self::A, Self::B, Self::Length, Self::Pairs, Self::Block, Self::Metric];
+
+    pub(crate) fn is_last(self) -> bool {
+        Self::ALL.last() == Some(&self)
+    }
+
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Setting => "setting",
+            Self::A => "A",
+            Self::B => "B",
+            Self::Length => "length",
+            Self::Pairs => "pairs",
+            Self::Block => "block",
+            Self::Metric => "metric",
+        }
+    }
+
+    pub(crate) fn hint(self) -> &'static str {
+        match self {
+            Self::Setting => "what to compare: a setting that can change now",
+            Self::A => "the first value, the baseline",
+            Self::B => "the second value",
+            Self::Length => "quick (1 min), normal (6 min) or careful (24 min)",
+            Self::Pairs => "pairs of blocks, if not those of the length",
+            Self::Block => "such as 10s; empty: that of the length",
+            Self::Metric => "joined by +; empty: what the setting acts on",
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ExperimentForm {
+    texts: [String; FormField::ALL.len()],
+    /// The index of the field that is typed.
+    pub(crate) selected: usize,
+    /// True if a person typed A, so that it stays when the setting changes.
+    is_a_typed: bool,
+}
+
+impl ExperimentForm {
+    /// Returns the form for a setting, with its value as the baseline.
+    pub(crate) fn of(setting: Option<&Setting>) -> Self {
+        let mut form = Self::default();
+        if let Some(setting) = setting {
+            form.texts[FormField::Setting as usize].clone_from(&setting.name);
+            form.texts[FormField::A as usize] = setting.shown(&setting.value);
+            form.selected = FormField::B as usize;
+        }
+        "normal".clone_into(&mut form.texts[FormField::Length as usize]);
+        form
+    }
+
+    pub(crate) fn text(&self, field: FormField) -> &str {
+        self.texts[field as usize].trim()
+    }
+
+    pub(crate) fn field(&self) -> FormField {
+        FormField::ALL[self.selected]
+    }
+
+    /// Changes the field that is typed.
+    pub(crate) fn set(&mut self, text: &str) {
+        text.clone_into(&mut self.texts[self.selected]);
+        if self.field() == FormField::A {
+            self.is_a_typed = !self.text(FormField::A).is_empty();
+        }
+    }
+
+    /// Goes to the next field, or the one before.
+    pub(crate) fn turn(&mut self, is_up: bool) {
+        let n = FormField::ALL.len();
+        self.selected = (self.selected + if is_up { n - 1 } else { 1 }) % n;
+    }
+
+    /// Returns the plan in the words of `--ab`.
+    pub(crate) fn plan(&self) -> String {
+        let text = |field| self.text(field);
+        let mut plan = format!("{}={}..{}", text(FormField::Setting), text(FormField::A), text(FormField::B));
+        for (word, field) in [
+            ("", FormField::Length),
+            ("pairs=", FormField::Pairs),
+            ("block=", FormField::Block),
+            ("metric=", FormField::Metric),
+        ] {
+            if !text(field).is_empty() {
+                plan.extend([",", word, text(field)]);
+            }
+        }
+        plan
+    }
+}
+
+impl State {
+    /// Opens the prompt for an experiment on the selected setting, or else the first one that can change
+    /// during the run.
+    pub(crate) fn type_experiment(&mut self) {
+        let can_change = |setting: &&Setting| {
+            setting.applies != Applies::Restart && self.control.refusal(&setting.name).is_none()
+        };
+        let selected = self.settings().get(self.tuning.selected).filter(can_change);
+        let setting = selected.or_else(|| self.settings().iter().find(can_change));
+        let form = self
+            .last_form
+            .clone()
+            .filter(|form| setting.is_none_or(|setting| setting.name == form.text(FormField::Setting)));
+        let form = form.unwrap_or_else(|| ExperimentForm::of(setting));
+        let text = form.text(form.field()).to_owned();
+        self.prompt = Some(Prompt::preset(PromptPurpose::Experiment(Box::new(form)), &text));
+    }
+
+    /// Returns the setting of a form, which may be named without its group.
+    fn setting_of(&self, form: &ExperimentForm) -> Option<&Setting> {
+        let name = form.text(FormField::Setting);
+        self.settings().iter().find(|s| s.name == name || s.name.ends_with(&format!(".{name}")))
+    }
+
+    /// Changes the field that is typed. A new setting brings its value for A, unless a person typed A.
+    pub(crate) fn set_field(&self, form: &mut ExperimentForm, text: &str) {
+        form.set(text);
+        if form.field() == FormField::Setting
+            && !form.is_a_typed
+            && let Some(setting) = self.setting_of(form)
+        {
+            form.texts[FormField::A as usize] = setting.shown(&setting.value);
+        }
+    }
+
+    /// Says how long the experiment of the form takes.
+    ///
+    /// # Errors
+    /// With what is wrong with a field.
+    pub(crate) fn check_form(&self, form: &ExperimentForm) -> Result<String, String> {
+        let name = form.text(FormField::Setting);
+        let name = self.setting_of(form).map_or(name, |setting| &setting.name);
+        let parse = |field: FormField| match form.text(field) {
+            "" => Err(format!("{}: type a value of {name}", field.label())),
+            text => self.parse_value(name, text).map(|(_, value)| value),
+        };
+        if parse(FormField::A)? == parse(FormField::B)? {
+            let [a, b] = [FormField::A, FormField::B].map(|field| form.text(field));
+            return Err(format!("{name} {a} and {b}: both values are the same"));
+        }
+        let length = form.text(FormField::Length);
+        if !length.is_empty() && !PRESETS.contains(&length) {
+            return Err(format!("length cannot be {length}: expected {}", PRESETS.join(", ")));
+        }
+        let interval = Duration::from_micros(self.live.interval_us().max(1));
+        (self.options.check_plan)(&form.plan(), self.settings(), interval)
+    }
+
+    pub(crate) fn form_words(&self, form: &ExperimentForm) -> Vec<String> {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        match form.field() {
+            FormField::Setting => {
+                let can_change = |setting: &&Setting| setting.applies != Applies::Restart;
+                self.settings().iter().filter(can_change).map(|setting| setting.name.clone()).collect()
+            }
+            FormField::A | FormField::B => self.values_of(form.text(FormField::Setting)),
+            FormField::Length => words(&PRESETS),
+            FormField::Pairs => words(&["6", "12", "24", "48"]),
+            FormField::Block => words(&["5s", "10s", "20s", "60s"]),
+            FormField::Metric => {
+                let shown = self.figures().map_or(&[][..], |figures| &figures.latencies);
+                let classes: Vec<LatencyClass> = shown.iter().map(|row| row.class).collect();
+                let latency = |class: LatencyClass| {
+                    [0.5, 0.99].map(|q| Figure::Latency(class, Statistic::Percentile(q)).short_name())
+                };
+                let latencies = classes.into_iter().flat_map(latency);
+                latencies.chain(Figure::quotients().map(|figure| figure.short_name())).collect()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+    use records::kinds::Body;
+    use records::setting::Value;
+
+    use super::*;
+    use crate::app::action::{Action, Effect};
+    use crate::testing::{TestDashboard, options};
+
+    /// Opens the form at the field of the setting.
+    fn form(stage: &mut TestDashboard) {
+        stage.press('a');
+        stage.press('e');
+        go(stage, KeyCode::Up);
+        go(stage, KeyCode::Up);
+    }
+
+    fn go(stage: &mut TestDashboard, code: KeyCode) {
+        stage.act(Action::Type(KeyEvent::new(code, KeyModifiers::NONE)));
+    }
+
+    fn press(stage: &mut TestDashboard, keys: &str) {
+        for key in keys.chars() {
+            stage.press(key);
+        }
+    }
+
+    fn text_of(stage: &TestDashboard, field: FormField) -> String {
+        match stage.state.prompt.as_ref().map(|prompt| &prompt.purpose) {
+            Some(PromptPurpose::Experiment(form)) => form.text(field).to_owned(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn another_setting_brings_its_value_for_a_unless_a_was_typed() {
+        let mut stage = TestDashboard::live(options(), 3);
+        form(&mut stage);
+        assert_eq!(text_of(&stage, FormField::A), "5000/s");
+        press(&mut stage, "load.keepalive");
+        assert_eq!(text_of(&stage, FormField::Setting), "load.keepalive", "it replaces the name");
+        assert_eq!(text_of(&stage, FormField::A), "10");
+        press(&mut stage, "\x15resume");
+        assert_eq!(text_of(&stage, FormField::A), "80%", "by its short name");
+        go(&mut stage, KeyCode::Down);
+        press(&mut stage, "70%");
+        go(&mut stage, KeyCode::Up);
+        press(&mut stage, "load.rate");
+        assert_eq!(text_of(&stage, FormField::A), "70%");
+    }
+
+    #[test]
+    fn the_hint_of_an_empty_field_is_shown_once() {
+        let mut stage = TestDashboard::live(options(), 3);
+        press(&mut stage, "ae");
+        assert_eq!(stage.screen(120, 40).matches("the second value").count(), 1);
+        press(&mut stage, "4");
+        assert_eq!(stage.screen(120, 40).matches("the second value").count(), 1);
+    }
+
+    #[test]
+    fn a_missing_value_is_asked_for_with_its_setting() {
+        let mut stage = TestDashboard::live(options(), 3);
+        form(&mut stage);
+        for (keys, name) in [("load.keepalive", "load.keepalive"), ("\x15resume", "load.resume")] {
+            press(&mut stage, keys);
+            let screen = stage.screen(120, 40);
+            assert!(screen.contains(&format!("B: type a value of {name}")), "{screen}");
+        }
+        go(&mut stage, KeyCode::Tab);
+        press(&mut stage, "\x13");
+        let screen = stage.screen(120, 40);
+        assert!(screen.contains("B: type a value of load.resume"), "{screen}");
+    }
+
+    #[test]
+    fn enter_goes_through_the_fields_and_starts_in_the_last() {
+        let is_started = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Send(_)));
+        let mut stage = TestDashboard::live(options(), 3);
+        form(&mut stage);
+        press(&mut stage, "load.keepalive\n\n7");
+        assert_eq!(text_of(&stage, FormField::B), "7");
+        assert!(stage.screen(120, 40).contains("Ctrl-s starts, Enter goes on: 6m in all"));
+        for _ in FormField::B as usize..FormField::Metric as usize {
+            assert!(!is_started(&stage.press('\n')));
+        }
+        assert!(stage.screen(120, 40).contains("Enter starts: 6m in all"), "{}", stage.screen(120, 40));
+        assert!(is_started(&stage.press('\n')));
+        assert!(stage.state.prompt.is_none());
+    }
+
+    #[test]
+    fn two_equal_values_are_refused() {
+        let mut stage = TestDashboard::live(options(), 3);
+        form(&mut stage);
+        go(&mut stage, KeyCode::Down);
+        go(&mut stage, KeyCode::Down);
+        press(&mut stage, "5000\x13");
+        let screen = stage.screen(120, 40);
+        assert!(screen.contains("load.rate 5000/s and 5000: both values are the same"), "{screen}");
+    }
+
+    #[test]
+    fn values_that_the_setting_reads_alike_are_refused() {
+        let mut stage = TestDashboard::empty(options());
+        let mut start = stage.run.start();
+        let Body::Run(run) = &mut start.body else { panic!("{start:?}") };
+        let keepalive = run.settings.iter_mut().find(|setting| setting.name == "load.keepalive").unwrap();
+        keepalive.value = Value::Text("off".into());
+        stage.read(vec![start]);
+        stage.pass(1);
+        form(&mut stage);
+        press(&mut stage, "keepalive");
+        go(&mut stage, KeyCode::Down);
+        go(&mut stage, KeyCode::Down);
+        press(&mut stage, "1\x13");
+        let screen = stage.screen(120, 40);
+        assert!(screen.contains("load.keepalive off and 1: both values are the same"), "{screen}");
+        press(&mut stage, "0");
+        assert!(stage.screen(120, 40).contains("Ctrl-s starts"), "10 is another value");
+    }
+}

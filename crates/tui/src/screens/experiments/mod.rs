@@ -1,0 +1,5 @@
+//! Experiments: their form, progress and verdicts.
+
+pub(crate) mod form;
+pub(crate) mod form_view;
+pub(crate) mod view;

@@ -1,0 +1,4 @@
+//! Single requests of HTTP mode.
+
+pub(crate) mod model;
+pub(crate) mod view;

@@ -1,0 +1,149 @@
+//! Selects which of several runs is shown: runs of many hosts, or one after the other.
+
+use model::runs::{Level, Run};
+use records::ids::RunId;
+
+use super::model::RunRow;
+use crate::clock::ClockReading;
+use crate::state::screen::Screen;
+use crate::state::{State, shown_run};
+use crate::table::{ListMove, Rows, TableState};
+
+#[derive(Clone, Debug)]
+pub(crate) struct RunList {
+    pub(crate) table: TableState<RunRow>,
+    rows: Rows<RunRow>,
+}
+
+impl Default for RunList {
+    fn default() -> Self {
+        Self { table: TableState::by(0), rows: Rows::default() }
+    }
+}
+
+impl State {
+    /// Updates the listed runs, and selects the shown one, or else the first, if none is selected.
+    pub(crate) fn arrange_runs(&mut self) {
+        let listed: Vec<RunRow> = self.runs().into_iter().map(RunRow::of).collect();
+        let sight = self.sight.runs;
+        let (shown, RunList { table, rows }) = (self.shown, &mut self.runs);
+        rows.change(|rows| *rows = listed);
+        table.arrange(rows, sight);
+        if table.selected.is_none() {
+            table.selected = shown.filter(|&id| rows.place(id).is_some());
+            if table.selected.is_none() {
+                table.selected = table.page().first().map(|row| row.id);
+            }
+            table.arrange(rows, sight);
+        }
+    }
+
+    pub(crate) fn select_run(&mut self, to: ListMove) {
+        let sight = self.runs.table.page().len();
+        self.runs.table.go(to, &mut self.runs.rows, sight);
+    }
+
+    pub(crate) fn is_run_shown(&self, id: RunId) -> bool {
+        self.shown == Some(id)
+    }
+
+    pub(crate) fn show_selected_run(&mut self, now: ClockReading) {
+        match self.runs.table.selected {
+            Some(id) if self.is_run_shown(id) => {}
+            Some(_) if !self.options.watches => {
+                return self.notice(Level::Notice, "only watch shows other runs than its own", now);
+            }
+            Some(id) => self.show_run(id),
+            None => return,
+        }
+        self.screen = Screen::Dashboard;
+    }
+
+    /// Returns all runs that have been read, by host, and by start within a host.
+    pub(crate) fn runs(&self) -> Vec<&Run> {
+        let mut runs: Vec<&Run> = self.model.runs().iter().collect();
+        runs.sort_by_key(|run| (run.hostname(), run.began_realtime_us()));
+        runs
+    }
+
+    /// Returns host and id of every run for the search; none if only one run may be shown.
+    pub(crate) fn runs_to_choose(&self) -> Vec<(RunId, String)> {
+        if !self.options.watches {
+            return Vec::new();
+        }
+        let words = |run: &Run| {
+            let words = [run.hostname(), &run.writer().account(), &run.id().short()].join(" ");
+            words.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        self.runs().into_iter().map(|run| (run.id(), words(run))).collect()
+    }
+
+    /// Returns the owner of the shown run if it may be another's; empty if the journal does not say.
+    pub(crate) fn account(&self) -> String {
+        let watched = self.run().filter(|_| self.options.watches);
+        watched.map(|run| run.writer().account()).unwrap_or_default()
+    }
+
+    /// Keeps showing runs of the same account, and reports every run of another one once.
+    pub(crate) fn stay(&mut self, id: RunId, now: ClockReading) {
+        if !self.caught_up || self.options.run.is_some() {
+            return;
+        }
+        self.model.hold(Some(id));
+        let newest = self.model.runs().iter().max_by_key(|run| run.began_realtime_us());
+        let Some(newest) = newest.map(|run| (run.id(), run.writer().account(), run.began_realtime_us()))
+        else {
+            return;
+        };
+        let (newest, account, began_us) = newest;
+        if self.newest.replace(newest).is_some_and(|known| known != newest) && newest != id {
+            let (began, id) = (self.time_of_day(began_us), newest.short());
+            let text =
+                format!("run {id} of {account} began {began}; it is in the list of runs, and not shown");
+            self.notice(Level::Notice, text, now);
+        }
+    }
+
+    /// Returns the index of the shown run, the number of runs, and its host; `None` for a single run.
+    pub(crate) fn run_place(&self) -> Option<(usize, usize, &str)> {
+        let shown = shown_run(&self.model, &self.options)?;
+        let runs = self.runs();
+        let at = runs.iter().position(|run| run.id() == shown.id())?;
+        (self.options.watches && runs.len() > 1).then(|| (at + 1, runs.len(), shown.hostname()))
+    }
+
+    pub(crate) fn next_run(&mut self, now: ClockReading) {
+        let runs = self.runs();
+        let at = self.run().and_then(|shown| runs.iter().position(|run| run.id() == shown.id()));
+        let next = at.and_then(|at| runs.get((at + 1) % runs.len())).map(|run| run.id());
+        match next.filter(|_| self.options.watches && runs.len() > 1) {
+            Some(id) => self.show_run(id),
+            None => self.notice(Level::Notice, "there is no other run to show", now),
+        }
+    }
+
+    /// Shows the run of the process that has taken over from that of the shown run, which has just ended.
+    pub(crate) fn follow_upgrade(&mut self, now: ClockReading) {
+        let stopped = self.run().and_then(Run::stopped);
+        let next = stopped.and_then(|stopped| stopped.next_run.parse::<RunId>().ok());
+        let Some(next) = next.filter(|_| self.options.watches) else { return };
+        if self.model.run(next).is_some() {
+            self.show_run(next);
+        } else {
+            let text = format!(
+                "run {} has taken over; this source does not have it: watch the folder of the journal's files",
+                next.short()
+            );
+            self.notice(Level::Notice, text, now);
+        }
+    }
+
+    /// Shows this run from now on.
+    pub(crate) fn show_run(&mut self, id: RunId) {
+        self.options.run = Some(id);
+        self.shown = Some(id);
+        self.model.hold(Some(id));
+        self.go_live();
+        (self.clients.selected, self.routes.selected) = (None, None);
+    }
+}

@@ -1,0 +1,73 @@
+//! The lists: which of them keys act on, and the table of each.
+
+use super::State;
+use super::screen::Screen;
+use crate::input::intent::List;
+use crate::panes::PaneId;
+use crate::table::Table;
+
+impl List {
+    /// The lists whose columns and order are kept.
+    pub(crate) const KEPT: [Self; 5] =
+        [Self::Clients, Self::Routes, Self::Requests, Self::Usage, Self::Hosts];
+
+    /// Its name on the screen and in the kept arrangement.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Clients => "clients",
+            Self::Routes => "routes",
+            Self::Requests => "requests",
+            Self::Usage => "usage",
+            Self::Hosts => "hosts",
+            Self::Runs => "runs",
+        }
+    }
+}
+
+impl State {
+    pub(crate) fn table(&self, list: List) -> &dyn Table {
+        match list {
+            List::Clients => &self.clients,
+            List::Routes => &self.routes,
+            List::Requests => &self.requests.table,
+            List::Usage => &self.usage.table,
+            List::Hosts => &self.hosts.table,
+            List::Runs => &self.runs.table,
+        }
+    }
+
+    pub(crate) fn table_mut(&mut self, list: List) -> &mut dyn Table {
+        match list {
+            List::Clients => &mut self.clients,
+            List::Routes => &mut self.routes,
+            List::Requests => &mut self.requests.table,
+            List::Usage => &mut self.usage.table,
+            List::Hosts => &mut self.hosts.table,
+            List::Runs => &mut self.runs.table,
+        }
+    }
+
+    /// Returns the list that keys act on: the one that is open, else that of the focused pane, else the clients, or the
+    /// routes where the clients are not shown.
+    pub(crate) fn list(&self) -> List {
+        match self.screen {
+            Screen::Requests { .. } => List::Requests,
+            Screen::Runs => List::Runs,
+            Screen::Route(_) => List::Routes,
+            Screen::Client(_) => List::Clients,
+            Screen::Usage(_) => List::Usage,
+            _ if self.panes.focus == Some(PaneId::Hosts)
+                && self.has_hosts()
+                && self.panes.shows(PaneId::Hosts) =>
+            {
+                List::Hosts
+            }
+            _ if self.panes.focus == Some(PaneId::Usage) && self.panes.shows(PaneId::Usage) => List::Usage,
+            _ if !self.has_http() || !self.panes.shows(PaneId::Routes) => List::Clients,
+            _ if self.panes.focus == Some(PaneId::Routes) || !self.panes.shows(PaneId::Clients) => {
+                List::Routes
+            }
+            _ => List::Clients,
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What is shown: the panes, and what is beside or over them.
+
+use records::ids::ClientId;
+
+use crate::input::intent::Choice;
+use crate::panes::routes::model::RouteId;
+use crate::panes::usage::model::UsageId;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Screen {
+    Dashboard,
+    Help {
+        /// The lines scrolled away.
+        offset: usize,
+    },
+    Tuning,
+    Experiments,
+    Runs,
+    /// A list of columns or panes over the panes, with the selected line.
+    Choice(Choice, usize),
+    /// The details of a client over the panes.
+    Client(ClientId),
+    /// The details of a route over the panes.
+    Route(RouteId),
+    /// Findings over the panes, with the place of the one whose figures are shown.
+    Findings(usize),
+    /// The details of a value of usage over the panes.
+    Usage(UsageId),
+    /// Single requests over the panes: the slowest first.
+    Requests {
+        failed_only: bool,
+    },
+}

@@ -1,0 +1,266 @@
+//! Parts of the panes: headings, and lines of named figures that are left out if there is no room.
+
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+
+use crate::format;
+use crate::theme::{Glyphs, Theme};
+use crate::view_model::classes::Quantile;
+
+/// Blanks between the segments of a line.
+const GAP: &str = "  ";
+/// The cells of the first word of a status line.
+const NAME_CELLS: usize = 7;
+
+/// Writes lines below each other, as many as fit. A `Paragraph` would search for words to wrap, at twice the
+/// cost.
+pub(crate) fn put(frame: &mut Frame<'_>, area: Rect, lines: &[Line<'_>]) {
+    for (line, y) in lines.iter().zip(area.y..area.bottom()) {
+        let mut row = Rect { y, height: 1, ..area };
+        for span in line {
+            let used = put_text(frame.buffer_mut(), row, &span.content, line.style.patch(span.style));
+            row.x += used;
+            row.width -= used;
+        }
+    }
+}
+
+/// Writes as much of a text as fits into a row, and returns the cells that it took. Most texts have one cell per
+/// character, so their grapheme clusters need no search.
+fn put_text(buffer: &mut Buffer, row: Rect, text: &str, style: Style) -> u16 {
+    if !text.chars().all(is_cell) {
+        return buffer.set_stringn(row.x, row.y, text, usize::from(row.width), style).0 - row.x;
+    }
+    let mut used = 0;
+    for (character, x) in text.chars().zip(row.x..row.right()) {
+        buffer[(x, row.y)].set_char(character).set_style(style);
+        used += 1;
+    }
+    used
+}
+
+/// Returns whether a character always takes one cell of its own: ASCII, dashes and dots, box drawing, blocks, geometric
+/// shapes and Braille.
+fn is_cell(character: char) -> bool {
+    matches!(
+        character,
+        ' '..='~' | '\u{2010}'..='\u{2027}' | '\u{2500}'..='\u{25FC}' | '\u{2800}'..='\u{28FF}'
+    )
+}
+
+/// Draws a heading over the whole width: the longest title that fits, a line, and the names of columns above
+/// their figures.
+pub(crate) fn heading(theme: Theme, titles: &[&str], columns: &str, width: u16) -> Line<'static> {
+    let width = usize::from(width);
+    let rule = theme.glyphs.rule();
+    let names = columns.trim_start();
+    let title = longest_fitting(theme, titles, width.saturating_sub(format::width(names) + 4));
+    let used = 3 + format::width(&title);
+    // One blank precedes the first name; the line fills the rest of the title's side.
+    let fill = width.saturating_sub(used + format::width(names) + usize::from(!names.is_empty()));
+    let mut spans = vec![
+        Span::styled(format!("{rule} "), theme.quiet()),
+        Span::styled(title, theme.heading()),
+        Span::styled(format!(" {}", rule.to_string().repeat(fill)), theme.quiet()),
+    ];
+    if !names.is_empty() {
+        spans.push(Span::styled(format!(" {names}"), theme.label()));
+    }
+    Line::from(spans)
+}
+
+/// Returns the first text that fits, or the last one truncated.
+pub(crate) fn longest_fitting(theme: Theme, texts: &[&str], cells: usize) -> String {
+    let fitting = texts.iter().find(|text| format::width(text) <= cells).or_else(|| texts.last());
+    fitting.map_or_else(String::new, |text| format::cut(text, cells, theme.glyphs))
+}
+
+/// A part of a line that is shown whole or not at all.
+#[derive(Clone, Debug)]
+pub(crate) struct StatusItem {
+    spans: Vec<Span<'static>>,
+    /// Segments with the highest rank are left out first.
+    rank: u8,
+}
+
+impl StatusItem {
+    /// Returns a segment of a word and a figure.
+    pub(crate) fn figure(theme: Theme, rank: u8, name: &str, figure: impl Into<String>) -> Self {
+        let name = Span::styled(format!("{name} "), theme.label());
+        Self { spans: vec![name, Span::styled(figure.into(), theme.figure())], rank }
+    }
+
+    pub(crate) fn text(rank: u8, text: impl Into<String>, style: Style) -> Self {
+        Self { spans: vec![Span::styled(text.into(), style)], rank }
+    }
+
+    pub(crate) fn with_rank(self, rank: u8) -> Self {
+        Self { rank, ..self }
+    }
+
+    fn width(&self) -> usize {
+        self.spans.iter().map(|span| format::width(&span.content)).sum()
+    }
+}
+
+/// Returns a status line: its name, and as many segments as fit.
+pub(crate) fn status_line(theme: Theme, name: &str, segments: Vec<StatusItem>, width: u16) -> Line<'static> {
+    let mut spans = vec![Span::styled(format!("{name:<NAME_CELLS$}"), theme.label())];
+    spans.extend(fit(segments, usize::from(width).saturating_sub(NAME_CELLS)));
+    Line::from(spans)
+}
+
+/// Returns as many segments as fit, in order; those with the highest rank are left out, of equal ones the
+/// last.
+pub(crate) fn fit(mut segments: Vec<StatusItem>, width: usize) -> Vec<Span<'static>> {
+    let needed = |segments: &[StatusItem]| {
+        let gaps = GAP.len() * segments.len().saturating_sub(1);
+        segments.iter().map(StatusItem::width).sum::<usize>() + gaps
+    };
+    while needed(&segments) > width {
+        let highest = segments.iter().map(|segment| segment.rank).max();
+        let Some(at) = segments.iter().rposition(|segment| Some(segment.rank) == highest) else { break };
+        segments.remove(at);
+    }
+    let mut spans = Vec::new();
+    for segment in segments {
+        if !spans.is_empty() {
+            spans.push(Span::raw(GAP));
+        }
+        spans.extend(segment.spans);
+    }
+    spans
+}
+
+/// Returns the segments in order on at most `rows` rows. The last row omits segments with the highest rank.
+pub(crate) fn wrap(segments: Vec<StatusItem>, width: usize, rows: usize) -> Vec<Line<'static>> {
+    let mut lines = Vec::new();
+    let mut rest = segments;
+    while lines.len() + 1 < rows && !rest.is_empty() {
+        let mut used = 0;
+        let mut fits = |segment: &StatusItem| {
+            used += segment.width() + GAP.len();
+            used <= width + GAP.len()
+        };
+        let taken = rest.iter().map_while(|segment| fits(segment).then_some(())).count().max(1);
+        let behind = rest.split_off(taken);
+        lines.push(Line::from(fit(std::mem::replace(&mut rest, behind), width)));
+    }
+    lines.extend((!rest.is_empty()).then(|| Line::from(fit(rest, width))));
+    lines
+}
+
+/// Draws the shares of named counts as parts of one bar, in strengths that differ without colour.
+pub(crate) fn share_bar(theme: Theme, parts: &[(&str, u64)], cells: usize) -> Vec<Span<'static>> {
+    let signs = match theme.glyphs {
+        Glyphs::Unicode => ['█', '▒', '▓', '░'],
+        Glyphs::Ascii => ['#', '-', '=', '.'],
+    };
+    let sum = parts.iter().map(|(_, n)| *n).fold(0, u64::saturating_add);
+    if sum == 0 {
+        return vec![Span::styled(theme.glyphs.rule().to_string().repeat(cells), theme.quiet())];
+    }
+    let (mut before, mut start) = (0, 0);
+    let part = |(&(_, n), sign): (&(&str, u64), char)| {
+        before += n;
+        let end = (before as f64 / sum as f64 * cells as f64).round() as usize;
+        let text = sign.to_string().repeat(end - start);
+        start = end;
+        Span::styled(text, theme.graph())
+    };
+    parts.iter().zip(signs.into_iter().cycle()).map(part).collect()
+}
+
+/// The cells of the name of a line of shares.
+pub(crate) const NAMED_CELLS: usize = 9;
+/// The cells of the bar of such a line.
+const BAR_CELLS: usize = 12;
+
+/// Draws the shares of named counts: a bar, and the words for those above zero.
+pub(crate) fn share_line(
+    theme: Theme,
+    name: &str,
+    parts: &[(&str, u64)],
+    cells: usize,
+    words: impl Fn(&str, u64) -> String,
+) -> Line<'static> {
+    let parts: Vec<(&str, u64)> = parts.iter().copied().filter(|&(_, n)| n > 0).collect();
+    let mut spans = vec![Span::styled(format!("{name:<NAMED_CELLS$}"), theme.label())];
+    spans.extend(share_bar(theme, &parts, BAR_CELLS));
+    let room = cells.saturating_sub(NAMED_CELLS + BAR_CELLS + 2);
+    let named = parts.iter().map(|&(name, n)| words(name, n));
+    let named = format::cut(&named.collect::<Vec<_>>().join("  "), room, theme.glyphs);
+    spans.push(Span::styled(format!("  {named}"), theme.quiet()));
+    Line::from(spans)
+}
+
+/// The fewest and the most cells of a bar beside words of several lengths.
+const FLEXIBLE_CELLS: (usize, usize) = (4, 24);
+
+/// Draws the shares of named counts with the longest words that leave room for a bar; of the shortest, as many as fit.
+pub(crate) fn flexible_share_line(
+    theme: Theme,
+    name: &str,
+    parts: &[(&str, u64)],
+    cells: usize,
+    words: &[Vec<String>],
+) -> Line<'static> {
+    let room = cells.saturating_sub(format::width(name) + 2);
+    let joined = |words: &[String]| words.join(GAP);
+    let fits = |words: &&Vec<String>| format::width(&joined(words)) + FLEXIBLE_CELLS.0 <= room;
+    let mut shown = words.iter().find(fits).or_else(|| words.last()).cloned().unwrap_or_default();
+    while shown.len() > 1 && !fits(&&shown) {
+        shown.pop();
+    }
+    let text = format::cut(&joined(&shown), room.saturating_sub(FLEXIBLE_CELLS.0), theme.glyphs);
+    let bar = room.saturating_sub(format::width(&text)).min(FLEXIBLE_CELLS.1);
+    let mut spans = vec![Span::styled(format!("{name} "), theme.label())];
+    spans.extend(share_bar(theme, parts, bar));
+    spans.push(Span::styled(format!(" {text}"), theme.quiet()));
+    Line::from(spans)
+}
+
+/// Formats a rate, or the sign for none.
+pub(crate) fn rate(theme: Theme, rate: Option<f64>) -> String {
+    rate.map_or_else(|| theme.glyphs.none().to_string(), |rate| format!("{}/s", format::per_second(rate)))
+}
+
+/// Formats bytes per second, or the sign for none.
+pub(crate) fn byte_rate(theme: Theme, rate: Option<f64>) -> String {
+    rate.map_or_else(|| theme.glyphs.none().to_string(), format::bytes_per_second)
+}
+
+/// Formats a share in percent, or the sign for none.
+pub(crate) fn share(theme: Theme, share: Option<f64>) -> String {
+    share.map_or_else(|| theme.glyphs.none().to_string(), format::percent)
+}
+
+/// Returns a selected line as one bar: what is quiet elsewhere would be a hole in it.
+pub(crate) fn selected(theme: Theme, line: Line<'static>) -> Line<'static> {
+    let plain = |style: Style| style.remove_modifier(Modifier::BOLD);
+    let is_quiet = |span: &Span<'_>| plain(span.style) == plain(theme.quiet());
+    let spans =
+        line.spans.into_iter().map(|span| if is_quiet(&span) { span.style(Style::new()) } else { span });
+    Line::from(spans.collect::<Vec<_>>()).style(theme.selected())
+}
+
+/// Formats a percentile in milliseconds, with a cell on either side for the brackets of one with fewer than
+/// ten samples above it.
+pub(crate) fn quantile(theme: Theme, quantile: Quantile, cells: usize) -> Span<'static> {
+    let text = quantile_text(theme, quantile);
+    if quantile.thin {
+        let style = theme.quiet().remove_modifier(Modifier::BOLD);
+        Span::styled(format!("{text:>cells$}"), style)
+    } else {
+        Span::styled(format!("{text:>0$} ", cells - 1), theme.figure())
+    }
+}
+
+/// Formats a percentile in milliseconds, in brackets if fewer than ten samples lie above it.
+pub(crate) fn quantile_text(theme: Theme, quantile: Quantile) -> String {
+    let text = format::latency(quantile.ns, quantile.resolution, theme.glyphs);
+    if quantile.thin { format!("({text})") } else { text }
+}
