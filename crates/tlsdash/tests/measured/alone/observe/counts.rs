@@ -271,6 +271,12 @@ fn observe_stunnel(arguments: &[&str]) -> (Value, Vec<Value>) {
     let stunnel = site.start(stunnel, "stunnel");
     let loads = loads(&site, arguments);
     site.fail_handshake();
+    // At SIGTERM it writes no more lines of connections that are open.
+    until("stunnel's connections are over", || {
+        let text = std::fs::read_to_string(&log).unwrap();
+        let count = |part: &str| text.lines().filter(|line| line.contains(part)).count();
+        count(" accepted connection from ") == count(" byte(s) sent to socket")
+    });
     stunnel.finish(Signal::TERM);
     (observe_file(&site, "stunnel", &log), loads)
 }
