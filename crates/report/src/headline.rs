@@ -87,16 +87,19 @@ impl Report<'_> {
         let names = latency.class.names();
         let thin = if estimate.is_thin { "; fewer than ten lay above it, so it is a guess" } else { "" };
         let note = if names.note.is_empty() { String::new() } else { format!(" ({})", names.note) };
+        let interval = estimate.interval_ms.map_or_else(String::new, |interval| {
+            format!("95 % confidence interval {} ms. ", latency.interval(interval))
+        });
         let sentence = format!(
-            "{how_many} of {} samples took at most {} ms, from \u{201c}{}\u{201d} to \u{201c}{}\u{201d}{note}{thin}.",
+            "{interval}{how_many} of {} samples took at most {} ms, from \u{201c}{}\u{201d} to \u{201c}{}\u{201d}{note}{thin}.",
             grouped(latency.histogram.count()),
-            latency.shown(estimate.ms).trim_start_matches("≤ "),
+            latency.rounded(estimate.ms).trim_start_matches("≤ "),
             names.start,
             names.end
         );
         let name = format!("{}.{}.{label}", latency.class.side(), latency.class.key());
         let title = format!("{} {label}", latency.class.title());
-        Some(self.tile(&[&name], title, format!("{} ms", latency.shown(estimate.ms)), sentence))
+        Some(self.tile(&[&name], title, format!("{} ms", latency.rounded(estimate.ms)), sentence))
     }
 
     /// The achieved and the offered rate.

@@ -6,7 +6,7 @@ use records::metrics::{
     percentile_interval_ns,
 };
 
-use crate::numbers::{bound_ms, known_ms, short};
+use crate::numbers::{bound_ms, known_ms, short, three_digits};
 
 pub(crate) const PERCENTILES: [Percentile; 6] = [
     Percentile::P50,
@@ -59,6 +59,11 @@ impl ClassLatency<'_> {
     /// A time in milliseconds.
     pub(crate) fn shown(&self, ms: f64) -> String {
         known_ms(ms, self.resolution)
+    }
+
+    /// A time in milliseconds with as many digits as a histogram keeps, or as it is known with.
+    pub(crate) fn rounded(&self, ms: f64) -> String {
+        if self.resolution == TimeResolution::FINE { three_digits(ms) } else { self.shown(ms) }
     }
 
     /// The mean, in milliseconds; empty without samples.

@@ -56,6 +56,17 @@ pub(crate) fn short(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
+/// A number with three digits at least, which is what histograms keep.
+pub(crate) fn three_digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        100.0.. => 0,
+        10.0.. => 1,
+        1.0.. => 2,
+        _ => 3,
+    };
+    fixed(value, decimals)
+}
+
 /// A share in percent.
 pub(crate) fn percent(part: f64, whole: f64) -> String {
     let percent = part / whole * 100.0;

@@ -120,15 +120,26 @@ impl<'a> Report<'a> {
         self.is_anonymous
     }
 
-    /// A heading: the run, and whose it is.
+    /// A heading: where the run listened and what it forwarded to, or what its load was aimed at.
     pub(crate) fn title(&self) -> String {
-        let run = self.run.id().short();
         if !self.parts.is_empty() {
             return format!("tlsdash: {} runs merged", self.parts.len());
         }
-        match &*self.account() {
-            "" => format!("tlsdash: run {run}"),
-            account => format!("tlsdash: run {run} of {account}"),
+        let began = self.run.began().filter(|_| !self.is_anonymous);
+        match began.map(|began| (&*began.listen, &*began.upstream)) {
+            None | Some(("", "")) => format!("tlsdash: run {}", self.run.id().short()),
+            Some(("", target)) => format!("tlsdash: load on {target}"),
+            Some((listen, upstream)) => format!("tlsdash: {listen} > {upstream}"),
+        }
+    }
+
+    /// Which run it is, and whose.
+    pub(crate) fn which(&self) -> String {
+        let run = self.run.id().short();
+        match (&*self.account(), self.parts.is_empty()) {
+            (_, false) => String::new(),
+            ("", true) => format!("run {run}, "),
+            (account, true) => format!("run {run} of {account}, "),
         }
     }
 

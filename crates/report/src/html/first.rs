@@ -11,11 +11,12 @@ impl Report<'_> {
         let changes = self.changes_table();
         let warnings = self.warnings();
         html! {
-            p.when { (self.when()) }
+            p.when { (self.which()) (self.when()) }
             @if let Some(text) = self.unfinished() { p.banner role="alert" { strong { "Unfinished. " } (text) } }
             ul.tiles { @for tile in self.headline() { (tile_markup(&tile)) } }
-            (self.finding_section())
             @if !self.conditions.is_empty() { section { h2 { "Conditions" } (whole(&self.conditions_table())) } }
+            (self.main_plot())
+            (self.finding_section())
             section {
                 h2 { "What changed" }
                 @if changes.rows.is_empty() { p.dim { "No mark was set and no setting changed during the run." } }

@@ -1,6 +1,7 @@
 //! The plots of a run over time.
 
 use maud::{Markup, html};
+use model::runs::MetricSeries;
 use records::metrics::{
     Counters, CpuGroup, HttpCounter, HttpLatency, LoadCounter, LoadLatency, Metric, ProxyCounter,
     ProxyLatency,
@@ -11,6 +12,7 @@ use super::heat::{self, Extent};
 use super::plot::{AxisScale, AxisTick};
 use super::{tables, time};
 use crate::columns::{PlotColumn, columns};
+use crate::events::RunEvent;
 use crate::report::Report;
 
 /// Groups of threads whose CPU is drawn.
@@ -18,17 +20,39 @@ const CPU: [(&str, CpuGroup); 3] =
     [("proxy", CpuGroup::Proxy), ("load", CpuGroup::Load), ("upstream", CpuGroup::Upstream)];
 
 impl Report<'_> {
+    /// The latency that matters most over time.
+    pub(super) fn main_plot(&self) -> Markup {
+        let marks = self.marks();
+        match (self.run.load(), self.run.http(), self.run.proxy()) {
+            (Some(series), ..) => {
+                let (name, class) = load_class(series);
+                latency_plot(&name, &columns(self, series, class), &marks)
+            }
+            (None, Some(series), _) => {
+                latency_plot(HTTP_PLOT, &columns(self, series, HttpLatency::Upstream), &marks)
+            }
+            (None, None, Some(series)) => {
+                latency_plot(PROXY_PLOT, &columns(self, series, ProxyLatency::Exchange), &marks)
+            }
+            (None, None, None) => Markup::default(),
+        }
+    }
+
+    /// All other plots over time.
     pub(super) fn over_time(&self) -> Markup {
         let marks = self.marks();
         let load = self.run.load().map(|series| {
-            let is_open = !series.whole()[LoadLatency::Response].is_empty();
-            let class = if is_open { LoadLatency::Response } else { LoadLatency::Service };
-            (format!("Load: {}", curve_name(class.into())), columns(self, series, class))
+            let (name, class) = load_class(series);
+            (name, columns(self, series, class))
         });
         let proxy = self.run.proxy().map(|series| columns(self, series, ProxyLatency::Exchange));
         html! {
             @if let Some((name, columns)) = &load { (self.load_plots(name, columns, &marks)) }
-            @if let Some(series) = self.run.http() { (http_plots(&columns(self, series, HttpLatency::Upstream), &marks)) }
+            @if let Some(series) = self.run.http() {
+                @let columns = columns(self, series, HttpLatency::Upstream);
+                @if load.is_some() { (latency_plot(HTTP_PLOT, &columns, &marks)) }
+                (http_plots(&columns, &marks))
+            }
             @if let Some(columns) = &proxy { (self.proxy_plots(columns, load.is_none(), &marks)) }
             @match (&proxy, &load) {
                 (Some(columns), _) => (self.cpu_plot(columns, &marks)),
@@ -42,7 +66,6 @@ impl Report<'_> {
         use LoadCounter::{BytesIn, BytesOut, Closed, Failed, Ok, Opened, Scheduled, Sent};
         let is_alone = self.run.proxy().is_none();
         html! {
-            (latency_plot(name, columns, marks))
             @if let Some(extent) = Extent::of(columns.iter()) { (heat::markup(name, columns, &extent)) }
             (rates("Load: requests offered and achieved", columns, marks, &[("due", Scheduled), ("sent", Sent), ("ok", Ok), ("failed", Failed)]))
             @if is_alone {
@@ -63,9 +86,9 @@ impl Report<'_> {
             HandshakesResumed, UpstreamConnectsFailed,
         };
         html! {
-            (latency_plot("Proxy: exchange", columns, marks))
+            @if !with_heat || self.run.http().is_some() { (latency_plot(PROXY_PLOT, columns, marks)) }
             @if with_heat {
-                @if let Some(extent) = Extent::of(columns.iter()) { (heat::markup("Proxy: exchange", columns, &extent)) }
+                @if let Some(extent) = Extent::of(columns.iter()) { (heat::markup(PROXY_PLOT, columns, &extent)) }
             }
             (rates("Proxy: handshakes", columns, marks, &[("full", HandshakesFull), ("resumed", HandshakesResumed), ("failed", HandshakesFailed)]))
             (rates("Proxy: exchanges", columns, marks, &[("exchanges", Exchanges)]))
@@ -97,18 +120,28 @@ impl Report<'_> {
         )
     }
 
-    /// The events as ticks, with their labels in the list.
+    /// The events as ticks, with their labels in the list. Single connections that failed are too many.
     pub(super) fn marks(&self) -> Vec<AxisTick> {
-        let shown = self.events().into_iter().take(tables::EVENTS_LISTED);
+        let is_of_run = |event: &RunEvent<'_>| !event.line.text.contains(" (connection ");
+        let shown = self.events().into_iter().take(tables::EVENTS_LISTED).filter(is_of_run);
         shown.map(|event| (event.after_s, event.label)).collect()
     }
+}
+
+const HTTP_PLOT: &str = "Proxy: HTTP upstream";
+const PROXY_PLOT: &str = "Proxy: exchange";
+
+/// The latency of a load that matters most, with the name of its plot.
+fn load_class(series: &MetricSeries<LoadCounter, LoadLatency>) -> (String, LoadLatency) {
+    let is_open = !series.whole()[LoadLatency::Response].is_empty();
+    let class = if is_open { LoadLatency::Response } else { LoadLatency::Service };
+    (format!("Load: {}", curve_name(class.into())), class)
 }
 
 fn http_plots(columns: &[PlotColumn<HttpCounter>], marks: &[AxisTick]) -> Markup {
     use HttpCounter::{Status2xx, Status3xx, Status4xx, Status5xx};
     let classes = [("2xx", Status2xx), ("3xx", Status3xx), ("4xx", Status4xx), ("5xx", Status5xx)];
     html! {
-        (latency_plot("Proxy: HTTP upstream", columns, marks))
         (rates("Proxy: HTTP responses", columns, marks, &classes))
     }
 }

@@ -18,7 +18,8 @@ const EVENTS_SHOWN: usize = 100;
 impl Report<'_> {
     /// The tables of the page.
     pub fn markdown(&self) -> String {
-        let mut out = format!("# {}\n\n{}\n", escaped(&self.title()), escaped(&self.when()));
+        let when = format!("{}{}", self.which(), self.when());
+        let mut out = format!("# {}\n\n{}\n", escaped(&self.title()), escaped(&when));
         if let Some(text) = self.unfinished() {
             let _ = writeln!(out, "\n**{}**", escaped(&text));
         }
