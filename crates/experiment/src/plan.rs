@@ -3,6 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use model::alerts::Alerts;
 use records::kinds::Arm;
 use records::setting::{Applies, Setting, SettingInfo, Value};
 
@@ -185,7 +186,10 @@ impl ExperimentPlan {
             let Self { block, discard, .. } = *self;
             return Err(ExperimentPlanError::NothingLeft { block, discard, interval });
         }
-        let live = || settings.iter().filter(|setting| setting.applies != Applies::Restart);
+        // An alert watches a run; nothing runs differently with another limit.
+        let is_compared =
+            |setting: &&Setting| setting.applies != Applies::Restart && !Alerts::is_setting(&setting.name);
+        let live = || settings.iter().filter(is_compared);
         let is_short_for =
             |setting: &&Setting| setting.name.split_once('.').is_some_and(|(_, short)| short == self.setting);
         let mut short = live().filter(is_short_for);

@@ -9,7 +9,7 @@ mod savings;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use findings::{Evidence, Finding, FindingSummary, FindingText, Severity};
+pub use findings::{Evidence, Finding, FindingSummary, FindingText, Severity, certificate_days};
 pub use resumption::{Advice, advice, full_by_load};
 pub use savings::{DurationStats, HandshakeMix, HowTo, Saving, SavingChange, UncertainValue, savings};
 

@@ -55,8 +55,13 @@ fn certificate(text: &str, today: i64) -> Option<CertificateDescription<'_>> {
     Some(CertificateDescription { name, more, last_day, days_left: end_day as i64 - today })
 }
 
+/// Whole days to the last day of the certificate that ends first, negative after that; `None` if no setting has one.
+pub fn certificate_days(run: &Run) -> Option<i64> {
+    certificates(run).map(|certificate| certificate.days_left).min()
+}
+
 fn expires(context: &FindingContext<'_>) -> Option<Severity> {
-    let days = certificates(context.run).map(|certificate| certificate.days_left).min()?;
+    let days = certificate_days(context.run)?;
     DAYS.into_iter().find(|(limit, _)| days <= *limit).map(|(_, severity)| severity)
 }
 

@@ -1,9 +1,12 @@
 //! Findings about handshakes that fail, and upstreams that cannot be reached.
 
+use std::cmp::Reverse;
+
 use super::context::{FindingContext, HysteresisLimit};
 use super::{FindingText, Rule, Severity};
 use crate::insight::{percent, share};
-use records::metrics::ProxyCounter;
+use crate::runs::ClientStats;
+use records::metrics::{ClientCounter, ProxyCounter};
 
 pub(super) const REFUSED: Rule = Rule { id: "handshakes-refused", judge: refused, text: refused_text };
 pub(super) const UPSTREAM_UNREACHABLE: Rule =
@@ -25,6 +28,7 @@ const NO_HANDSHAKE: [(ProxyCounter, &str); 2] = [
 const SHARES: &[(Severity, HysteresisLimit)] =
     &[(Severity::Warning, HysteresisLimit::at(0.02)), (Severity::Critical, HysteresisLimit::at(0.5))];
 const N_MIN: f64 = 10.0;
+const MINUTE_US: u64 = 60_000_000;
 pub(super) const DONE: [ProxyCounter; 2] = [ProxyCounter::HandshakesFull, ProxyCounter::HandshakesResumed];
 
 /// Refused in the last minute, and all handshakes.
@@ -63,8 +67,32 @@ fn refused_text(context: &FindingContext<'_>) -> FindingText {
         }
         _ => text.advise("the details below name the reasons"),
     };
+    let clients = failing_clients(context);
+    if !clients.is_empty() {
+        return text.whom(clients);
+    }
     let details = context.run.failures().by_frequency();
     text.whom(details.iter().map(|(kind, detail, n)| format!("{n} × {kind}: {detail}")))
+}
+
+/// The clients whose connections failed in the last minute, those with the most first, each with the reason of its latest
+/// failure that has a record.
+fn failing_clients(context: &FindingContext<'_>) -> Vec<String> {
+    let from_us = context.run.last_us().saturating_sub(MINUTE_US);
+    let lately = context.run.clients().iter().filter(|client| client.last_us >= from_us);
+    let counted = lately.filter_map(|client| {
+        let lately = client.history().rev().take_while(|rate| rate.end_us > from_us);
+        let failed = lately.map(|rate| rate.counters[ClientCounter::Errors]).sum::<u64>();
+        (failed > 0).then_some((failed, client))
+    });
+    let mut counted: Vec<_> = counted.collect();
+    counted.sort_by_key(|(failed, client)| (Reverse(*failed), client.id));
+    let named = |(failed, client): (u64, &ClientStats)| {
+        let why = client.failed_connection().map(|(_, connection)| connection);
+        let why = why.map_or_else(String::new, |why| format!(", the latest {}: {}", why.outcome, why.detail));
+        format!("{}: {failed} failed{}", client.id, why.trim_end_matches(": "))
+    };
+    counted.into_iter().map(named).collect()
 }
 
 fn unreachable_of(context: &FindingContext<'_>) -> (u64, u64) {

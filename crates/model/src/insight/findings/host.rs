@@ -40,7 +40,10 @@ fn accept_errors_text(context: &FindingContext<'_>) -> FindingText {
 
 fn overflow(context: &FindingContext<'_>) -> Option<Severity> {
     let host = context.minute().host;
-    (host.listen_overflows.max(host.listen_drops) > 0).then_some(Severity::Warning)
+    let is_ours = connect_p99_ns(context).is_some_and(|ns| ns >= SYN_RESENT_NS);
+    // The kernel counts all sockets of the machine: without a sign that these are ours, they may be a stranger's.
+    let severity = if is_ours { Severity::Warning } else { Severity::Info };
+    (host.listen_overflows.max(host.listen_drops) > 0).then_some(severity)
 }
 
 /// Shorter than the wait before a SYN is sent again (1 s, RFC 6298 section 2), by the error of times in a histogram.
@@ -69,12 +72,9 @@ fn overflow_text(context: &FindingContext<'_>) -> FindingText {
         .figure("dropped in all (ListenDrops), last minute", host.listen_drops)
         .figure("counted over", "all listening sockets of the network namespace");
     let Some(connect_ns) = connect_ns else {
-        return text
-            .advise(
-                "set net.core.somaxconn to at least 4096, which is the proxy's backlog, or give it more workers \
-                 (--workers): each has a backlog of its own",
-            )
-            .about("proxy.workers");
+        return text.advise(
+            "`ss -ltn` tells whose backlog is full: its Recv-Q is about its Send-Q; of this proxy, each worker has one",
+        );
     };
     let upstream = context.run.began().map_or("", |began| began.upstream.as_str());
     // Which of several it was is unknown, and the header of a log names its terminator here.

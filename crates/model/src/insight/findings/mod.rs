@@ -17,6 +17,8 @@ mod sums;
 mod tests;
 mod tickets;
 
+pub use certificates::certificate_days;
+
 use std::collections::VecDeque;
 
 use serde::Serialize;

@@ -147,17 +147,18 @@ fn scarcity_of_the_host_opens_and_closes_findings() {
     let counted = |id, severity, withhold: fn(&mut HostRecord)| {
         opens_and_closes(&mut begun(&[]), (id, severity), |recorder| withhold(&mut recorder.host));
     };
-    counted("backlog-overflow", Severity::Warning, |host| host.listen_overflows_total += 1);
-    counted("backlog-overflow", Severity::Warning, |host| host.listen_drops_total += 1);
+    counted("backlog-overflow", Severity::Info, |host| host.listen_overflows_total += 1);
+    counted("backlog-overflow", Severity::Info, |host| host.listen_drops_total += 1);
     counted("cpu-throttled", Severity::Warning, |host| host.cpu_throttled_us_total += 200_000);
     counted("cpu-stolen", Severity::Critical, |host| host.cpu_stolen_us_total += 900_000);
 }
 
 #[test]
 fn dropped_connections_are_the_upstreams_if_its_syns_are_sent_again() {
-    for (connect_ms, whose, whom) in
-        [(2, "is unknown", vec![]), (1_025, "those to the upstream", vec!["10.0.0.2:80"])]
-    {
+    for (connect_ms, severity, whose, whom) in [
+        (2, Severity::Info, "is unknown", vec![]),
+        (1_025, Severity::Warning, "those to the upstream", vec!["10.0.0.2:80"]),
+    ] {
         let mut recorder = begun(&[]);
         let began = RunRecord { upstream: "10.0.0.2:80".to_owned(), ..RunRecord::default() };
         recorder.write(Body::Run(Box::new(began)));
@@ -170,9 +171,10 @@ fn dropped_connections_are_the_upstreams_if_its_syns_are_sent_again() {
             calm(recorder);
             recorder.host.listen_overflows_total += 1;
         });
-        let finding = finding_text(&recorder, "backlog-overflow");
-        assert!(finding.title.contains(whose), "{finding:?}");
-        assert_eq!(finding.whom, whom);
+        let found = recorder.run().findings();
+        let finding = found.iter().find(|finding| finding.id == "backlog-overflow").unwrap();
+        assert!(finding.text.title.contains(whose) && finding.severity == severity, "{finding:?}");
+        assert_eq!(finding.text.whom, whom);
     }
 }
 
