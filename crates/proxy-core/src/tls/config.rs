@@ -13,10 +13,10 @@ use rustls::{ServerConfig, SupportedCipherSuite};
 use super::Certificate;
 use super::cert_resolver::CertResolver;
 use super::client_auth::ClientCa;
-use super::client_hello::Choices;
 use super::evidence::Policy;
 use super::settings::{CipherOrder, Resumption, TicketSend, TlsSettings, supported_version};
 use super::tickets::{OWN_KEYS_MAX, RefusingTicketer, Ticketer};
+use client_hello::Choices;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TlsConfigError {

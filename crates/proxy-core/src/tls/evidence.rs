@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use records::metrics::FullReason;
 
-use super::client_hello::{Choices, ClientHello, HelloReader, SingleChoices};
 use super::negotiated::NegotiatedTls;
 use super::session::SessionState;
 use super::settings::Resumption;
+use client_hello::{Choices, ClientHello, HelloReader, SingleChoices};
 
 /// The outcome of a session that a client offered to resume; later variants are closer to a resumption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,11 +13,11 @@ use rustls::{
     ProtocolVersion, SignatureScheme,
 };
 
-use super::client_hello::SingleChoices;
 use super::description::{self, CommonNameError};
 use super::engine::EngineError;
 use super::evidence::{HandshakeEvidence, PresentedCertificate};
 use super::options::suite_name;
+use client_hello::SingleChoices;
 
 /// The parameters negotiated up to now; each part is absent until it is known.
 pub(crate) struct NegotiatedTls<'a> {

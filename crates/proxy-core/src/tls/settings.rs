@@ -131,3 +131,34 @@ impl Default for TlsSettings {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use client_hello::{Choices, SingleChoices};
+
+    use super::*;
+
+    #[test]
+    fn each_suite_and_group_of_the_proxy_is_told_from_the_others_in_an_offer() {
+        let mut all = Choices::default();
+        for suite in CIPHERS {
+            let before = all;
+            all.add_suite(suite.suite().into());
+            assert_ne!(all, before, "{suite:?}");
+            let is_tls13 = suite.tls13().is_some();
+            let mut one = Choices::default();
+            one.add_suite(suite.suite().into());
+            assert!(one.single(one, is_tls13).cipher && !one.single(one, !is_tls13).cipher);
+        }
+        for (name, group) in GROUPS {
+            let before = all;
+            all.add_group(group.name().into());
+            assert_ne!(all, before, "{name}");
+            let mut one = Choices::default();
+            one.add_group(group.name().into());
+            let is_hybrid = !group.usable_for_version(rustls::ProtocolVersion::TLSv1_2);
+            assert_eq!((one.has_mlkem(), one.single(one, false).group), (is_hybrid, !is_hybrid));
+        }
+        assert_eq!(all.single(all, true), SingleChoices::default(), "there is a choice");
+    }
+}

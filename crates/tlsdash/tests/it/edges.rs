@@ -9,11 +9,12 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 const MAY_KNOW: &[(&str, &[&str])] = &[
     ("tlsdash-journal", &[]),
     ("tlsdash-output-file", &[]),
+    ("tlsdash-client-hello", &[]),
     ("tlsdash-http-codec", &[]),
     ("tlsdash-records", &["tlsdash-journal"]),
     ("tlsdash-recorder", &["tlsdash-journal", "tlsdash-records"]),
     ("tlsdash-model", &["tlsdash-journal", "tlsdash-records"]),
-    ("tlsdash-proxy-core", &["tlsdash-records"]),
+    ("tlsdash-proxy-core", &["tlsdash-client-hello", "tlsdash-records"]),
     ("tlsdash-proxy-http", &["tlsdash-http-codec", "tlsdash-proxy-core", "tlsdash-records"]),
     ("tlsdash-loadgen", &["tlsdash-http-codec", "tlsdash-records"]),
     ("tlsdash-observe", &["tlsdash-journal", "tlsdash-records", "tlsdash-recorder"]),

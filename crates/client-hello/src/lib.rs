@@ -1,13 +1,14 @@
-//! A client's offers, parsed from its `ClientHello` (RFC 8446, 4.1.2), because rustls does not report all of them.
+//! A client's offers, parsed from its `ClientHello` (RFC 8446, 4.1.2), because TLS libraries do not report all of them. It knows no
+//! such library.
 //!
 //! They are counted, and decide nothing but an alert: the reason of a full handshake, and parameters without an alternative.
 
 mod ja4;
 mod reader;
 
-pub(super) use self::ja4::Fingerprint;
-use self::ja4::Ja4;
-pub(super) use self::reader::HelloReader;
+pub use ja4::Fingerprint;
+use ja4::Ja4;
+pub use reader::HelloReader;
 
 const TLS12: u16 = 0x0303;
 const TLS13: u16 = 0x0304;
@@ -25,36 +26,36 @@ mod extension {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct ClientHello {
+pub struct ClientHello {
     /// In lower case; `None` if there is none, or it is not a DNS name.
-    pub(super) server_name: Option<Box<str>>,
-    pub(super) choices: Choices,
-    pub(super) resumption: ResumptionOffer,
+    pub server_name: Option<Box<str>>,
+    pub choices: Choices,
+    pub resumption: ResumptionOffer,
     /// `None` if the lists are too long to be real.
-    pub(super) fingerprint: Option<Fingerprint>,
+    pub fingerprint: Option<Fingerprint>,
 }
 
 /// The means by which a client offers to resume a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ResumptionOffer {
+pub struct ResumptionOffer {
     /// A pre-shared key of TLS 1.3.
-    pub(super) has_psk: bool,
+    pub has_psk: bool,
     /// A ticket of TLS 1.2 that is not empty.
-    pub(super) has_ticket: bool,
+    pub has_ticket: bool,
     /// A session identifier. With TLS 1.3 it may mean nothing (RFC 8446, D.4).
-    pub(super) has_session_id: bool,
+    pub has_session_id: bool,
 }
 
 impl ResumptionOffer {
     /// Whether the offer exists only in TLS 1.3, or only in TLS 1.2.
-    pub(super) fn is_for_one_version(self) -> bool {
+    pub fn is_for_one_version(self) -> bool {
         self.has_psk != self.has_ticket
     }
 }
 
 /// Sets of the versions, cipher suites and groups that the proxy supports, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Choices {
+pub struct Choices {
     versions: u8,
     groups: u8,
     suites: u16,
@@ -66,7 +67,7 @@ const BIT_MLKEM: u8 = 8;
 const SUITES_TLS13: u16 = 0b111;
 
 impl Choices {
-    pub(super) fn add_version(&mut self, version: u16) {
+    pub fn add_version(&mut self, version: u16) {
         self.versions |= match version {
             TLS12 => BIT_TLS12,
             TLS13 => BIT_TLS13,
@@ -74,7 +75,7 @@ impl Choices {
         };
     }
 
-    pub(super) fn add_group(&mut self, group: u16) {
+    pub fn add_group(&mut self, group: u16) {
         self.groups |= match group {
             0x001d => 1,
             0x0017 => 2,
@@ -84,7 +85,7 @@ impl Choices {
         };
     }
 
-    pub(super) fn add_suite(&mut self, suite: u16) {
+    pub fn add_suite(&mut self, suite: u16) {
         // TLS 1.3, ECDSA and RSA, each with AES-128, AES-256 and ChaCha20.
         self.suites |= match suite.to_be_bytes() {
             [0x13, n @ 1..=3] => 1 << (n - 1),
@@ -99,21 +100,21 @@ impl Choices {
     }
 
     /// Whether there is a version that the proxy supports.
-    pub(super) fn has_version(self) -> bool {
+    pub fn has_version(self) -> bool {
         self.versions != 0
     }
 
-    pub(super) fn has_tls13(self) -> bool {
+    pub fn has_tls13(self) -> bool {
         self.versions & BIT_TLS13 != 0
     }
 
-    pub(super) fn has_mlkem(self) -> bool {
+    pub fn has_mlkem(self) -> bool {
         self.groups & BIT_MLKEM != 0
     }
 
     /// Whether exactly one version is also in `allowed`; the same for groups and for suites, of those for TLS 1.3 or
     /// for TLS 1.2.
-    pub(super) fn single(self, allowed: Self, is_tls13: bool) -> SingleChoices {
+    pub fn single(self, allowed: Self, is_tls13: bool) -> SingleChoices {
         let groups = if is_tls13 { u8::MAX } else { !BIT_MLKEM };
         let suites = if is_tls13 { SUITES_TLS13 } else { !SUITES_TLS13 };
         SingleChoices {
@@ -126,10 +127,10 @@ impl Choices {
 
 /// The parameters for which only one value suited both the client and the proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SingleChoices {
-    pub(crate) version: bool,
-    pub(crate) group: bool,
-    pub(crate) cipher: bool,
+pub struct SingleChoices {
+    pub version: bool,
+    pub group: bool,
+    pub cipher: bool,
 }
 
 impl ClientHello {

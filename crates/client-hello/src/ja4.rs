@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 
-use aws_lc_rs::digest;
+use sha2::{Digest as _, Sha256};
 
 use super::{HelloBytes, extension};
 
@@ -22,11 +22,11 @@ type Digest = [u8; DIGITS];
 
 /// Such as `t13d1516h2_8daaf6152771_e5627efa2ab1`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::tls) struct Fingerprint([u8; FINGERPRINT_BYTES]);
+pub struct Fingerprint([u8; FINGERPRINT_BYTES]);
 
 impl Fingerprint {
     /// Its text, which is ASCII.
-    pub(in crate::tls) fn as_bytes(&self) -> &[u8] {
+    pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }
@@ -230,9 +230,9 @@ fn digest_of(first: &[u16], second: &[u16]) -> Digest {
         text.push(b'_');
         push_list(&mut text, second);
     }
-    let digest = digest::digest(&digest::SHA256, &text);
+    let digest = Sha256::digest(&text);
     let mut digits = Digest::default();
-    for (pair, byte) in digits.chunks_exact_mut(2).zip(digest.as_ref()) {
+    for (pair, byte) in digits.chunks_exact_mut(2).zip(digest.iter()) {
         pair.copy_from_slice(&[hex_digit(byte >> 4), hex_digit(*byte)]);
     }
     digits

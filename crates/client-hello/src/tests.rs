@@ -1,7 +1,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::tls::settings::{CIPHERS, GROUPS};
 
 /// A `ClientHello` in one record.
 struct HelloBuilder {
@@ -177,28 +176,6 @@ fn what_is_offered_is_read() {
     hello.extensions.retain(|(kind, _)| *kind != extension::SUPPORTED_VERSIONS);
     let choices = hello.parsed().choices;
     assert!(!choices.has_tls13() && choices.single(choices, false).version);
-}
-
-#[test]
-fn each_suite_and_group_of_the_proxy_has_a_bit_of_its_own() {
-    let mut all = Choices::default();
-    for (n, suite) in CIPHERS.iter().enumerate() {
-        all.add_suite(suite.suite().into());
-        assert_eq!(all.suites.count_ones() as usize, n + 1, "{suite:?}");
-        let is_tls13 = suite.tls13().is_some();
-        let mut one = Choices::default();
-        one.add_suite(suite.suite().into());
-        assert!(one.single(one, is_tls13).cipher && !one.single(one, !is_tls13).cipher);
-    }
-    for (n, (name, group)) in GROUPS.iter().enumerate() {
-        all.add_group(group.name().into());
-        assert_eq!(all.groups.count_ones() as usize, n + 1, "{name}");
-        let mut one = Choices::default();
-        one.add_group(group.name().into());
-        let is_hybrid = !group.usable_for_version(rustls::ProtocolVersion::TLSv1_2);
-        assert_eq!((one.has_mlkem(), one.single(one, false).group), (is_hybrid, !is_hybrid));
-    }
-    assert_eq!(all.single(all, true), SingleChoices::default(), "there is a choice");
 }
 
 #[test]

@@ -13,7 +13,7 @@ const CLIENT_HELLO: u8 = 1;
 
 /// Reads the first `ClientHello` of a connection, and processes each byte once.
 #[derive(Debug, Default)]
-pub(in crate::tls) struct HelloReader {
+pub struct HelloReader {
     /// Only where it does not come in one piece.
     partial: Option<Box<PartialHello>>,
     is_done: bool,
@@ -23,7 +23,7 @@ struct MalformedHello;
 
 impl HelloReader {
     /// Adds received bytes. Returns the message once it is complete, unless it is malformed.
-    pub(in crate::tls) fn read(&mut self, bytes: &[u8]) -> Option<ClientHello> {
+    pub fn read(&mut self, bytes: &[u8]) -> Option<ClientHello> {
         if self.is_done {
             return None;
         }
