@@ -292,6 +292,7 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
             listen_drops_total: numbers[10],
             observed_cpu_us: numbers[13],
             observed_processes: ProcessCpuList::new(vec![ProcessCpu::new(7, text, numbers[13])]),
+            worker_cpu: ProcessCpuList::new(vec![ProcessCpu::new(9, text, numbers[14])]),
             cpu: fill(numbers),
             ..HostRecord::default()
         }),

@@ -273,6 +273,8 @@ wire! {
         pub threads: u64 = &field::THREADS,
         /// CPU time of the proxy's busiest thread, in microseconds of the run.
         pub busiest_worker_cpu_us_total: u64 = &field::BUSIEST_WORKER_CPU,
+        /// CPU time of each of the proxy's workers that run.
+        pub worker_cpu: ProcessCpuList = &field::WORKER_CPU,
         /// Sum, over the readings, of the CPU time of the proxy's busiest thread between two readings, in
         /// microseconds.
         pub peak_worker_cpu_us_total: u64 = &field::PEAK_WORKER_CPU,

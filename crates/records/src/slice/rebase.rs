@@ -142,6 +142,7 @@ impl HostRecord {
             descriptors_max: _,
             threads: _,
             busiest_worker_cpu_us_total,
+            worker_cpu,
             peak_worker_cpu_us_total,
             listen_overflows_total,
             listen_drops_total,
@@ -162,6 +163,7 @@ impl HostRecord {
         } = self;
         *observed_cpu_us = observed_cpu_us.saturating_sub(before.observed_cpu_us);
         observed_processes.rebase(&before.observed_processes);
+        worker_cpu.rebase(&before.worker_cpu);
         let pairs = [
             (busiest_worker_cpu_us_total, before.busiest_worker_cpu_us_total),
             (peak_worker_cpu_us_total, before.peak_worker_cpu_us_total),

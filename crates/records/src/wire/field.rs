@@ -153,6 +153,7 @@ fields! {
     DESCRIPTORS_MAX = "DESCRIPTORS_MAX", Count, "65536", "Limit on open file descriptors of the process (`RLIMIT_NOFILE`); 0 without one.";
     THREADS = "THREADS", Count, "7", "Threads of the process.";
     BUSIEST_WORKER_CPU = "BUSIEST_WORKER_CPU_US_TOTAL", Micros, "812033", "CPU time of the proxy's running thread that has used the most; beside the CPU time of all threads it shows how evenly workers are used.";
+    WORKER_CPU = "WORKER_CPU", Text, "4711 812033 proxy-0; 4712 790012 proxy-1", "CPU time of each worker of the proxy: the id of its thread, microseconds of the run, its name; the 16 that have used the most (absent if none).";
     PEAK_WORKER_CPU = "PEAK_WORKER_CPU_US_TOTAL", Micros, "910410", "CPU time of the proxy's busiest thread between two readings, summed over the readings of the run.";
     LISTEN_OVERFLOWS = "LISTEN_OVERFLOWS_TOTAL", Count, "0", "Connections that found the backlog of a listening socket full: all sockets in the network namespace, since the run began, read every 2 s.";
     LISTEN_DROPS = "LISTEN_DROPS_TOTAL", Count, "0", "Connections that listening sockets dropped for this or another cause, in the same way.";

@@ -357,6 +357,11 @@ impl Run {
         self.hosts.observed_until(until_us, span_us)
     }
 
+    /// Cores that each worker of the proxy kept busy over about `span_us` microseconds up to a moment.
+    pub fn workers_until(&self, until_us: u64, span_us: u64) -> Vec<(ProcessCpu, f64)> {
+        self.hosts.workers_until(until_us, span_us)
+    }
+
     /// The cost of the parts of a handshake on its machine, by its latest calibration.
     pub fn handshake_costs(&self) -> Option<&HandshakeCosts> {
         self.calibration.as_ref().map(|(_, costs)| &**costs)

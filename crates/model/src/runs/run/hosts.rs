@@ -6,7 +6,7 @@ use super::merged::{AlignedRun, sum_by_host};
 use super::retention::{BRIEF_INTERVALS_MAX, BRIEF_US};
 use records::kinds::{HostRecord, Stamp};
 use records::metrics::CpuGroup;
-use records::values::ProcessCpu;
+use records::values::{ProcessCpu, ProcessCpuList};
 
 /// CPU that a group of threads used.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,6 +54,8 @@ impl HostSamples {
                 descriptors_max,
                 threads,
                 busiest_worker_cpu_us_total,
+                // Threads of several processes may have the same id.
+                worker_cpu: _,
                 peak_worker_cpu_us_total,
                 listen_overflows_total: _,
                 listen_drops_total: _,
@@ -121,7 +123,9 @@ impl HostSamples {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        let listed = self.latest().map_or(0, |host| host.observed_processes.iter().count());
+        let listed =
+            |host: &HostRecord| host.observed_processes.iter().count() + host.worker_cpu.iter().count();
+        let listed = self.latest().map_or(0, listed);
         self.samples.len() * (size_of::<(u64, HostRecord)>() + listed * PROCESS_BYTES)
     }
 
@@ -150,9 +154,23 @@ impl HostSamples {
 
     /// Cores that each observed process kept busy, in the same way.
     pub(super) fn observed_until(&self, until_us: u64, span_us: u64) -> Vec<(ProcessCpu, f64)> {
+        self.each_until(until_us, span_us, |host| &host.observed_processes)
+    }
+
+    /// Cores that each worker of the proxy kept busy, in the same way.
+    pub(super) fn workers_until(&self, until_us: u64, span_us: u64) -> Vec<(ProcessCpu, f64)> {
+        self.each_until(until_us, span_us, |host| &host.worker_cpu)
+    }
+
+    fn each_until(
+        &self,
+        until_us: u64,
+        span_us: u64,
+        of: fn(&HostRecord) -> &ProcessCpuList,
+    ) -> Vec<(ProcessCpu, f64)> {
         let Some((start, end, span_us)) = self.span_until(until_us, span_us) else { return Vec::new() };
-        let mut used = end.observed_processes.clone();
-        used.rebase(&start.observed_processes);
+        let mut used = of(end).clone();
+        used.rebase(of(start));
         used.iter().map(|process| (process.clone(), process.cpu_us as f64 / span_us as f64)).collect()
     }
 
