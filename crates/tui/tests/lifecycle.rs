@@ -166,8 +166,8 @@ fn y_gives_the_terminal_what_it_is_to_copy() {
     session.until_written("the screen is copied", |_, written| holds(written, "\x1b]52;c;dGxzZGFzaCA6ODQ0"));
     session.until("it is said", |screen| screen.contents().contains("the screen copied to the terminal"));
     session.press("jy");
-    session.until_written("the address 10.0.0.11 is copied, and nothing else", |_, written| {
-        holds(written, "\x1b]52;c;MTAuMC4wLjEx\x1b\\")
+    session.until_written("the address 10.0.0.23 is copied, and nothing else", |_, written| {
+        holds(written, "\x1b]52;c;MTAuMC4wLjIz\x1b\\")
     });
     session.press("q");
     assert!(session.end().contains("Quit, "));
@@ -263,7 +263,7 @@ fn a_storm_of_sizes_ends_with_the_last_one_drawn() {
     session.until("the last size is drawn", |screen| {
         let contents = screen.contents();
         let last = contents.lines().last().unwrap_or_default();
-        screen.cell(47, 0).is_some_and(|cell| cell.contents() == "q") && last.starts_with("q quit")
+        screen.cell(47, 0).is_some_and(|cell| cell.contents() == "?") && last.starts_with("? help  q quit")
     });
     session.press("q");
     let left = session.end();

@@ -74,8 +74,14 @@ pub(crate) fn back(state: &mut State) {
         state.screen = Screen::Dashboard;
     } else if state.panes.maximised.is_some() {
         state.panes.maximised = None;
-    } else if !deselect(state) && !state.leave_usage() && state.view.past().is_some() {
-        state.go_live();
+    } else {
+        // From a selection in the past, one step leads to the present.
+        let was_selected = deselect(state);
+        if state.view.past().is_some() {
+            state.go_live();
+        } else if !was_selected && !state.leave_usage() {
+            state.panes.focus = None;
+        }
     }
 }
 

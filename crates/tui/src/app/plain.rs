@@ -72,7 +72,7 @@ impl PlainMode {
         if self.state.status == ViewStatus::Reading {
             return Ok(());
         }
-        let lines: Vec<LogLine> = self.state.log(usize::MAX).into_iter().cloned().collect();
+        let lines: Vec<LogLine> = self.state.log_lines().into_iter().cloned().collect();
         let new = self.last_line.as_ref().and_then(|last| lines.iter().rposition(|line| line == last));
         for line in &lines[new.map_or(0, |at| at + 1)..] {
             let word = if line.level == Level::Warning { "warning: " } else { "" };

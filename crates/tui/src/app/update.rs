@@ -118,11 +118,14 @@ fn apply_update(state: &mut State, news: Update, now: ClockReading) {
 fn tick(state: &mut State, now: ClockReading) -> Vec<Effect> {
     // A pending change that is never confirmed must disappear even if no record arrives.
     state.stale |= state.control.is_waiting();
+    let was_asked = state.leave_question().is_some();
+    state.time_recording(now);
     let has_moved = state.play_on(now);
     let status = ViewStatus::of(state, now);
     let changed = std::mem::replace(&mut state.status, status) != status;
     let has_due_hosts = state.has_hosts() && state.are_hosts_due(now);
-    if changed || has_moved || state.stale || has_due_hosts {
+    let is_answered = was_asked && state.leave_question().is_none();
+    if changed || has_moved || state.stale || has_due_hosts || is_answered {
         vec![Effect::Draw(Urgency::Soon)]
     } else {
         Vec::new()
@@ -165,6 +168,7 @@ pub(crate) fn want(state: &mut State, intent: Intent, now: ClockReading) -> Vec<
         Intent::Palette => state.open_palette(),
         Intent::Filter if matches!(state.screen, Screen::Help { .. }) => state.type_help_search(),
         Intent::Filter => state.type_filter(),
+        Intent::Copy if state.leave_question().is_some() => return vec![Effect::Leave(Exit::Quit)],
         Intent::Copy => return copy(state, now),
         Intent::Export => state.type_file_name(now),
         Intent::NextRun => {
@@ -186,7 +190,7 @@ pub(crate) fn want(state: &mut State, intent: Intent, now: ClockReading) -> Vec<
         Intent::ZoomOut => state.time.zoom_out(state.column_us()),
         Intent::ZoomIn => state.time.zoom_in(state.column_us()),
         Intent::ZoomToFit => state.time.zoom_to_fit(),
-        Intent::ToggleTimeline => state.time.toggle_mode(),
+        Intent::ToggleTimeline => state.time.shows_heat = !state.time.shows_heat,
         Intent::NextClass => next_class(state),
         Intent::Window(direction) => change_span(state, direction, now),
         Intent::SortNext | Intent::SortReverse => sort(state, intent == Intent::SortReverse),

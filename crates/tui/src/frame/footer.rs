@@ -11,8 +11,8 @@ use ratatui::text::{Line, Span};
 use super::status;
 use crate::format;
 use crate::input::keymap::{
-    CHOICE_HINTS, EXPERIMENT_HINTS, FINDING_HINTS, HINTS, Hint, Keymap, PANE_HINTS, REPLAY_HINTS,
-    REQUEST_HINTS, RUN_HINTS, TUNING_HINTS,
+    CHOICE_HINTS, EXPERIMENT_HINTS, FINDING_HINTS, FROZEN_HINTS, HINTS, Hint, Keymap, PANE_HINTS,
+    REPLAY_HINTS, REQUEST_HINTS, RUN_HINTS, TUNING_HINTS,
 };
 use crate::panes::pane::pane;
 use crate::state::State;
@@ -42,6 +42,7 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         Screen::Requests { .. } => REQUEST_HINTS,
         Screen::Findings(_) => FINDING_HINTS,
         _ if state.is_replay() => REPLAY_HINTS,
+        _ if state.past_us().is_some() => FROZEN_HINTS,
         _ => HINTS,
     };
     // The keys of a pane with the focus precede those of the dashboard, after quit and help.

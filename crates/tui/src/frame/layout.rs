@@ -4,9 +4,9 @@
 //!  narrow                          wide (150 × 30 and up)
 //! +---------------------------+   +---------------------------------------+
 //! | status                    |   | status                                |
+//! | over time                 |   | over time                             |
 //! | latency                   |   | latency            | handshakes       |
-//! | over time                 |   |                    | system           |
-//! | handshakes                |   | over time                             |
+//! | handshakes                |   |                    | system           |
 //! | system, if there is room  |   | clients                               |
 //! | clients                   |   | log                                   |
 //! | log                       |   | playback, while it is played          |
@@ -17,7 +17,7 @@
 //!
 //! Each pane says how many rows it can use; its ranks say when it gets them. Clients get what is left. Below 40 × 10
 //! cells there is one line. In HTTP mode, `http` is above the handshakes and `routes` above the clients. `usage` is below the
-//! clients where these leave room, and findings, if there are any, above the log. With several hosts, the pane of
+//! clients where these leave room. Findings are named below the header, and have rows where few other panes are shown. With several hosts, the pane of
 //! hosts comes first.
 
 use ratatui::layout::Rect;
@@ -50,8 +50,8 @@ type Band = &'static [&'static [PaneId]];
 
 const NARROW: &[Band] = &[
     &[&[PaneId::Hosts]],
-    &[&[PaneId::Latency]],
     &[&[PaneId::Timeline]],
+    &[&[PaneId::Latency]],
     &[&[PaneId::Http]],
     &[&[PaneId::Handshakes]],
     &[&[PaneId::System]],
@@ -63,8 +63,8 @@ const NARROW: &[Band] = &[
 ];
 const WIDE: &[Band] = &[
     &[&[PaneId::Hosts]],
-    &[&[PaneId::Latency], &[PaneId::Http, PaneId::Handshakes, PaneId::System]],
     &[&[PaneId::Timeline]],
+    &[&[PaneId::Latency], &[PaneId::Http, PaneId::Handshakes, PaneId::System]],
     &[&[PaneId::Routes]],
     &[&[PaneId::Clients]],
     &[&[PaneId::Usage]],
@@ -115,7 +115,7 @@ pub(crate) fn of(area: Rect, state: &State) -> Layout {
 
 fn panes(area: Rect, state: &State) -> Panes {
     let mut rows = RowAllocator { area };
-    let status = rows.next(status::height(area));
+    let status = rows.next(status::height(state));
     let below = u16::from(state.is_replay());
     let body = rows.next(rows.area.height.saturating_sub(1 + below));
     let (playback, footer) = (rows.next(below), rows.next(1));
@@ -165,7 +165,12 @@ impl Demand {
             (Some(fixed), None) => PaneRows { min: fixed, enough: fixed, wanted: fixed, grows: false },
             (None, None) => rows,
         };
-        (state.panes.shows(id) && rows.min > 0).then_some(Self { pane, ranks: pane.ranks, rows })
+        // Before the first client there is nothing to show but where it can come.
+        let is_there = !state.awaits_clients() || matches!(id, PaneId::Timeline | PaneId::Log);
+        // What has the focus is seen, wherever else there is no room.
+        let [first, then, last] = pane.ranks;
+        let ranks = [if state.panes.focus == Some(id) { 0 } else { first }, then, last];
+        (state.panes.shows(id) && rows.min > 0 && is_there).then_some(Self { pane, ranks, rows })
     }
 
     /// The tallest stack decides.

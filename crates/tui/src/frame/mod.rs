@@ -5,9 +5,11 @@ pub(crate) mod essentials;
 pub(crate) mod footer;
 pub(crate) mod layout;
 pub(crate) mod playback;
+pub(crate) mod problem;
 pub(crate) mod status;
 #[cfg(test)]
 mod tests;
+pub(crate) mod tiles;
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Rect};

@@ -12,27 +12,27 @@
 use model::figures::Statistic;
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use records::metrics::{HttpLatency, LatencyClass, LoadLatency, ProxyLatency};
 use records::text::quantity;
 
+use super::{problem, tiles};
 use crate::format;
 use crate::input::intent::Intent;
 use crate::panes::system::{failures, losses};
 use crate::state::State;
+use crate::state::sight::BOXED_TILE_ROWS;
 use crate::state::status::ViewStatus;
 use crate::theme::Theme;
 use crate::view_model::ViewModel;
 use crate::view_model::classes::LatencyRow;
 use crate::view_model::load::LoopState;
 use crate::view_model::span::Count;
-use crate::widgets::parts::{StatusItem, byte_rate, fit, put, quantile_text, rate, share};
+use crate::widgets::parts::{StatusItem, byte_rate, put, quantile_text, rate, share};
 
 /// The minimum columns for figures and details in one line.
 const WIDE_MIN: u16 = 120;
-/// The minimum rows for details in a line of their own.
-const TALL_MIN: u16 = 20;
 /// The minimum columns for failures of the whole run beside those of the window.
 const TOTALS_MIN: u16 = 80;
 /// The most columns for figures in few letters.
@@ -40,28 +40,20 @@ pub(crate) const NARROW_MAX: u16 = 60;
 /// The blanks between the four figures.
 const FIGURE_GAP: &str = "   ";
 
-/// Returns the rows of the header on a screen.
-pub(crate) fn height(screen: Rect) -> u16 {
-    if screen.width < WIDE_MIN && screen.height >= TALL_MIN { 3 } else { 2 }
+/// Returns the rows of the header on a screen: title, problem, and tiles or their figures in a line.
+pub(crate) fn height(state: &State) -> u16 {
+    if state.awaits_clients() { 2 } else { 2 + state.tile_rows().max(1) }
 }
 
 pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let mut lines = vec![title(state, area.width)];
-    if let Some(figures) = state.figures() {
-        let mut spans = main_figures(state, figures, area.width);
-        let used = spans.iter().map(|span| format::width(&span.content)).sum::<usize>();
-        if area.height > 2 {
-            lines.push(Line::from(std::mem::take(&mut spans)));
-            lines.push(Line::from(fit(details(state, figures), usize::from(area.width))));
-        } else {
-            let room = usize::from(area.width).saturating_sub(used + 2 * FIGURE_GAP.len());
-            let details = fit(details(state, figures), room);
-            // Flush with the badge above.
-            let cells = details.iter().map(|span| format::width(&span.content)).sum::<usize>();
-            spans.push(Span::raw(" ".repeat(usize::from(area.width).saturating_sub(used + cells))));
-            spans.extend(details);
-            lines.push(Line::from(spans));
-        }
+    let Some(figures) = state.figures() else { return put(frame, area, &lines) };
+    lines.push(problem::line(state, area.width));
+    let below = Rect { y: area.y + 2, height: area.height - 2, ..area };
+    match below.height {
+        0 => {}
+        1 => lines.push(Line::from(main_figures(state, figures, area.width))),
+        _ => tiles::render(state, figures, frame, below),
     }
     put(frame, area, &lines);
 }
@@ -105,7 +97,7 @@ fn main_figures(state: &State, figures: &ViewModel, width: u16) -> Vec<Span<'sta
             continue;
         }
         let gap = if spans.is_empty() { "" } else { gap };
-        let (sign, style) = if fires { ("!", theme.warning()) } else { ("", style) };
+        let (sign, style) = if fires { ("!", theme.critical()) } else { ("", style) };
         spans.push(Span::styled(format!("{gap}{before}"), theme.label()));
         spans.extend([Span::styled(format!("{figure}{sign}"), style), Span::styled(after, theme.label())]);
     }
@@ -143,7 +135,7 @@ fn firing(figures: &ViewModel, row: Option<&LatencyRow>) -> [bool; 4] {
 
 /// Returns failed requests of HTTP mode; else failed requests of the load or failed connections of the proxy, whichever
 /// are more.
-fn failed(figures: &ViewModel) -> Count {
+pub(crate) fn failed(figures: &ViewModel) -> Count {
     if let Some(http) = &figures.http {
         return http.failed;
     }
@@ -154,7 +146,7 @@ fn failed(figures: &ViewModel) -> Count {
 }
 
 /// Returns the class that best describes what clients experience.
-fn main_latency(figures: &ViewModel) -> Option<&LatencyRow> {
+pub(crate) fn main_latency(figures: &ViewModel) -> Option<&LatencyRow> {
     if figures.http.is_some() {
         // A log of another terminator may lack the first byte.
         let is = |row: &&LatencyRow, class| row.class == LatencyClass::Http(class) && row.absent.is_none();
@@ -171,12 +163,19 @@ fn main_latency(figures: &ViewModel) -> Option<&LatencyRow> {
 }
 
 /// Returns the details: what went wrong first, then load, proxy, CPU and the window.
-fn details(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
+pub(crate) fn details(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
     let theme = state.theme;
     let quiet = |rank, text: String| StatusItem::text(rank, text, theme.quiet());
     let mut items = changes(state);
+    let has_tiles = state.tile_rows() > 0;
+    if has_tiles {
+        items.push(quiet(0, "no alert fires, no finding is open".to_owned()));
+    }
     if let Some(load) = &figures.load {
-        items.push(load_state(theme, load.kind, load.offered_per_second));
+        // A tile without a box has no room for it.
+        if state.tile_rows() < BOXED_TILE_ROWS {
+            items.push(load_state(theme, load.kind, load.offered_per_second));
+        }
         let causes = load.causes.iter().map(|&(cause, n)| format!("{cause} {}", format::count(n)));
         items.extend(causes.map(|cause| StatusItem::text(2, cause, theme.warning())));
         items.extend(failures(theme, "never sent", load.never_sent, (1, 3)));
@@ -185,7 +184,7 @@ fn details(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
         items.extend(failures(theme, "upstream errors", proxy.upstream_errors, (0, 3)));
     }
     items.extend(losses(theme, figures, false).into_iter().map(|loss| loss.with_rank(0)));
-    if let Some(proxy) = &figures.proxy {
+    if let Some(proxy) = figures.proxy.as_ref().filter(|_| !has_tiles) {
         let out = if figures.ended {
             format::bytes(proxy.bytes_out as f64)
         } else {
@@ -197,7 +196,7 @@ fn details(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
     let of_parts =
         ["proxy", "load"].into_iter().filter_map(|part| figures.cpu.iter().find(|(name, _)| *name == part));
     let cpu: Vec<String> = of_parts.map(|(name, cores)| format!("{name} {}", format::cpu(*cores))).collect();
-    if !cpu.is_empty() {
+    if !cpu.is_empty() && !has_tiles {
         items.push(quiet(5, format!("cpu {}", cpu.join(" "))));
     }
     items.push(quiet(2, figures.window()));
@@ -208,7 +207,10 @@ fn details(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
 }
 
 /// Returns changes of settings that no record confirms yet, or that act now while the screen shows the past.
-fn changes(state: &State) -> Vec<StatusItem> {
+pub(crate) fn changes(state: &State) -> Vec<StatusItem> {
+    if let Some(question) = state.leave_question() {
+        return vec![StatusItem::text(0, question, state.theme.notice())];
+    }
     let asked = Some(state.control.pending()).filter(|asked| !asked.is_empty());
     let text = unseen_change(state).or_else(|| asked.map(|asked| format!("asked {asked}")));
     text.map(|text| StatusItem::text(0, text, state.theme.notice())).into_iter().collect()
@@ -269,8 +271,13 @@ fn title(state: &State, width: u16) -> Line<'static> {
     let (recording, recording_style) = recording(state);
     let (alerts, alerts_style) = crate::widgets::alerts::badge(state);
     let (findings, findings_style) = crate::panes::findings::view::badge(state);
-    let badges =
-        [&badge, &recording, &alerts, &findings].map(|text| format::width(text)).iter().sum::<usize>();
+    let (certificate, certificate_style) = certificate(state, width);
+    // A line that short has room for what it is about, and for alerts.
+    let findings = if width < NARROW_MAX { String::new() } else { findings };
+    let badges = [&badge, &recording, &alerts, &findings, &certificate]
+        .map(|text| format::width(text))
+        .iter()
+        .sum::<usize>();
     let room = usize::from(width).saturating_sub(badges + 9);
     // The writer chooses the contents of a run, but not its own identity.
     let account = match &*state.account() {
@@ -301,11 +308,39 @@ fn title(state: &State, width: u16) -> Line<'static> {
         Span::styled(target, theme.figure()),
         Span::styled(extra, theme.quiet()),
         Span::raw(" ".repeat(fill + 1)),
+        Span::styled(certificate, certificate_style),
         Span::styled(recording, recording_style),
         Span::styled(alerts, alerts_style),
         Span::styled(findings, findings_style),
         Span::styled(badge, badge_style),
     ])
+}
+
+/// Days before a certificate's end from which on it is a warning, and critical.
+const CERTIFICATE_DAYS: (i64, i64) = (21, 7);
+
+/// The most days that are shown.
+const CERTIFICATE_DAYS_MAX: i64 = 999;
+
+/// Returns the days that the certificate has which ends first; on narrow screens only if they are few.
+fn certificate(state: &State, width: u16) -> (String, Style) {
+    let theme = state.theme;
+    let Some(days) = state.figures().and_then(|figures| figures.certificate_days) else {
+        return (String::new(), theme.quiet());
+    };
+    let style = match days {
+        _ if days <= CERTIFICATE_DAYS.1 => theme.critical(),
+        _ if days <= CERTIFICATE_DAYS.0 => theme.warning(),
+        // A certificate that was made for this run has no end that matters.
+        _ if width < WIDE_MIN || days > CERTIFICATE_DAYS_MAX => return (String::new(), theme.quiet()),
+        _ => theme.good().remove_modifier(Modifier::BOLD),
+    };
+    let text = match days {
+        ..=-1 => "cert expired  ".to_owned(),
+        1 => "cert 1 day  ".to_owned(),
+        days => format!("cert {} days  ", format::count(days.unsigned_abs())),
+    };
+    (text, style)
 }
 
 /// Returns how long the run has been recorded; empty if it is not.

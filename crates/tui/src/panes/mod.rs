@@ -37,8 +37,8 @@ impl PaneId {
     /// All panes, in the order of the screen.
     pub(crate) const ALL: [Self; 11] = [
         Self::Hosts,
-        Self::Latency,
         Self::Timeline,
+        Self::Latency,
         Self::Http,
         Self::Handshakes,
         Self::System,
@@ -164,7 +164,7 @@ const ROWS_MIN: u16 = 2;
 
 impl State {
     pub(crate) fn arrange_panes(&mut self, action: PaneAction) {
-        let shown = &self.sight.panes;
+        let panes = self.focusable_panes();
         let main = match self.list() {
             List::Routes => PaneId::Routes,
             List::Usage => PaneId::Usage,
@@ -172,18 +172,18 @@ impl State {
             List::Clients | List::Requests | List::Runs => PaneId::Clients,
         };
         let focus = self.panes.focus.unwrap_or(main);
-        let at = shown.iter().position(|&(id, _)| id == focus);
-        let rows = at.map(|at| shown[at].1);
+        let at = panes.iter().position(|id| *id == focus);
+        let rows = self.sight.panes.iter().find(|(id, _)| *id == focus).map(|(_, rows)| *rows);
         let toggled = |id| if self.panes.maximised == Some(id) { None } else { Some(id) };
         match action {
-            PaneAction::FocusNext | PaneAction::FocusPrevious if shown.is_empty() => {}
+            PaneAction::FocusNext | PaneAction::FocusPrevious if panes.is_empty() => {}
             PaneAction::FocusNext => {
-                let next = at.filter(|_| self.panes.focus.is_some()).map_or(0, |at| (at + 1) % shown.len());
-                self.panes.focus = Some(shown[next].0);
+                let next = at.filter(|_| self.panes.focus.is_some()).map_or(0, |at| (at + 1) % panes.len());
+                self.panes.focus = Some(panes[next]);
             }
             PaneAction::FocusPrevious => {
-                let before = at.unwrap_or(0).checked_sub(1).unwrap_or(shown.len() - 1);
-                self.panes.focus = Some(shown[before].0);
+                let before = at.unwrap_or(0).checked_sub(1).unwrap_or(panes.len() - 1);
+                self.panes.focus = Some(panes[before]);
             }
             PaneAction::Maximise => self.panes.maximised = toggled(focus),
             PaneAction::MaximiseLog => self.panes.maximised = toggled(PaneId::Log),
@@ -209,6 +209,22 @@ impl State {
     }
 }
 
+impl State {
+    /// Returns the panes that are not hidden and have something to show; one without rows gets some with the focus.
+    fn focusable_panes(&self) -> Vec<PaneId> {
+        let figures = self.figures();
+        let has_content = |id: &PaneId| match id {
+            PaneId::Findings => figures.is_some_and(|figures| !figures.findings.open.is_empty()),
+            PaneId::Clients => figures.is_some_and(|figures| figures.proxy.is_some()),
+            PaneId::Usage => self.shown_usage().is_some_and(|usage| !usage.is_empty()),
+            _ => figures.is_some(),
+        };
+        let mut panes = self.choosable_panes();
+        panes.retain(|id| self.panes.shows(*id) && has_content(id));
+        panes
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -222,7 +238,7 @@ mod tests {
         stage.press('4');
         stage.screen(160, 48);
         let rows = |id| stage.state.sight.panes.iter().find(|(shown, _)| *shown == id).unwrap().1;
-        assert_eq!((rows(PaneId::Timeline), rows(PaneId::Log)), (31, 3));
+        assert_eq!((rows(PaneId::Timeline), rows(PaneId::Log)), (25, 4));
     }
 
     #[test]

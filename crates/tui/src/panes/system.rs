@@ -6,6 +6,7 @@
 //! proxy  open 64  accepted 500/s  in 1.2 MB/s  out 31.2 MB/s  failed 0
 //! data   window 10 s  journal lag 40 ms  gaps 0  lost 0  file:/tmp/x.journal
 //! cpu    proxy 88%  load 61%  upstream 20%  ui 0.4%  journal 1.0%  of one core
+//! workers proxy-0 45%  proxy-1 43%  of one core
 //! procs  haproxy 4711 0.0%  haproxy 4713 43%  of one core  memory 36 MB
 //! ```
 
@@ -27,9 +28,19 @@ use crate::widgets::parts::{StatusItem, byte_rate, heading, put, rate, status_li
 pub(crate) const PANE: Pane = Pane {
     id: PaneId::System,
     rows: |state| match state.figures() {
-        Some(figures) if state.has_room_for_details() || state.panes.maximised == Some(PaneId::System) => {
+        Some(figures)
+            if state.has_room_for_details()
+                || state.panes.maximised.or(state.panes.focus) == Some(PaneId::System) =>
+        {
             let observes = !figures.observed.is_empty();
-            let parts = [figures.load.is_some(), figures.proxy.is_some(), !figures.cpu.is_empty(), observes];
+            let has_workers = figures.workers.len() > 1;
+            let parts = [
+                figures.load.is_some(),
+                figures.proxy.is_some(),
+                !figures.cpu.is_empty(),
+                has_workers,
+                observes,
+            ];
             let all = 2 + parts.into_iter().filter(|&is_there| is_there).count() as u16;
             // The header has the most important of it: beside other panes it takes the rows that they leave.
             PaneRows { min: all.min(3), enough: 0, wanted: all, grows: false }
@@ -57,6 +68,9 @@ fn lines(state: &State, figures: &ViewModel, width: u16) -> Vec<Line<'static>> {
     lines.push(data_line(state, figures, width));
     if !figures.cpu.is_empty() {
         lines.push(cpu_line(state, figures, width));
+    }
+    if figures.workers.len() > 1 {
+        lines.push(workers_line(state, figures, width));
     }
     if !figures.observed.is_empty() {
         lines.push(processes_line(state, figures, width));
@@ -213,6 +227,18 @@ fn cpu_line(state: &State, figures: &ViewModel, width: u16) -> Line<'static> {
         segments.push(StatusItem::figure(theme, 9, "descriptors", format::count(host.descriptors)));
     }
     status_line(theme, "cpu", segments, width)
+}
+
+/// The proxy's workers, each a thread. Those that use the most CPU time stay if there is little room.
+fn workers_line(state: &State, figures: &ViewModel, width: u16) -> Line<'static> {
+    let theme = state.theme;
+    let item = |(worker, cores): &(ProcessCpu, f64)| {
+        let busier = figures.workers.iter().filter(|(_, others)| others > cores).count();
+        StatusItem::figure(theme, busier as u8, &worker.name, format::cpu(*cores))
+    };
+    let mut segments: Vec<_> = figures.workers.iter().map(item).collect();
+    segments.push(StatusItem::text(1, "of one core", theme.quiet()));
+    status_line(theme, "workers", segments, width)
 }
 
 /// The processes of the terminator. Those that use the most CPU time stay if there is little room.

@@ -16,26 +16,28 @@ fn press(stage: &mut TestDashboard, keys: &str) {
 #[test]
 fn columns_order_and_panes_are_kept_and_restored() {
     let mut stage = TestDashboard::live(options(), 5);
-    // The first column, `out`, is moved to the right, and `in` is hidden.
+    // The first column, `failed`, is moved to the right of `out`, and `why` is hidden.
     press(&mut stage, "c");
-    stage.want(Intent::EditChoice(ChoiceEdit::Later));
+    (0..2).for_each(|_| drop(stage.want(Intent::EditChoice(ChoiceEdit::Later))));
     stage.want(Intent::Scroll(ListMove::First));
     stage.want(Intent::EditChoice(ChoiceEdit::Toggle));
     press(&mut stage, "\x1bsS");
     stage.screen(160, 48);
-    press(&mut stage, "x");
+    press(&mut stage, "xj");
     let effects = stage.want(Intent::EditChoice(ChoiceEdit::Toggle));
     let Some(Effect::Keep(kept)) = effects.last() else { panic!("{effects:?}") };
     let mut next = TestDashboard::live(options(), 5);
     next.act(Action::Restore(kept.clone()));
     assert_eq!(next.state.kept(), *kept);
     let screen = next.screen(160, 48);
-    assert!(!screen.contains("full handshake") && !screen.contains("latency, ms"), "{screen}");
+    assert!(!screen.contains("full handshake") && !screen.contains("latency, 10 s"), "{screen}");
     let heading = screen.lines().find(|line| line.contains("clients 1-")).unwrap();
-    assert!(heading.contains("out") && !heading.contains(" in "), "{heading}");
+    let place = |name: &str| heading.find(name);
+    assert!(place("out").is_some() && place("out") < place("failed"), "{heading}");
+    assert!(!heading.contains("why") && heading.contains("in kB/s▲"), "{heading}");
     stage.want(Intent::Back);
     press(&mut stage, "1");
-    assert!(stage.screen(160, 48).contains("latency, ms"));
+    assert!(stage.screen(160, 48).contains("latency, 10 s"));
 }
 
 #[test]
@@ -65,10 +67,12 @@ fn panes_are_focused_maximised_and_resized() {
     let want = |stage: &mut TestDashboard, action| drop(stage.want(Intent::Pane(action)));
     rows(&mut stage, PaneId::Log);
     want(&mut stage, PaneAction::FocusNext);
-    assert_eq!(stage.state.panes.focus, Some(PaneId::Latency));
+    assert_eq!(stage.state.panes.focus, Some(PaneId::Timeline));
     want(&mut stage, PaneAction::FocusPrevious);
     assert_eq!(stage.state.panes.focus, Some(PaneId::Log));
-    (0..2).for_each(|_| want(&mut stage, PaneAction::FocusPrevious));
+    want(&mut stage, PaneAction::FocusPrevious);
+    assert_eq!(stage.state.panes.focus, Some(PaneId::Clients));
+    (0..2).for_each(|_| want(&mut stage, PaneAction::FocusNext));
     assert_eq!(stage.state.panes.focus, Some(PaneId::Timeline));
     let before = rows(&mut stage, PaneId::Timeline);
     want(&mut stage, PaneAction::Shorter);
@@ -76,7 +80,7 @@ fn panes_are_focused_maximised_and_resized() {
     want(&mut stage, PaneAction::Taller);
     assert_eq!(rows(&mut stage, PaneId::Timeline), before);
     want(&mut stage, PaneAction::Maximise);
-    assert_eq!((rows(&mut stage, PaneId::Clients), rows(&mut stage, PaneId::Timeline)), (0, 45));
+    assert_eq!((rows(&mut stage, PaneId::Clients), rows(&mut stage, PaneId::Timeline)), (0, 40));
     stage.want(Intent::Back);
     assert!(rows(&mut stage, PaneId::Clients) > 0);
     want(&mut stage, PaneAction::Preset(Preset::Clients));
@@ -95,7 +99,7 @@ fn a_filter_compares_figures_and_networks_and_says_what_is_wrong() {
         "{screen}"
     );
     press(&mut stage, " lag>1");
-    let why = "no column lag; there are client, out";
+    let why = "no column lag; there are client, failed, why, out";
     assert_eq!(stage.screen(120, 40).matches(why).count(), 1, "{}", stage.screen(120, 40));
     press(&mut stage, "\n");
     assert!(stage.screen(120, 40).contains(&format!("filter: {why}")));

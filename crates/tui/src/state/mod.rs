@@ -115,7 +115,7 @@ impl State {
             options,
             screen: Screen::Dashboard,
             span: Span::default(),
-            clients: TableState::by(ClientRow::OUT),
+            clients: TableState::by(ClientRow::FAILED),
             routes: TableState::by(RouteRow::RATE),
             requests: RequestList::default(),
             usage: UsageList::default(),
@@ -238,17 +238,39 @@ impl State {
         self.run().map_or(0, Run::last_us)
     }
 
-    /// Log lines of the run and notices of the dashboard, the latest `n` of them, oldest first.
-    pub(crate) fn log(&self, n: usize) -> Vec<&LogLine> {
+    /// All log lines of the run and notices of the dashboard, oldest first.
+    pub(crate) fn log_lines(&self) -> Vec<&LogLine> {
         let of_run = self.figures().map_or(&[][..], |figures| &figures.log);
         let mut lines: Vec<&LogLine> = of_run.iter().chain(&self.notices).collect();
         lines.sort_by_key(|line| line.realtime_us);
-        lines.split_off(lines.len().saturating_sub(n))
+        lines
     }
 
-    /// The number of log lines and notices.
-    pub(crate) fn log_len(&self) -> usize {
-        self.figures().map_or(0, |figures| figures.log.len()) + self.notices.len()
+    /// Returns whether the proxy that is shown still waits for its first client.
+    pub(crate) fn awaits_clients(&self) -> bool {
+        let counts_nothing = |figures: &ViewModel| {
+            let is_untouched = figures.proxy.as_ref().is_some_and(|proxy| proxy.accepted == 0);
+            is_untouched && figures.load.is_none() && !figures.ended
+        };
+        !self.has_hosts() && self.figures().is_some_and(counts_nothing)
+    }
+
+    /// Log lines of the run and notices of the dashboard, the latest `n` of them, oldest first. A line that says the same as
+    /// one some seconds later is counted there.
+    pub(crate) fn log(&self, n: usize) -> Vec<RepeatedLine<'_>> {
+        let mut merged: Vec<RepeatedLine<'_>> = Vec::new();
+        for line in self.log_lines().into_iter().rev() {
+            match merged.iter().position(|later| later.repeats(line)) {
+                Some(at) => {
+                    (merged[at].times, merged[at].first_us) = (merged[at].times + 1, line.realtime_us);
+                }
+                // Earlier ones may still repeat what is kept.
+                None if merged.len() == n => {}
+                None => merged.push(RepeatedLine { line, times: 1, first_us: line.realtime_us }),
+            }
+        }
+        merged.reverse();
+        merged
     }
 
     /// Takes the figures of the shown run, if something has changed.
@@ -276,7 +298,6 @@ impl State {
         if ended != std::mem::replace(&mut self.end_seen, ended) {
             // An ended run has no current rates: show its totals.
             self.span = if ended { Span::WholeRun } else { Span::default() };
-            self.clients.order_by_totals(ended);
         }
         self.live.take(None, (&self.model, run), run.last_us(), self.span);
         let before = self.shown.replace(id);
@@ -328,6 +349,31 @@ impl State {
     /// Columns and rows of the terminal.
     pub(crate) fn size(&self) -> (u16, u16) {
         self.size
+    }
+}
+
+/// Returns a line of the log without the number of its connection.
+fn without_connection(text: &str) -> &str {
+    text.rfind(" (connection ").map_or(text, |at| &text[..at])
+}
+
+/// Lines that say the same within [`REPEATS_US`] of each other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RepeatedLine<'a> {
+    /// The latest.
+    pub(crate) line: &'a LogLine,
+    pub(crate) times: u64,
+    /// The wall clock of the first.
+    pub(crate) first_us: u64,
+}
+
+/// How far apart repeated lines may be, in microseconds.
+const REPEATS_US: u64 = 10_000_000;
+
+impl RepeatedLine<'_> {
+    fn repeats(&self, earlier: &LogLine) -> bool {
+        let is_near = self.first_us.saturating_sub(earlier.realtime_us) <= REPEATS_US;
+        is_near && without_connection(&self.line.text) == without_connection(&earlier.text)
     }
 }
 

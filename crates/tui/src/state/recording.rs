@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use model::history::RecordingStatus;
 use model::runs::Level;
+use records::metrics::{LoadCounter, ProxyCounter};
 
 use super::State;
 use crate::clock::ClockReading;
@@ -17,8 +18,8 @@ pub(crate) struct RecordingState {
     since: Option<(Instant, bool)>,
     /// Its duration when the screen was last drawn.
     seconds: u64,
-    /// The time of a request to leave during the recording.
-    leaving: Option<Instant>,
+    /// When a person wanted to leave and was asked whether that is meant, with the question.
+    leaving: Option<(Instant, &'static str)>,
 }
 
 impl State {
@@ -33,21 +34,53 @@ impl State {
         self.stale = true;
     }
 
-    /// Returns whether to leave: during a recording, only a second request within a short time does.
+    /// Returns whether to leave. While a recording or clients of others would be cut, only a second request within a short
+    /// time does.
     pub(crate) fn may_leave(&mut self, now: ClockReading) -> bool {
-        let asked = self.recorded.leaving.replace(now.instant);
-        let is_meant = asked.is_some_and(|asked| now.instant.duration_since(asked) < MEANT);
-        if self.recorded.since.is_none() || is_meant {
+        if self.leave_question().is_some() {
             return true;
         }
-        self.answer(Level::Warning, "recording: quit again within 10 s to end it and leave".to_owned(), now);
+        let question = if self.recorded.since.is_some() {
+            "recording: quit again within 10 s to end it and leave, or press y"
+        } else if self.serves_others() {
+            "clients of others are served here: quit again within 10 s to stop the proxy, or press y"
+        } else {
+            return true;
+        };
+        self.recorded.leaving = Some((now.instant, question));
+        self.answer(Level::Warning, question.to_owned(), now);
         false
+    }
+
+    /// Returns what a person who wants to leave is asked at the moment.
+    pub(crate) fn leave_question(&self) -> Option<&'static str> {
+        self.recorded.leaving.map(|(_, question)| question)
+    }
+
+    /// Returns whether the proxy of this process has clients besides the run's own load.
+    fn serves_others(&self) -> bool {
+        let Some(run) = self.run().filter(|run| !self.options.watches && run.stopped().is_none()) else {
+            return false;
+        };
+        let Some(proxy) = run.proxy() else { return false };
+        let own = run.load().map_or(0, |load| {
+            let (totals, record) = (load.totals(), run.load_record());
+            // Connections whose handshake is not over are at most those that are asked for.
+            totals.sum(&[
+                LoadCounter::HandshakesFull,
+                LoadCounter::HandshakesResumed,
+                LoadCounter::HandshakesFailed,
+            ]) + record.map_or(0, |record| 2 * record.connections)
+        });
+        let totals = proxy.totals();
+        totals[ProxyCounter::Accepted] > own && totals[ProxyCounter::BytesOut] > 0
     }
 
     /// Updates the duration of the recording.
     pub(crate) fn time_recording(&mut self, now: ClockReading) {
         let since = self.recorded.since.map_or(now.instant, |(since, _)| since);
         self.recorded.seconds = now.instant.saturating_duration_since(since).as_secs();
+        self.recorded.leaving.take_if(|(asked, _)| now.instant.saturating_duration_since(*asked) >= MEANT);
     }
 
     /// Returns the seconds recorded so far, and whether recording fails; `None` without a recording.

@@ -24,7 +24,22 @@ pub(crate) const WIDE_MIN: (u16, u16) = (150, 30);
 /// The minimum rows of a screen with one column for details.
 const DETAILS_ROWS_MIN: u16 = 50;
 
+/// The screen from which on the tiles have boxes, and the smallest screen with tiles.
+const BOXED_TILES_MIN: (u16, u16) = (120, 40);
+const TILES_MIN: (u16, u16) = (76, 22);
+pub(crate) const BOXED_TILE_ROWS: u16 = 5;
+
 impl State {
+    /// Returns the rows of the tiles; 0 without room.
+    pub(crate) fn tile_rows(&self) -> u16 {
+        let has = |(columns, rows): (u16, u16)| self.size.0 >= columns && self.size.1 >= rows;
+        match () {
+            () if has(BOXED_TILES_MIN) => BOXED_TILE_ROWS,
+            () if has(TILES_MIN) => 3,
+            () => 0,
+        }
+    }
+
     /// Returns whether there is room for more than the essential panes.
     pub(crate) fn has_spare_room(&self) -> bool {
         self.size.1 >= WIDE_MIN.1

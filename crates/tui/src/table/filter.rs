@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn a_bad_filter_says_why() {
         assert!(
-            error("lag>1").starts_with("no column lag; there are client, out, in, "),
+            error("lag>1").starts_with("no column lag; there are client, failed, why, out, in, "),
             "{}",
             error("lag>1")
         );

@@ -22,7 +22,7 @@ use crate::theme::Glyphs;
 use crate::view_model::classes::Quantile;
 
 pub(crate) use arrangement::{ChoiceEdit, ChoiceLine, Table, UnknownColumn};
-pub(crate) use order::{Order, address_key};
+pub(crate) use order::address_key;
 pub(crate) use rows::Rows;
 pub(crate) use selection::{ListMove, TableState};
 
@@ -35,6 +35,11 @@ pub(crate) trait Row: Clone + 'static {
 
     /// Returns a number by which rows with equal values are ordered.
     fn tie(&self) -> u64;
+
+    /// Returns the column by whose figures rows with equal values in this column are ordered, before [`Self::tie`].
+    fn second(_column: usize) -> Option<usize> {
+        None
+    }
 
     /// Returns the total of a counter, by its place in its family; `None` if the row has no counters.
     fn count(&self, _counter: usize) -> Option<u64> {

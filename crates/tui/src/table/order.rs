@@ -32,9 +32,16 @@ pub(crate) struct Rank {
 }
 
 impl Rank {
-    pub(crate) fn of<R: Row>(order: Order, row: &R, at: usize) -> Self {
-        let number = key(&R::columns()[order.column].cell(row));
-        Self { number: if order.is_descending { !number } else { number }, tie: row.tie(), row: at as u32 }
+    /// `settled` has the numbers that count instead of those of the row.
+    pub(super) fn of<R: Row>(order: Order, row: &R, at: usize, settled: Option<Settled>) -> Self {
+        let settled = settled.unwrap_or_else(|| Settled::of(order, row));
+        let number = if R::columns()[order.column].is_left() {
+            key(&R::columns()[order.column].cell(row))
+        } else {
+            bits(settled.number)
+        };
+        let tie = if R::second(order.column).is_some() { !bits(settled.second) } else { row.tie() };
+        Self { number: if order.is_descending { !number } else { number }, tie, row: at as u32 }
     }
 
     /// Rows of equal rank lie by their ids; the rest of long texts and addresses is looked up.
@@ -43,10 +50,46 @@ impl Rank {
             let row = |rank: Self| &rows[rank.row as usize];
             let is_text = R::columns()[order.column].is_left();
             let rest = if is_text { texts(row(self), row(other), order) } else { Ordering::Equal };
-            let known = rest.then(self.tie.cmp(&other.tie));
+            let known =
+                rest.then(self.tie.cmp(&other.tie)).then_with(|| row(self).tie().cmp(&row(other).tie()));
             known.then_with(|| row(self).id().cmp(&row(other).id()))
         })
     }
+}
+
+/// The figures by which a row is ordered. They follow those of the row once these have moved by a tenth, so that rows of
+/// about the same rank do not change places all the time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Settled {
+    number: Option<f64>,
+    second: Option<f64>,
+}
+
+/// By which share of itself a figure must move.
+const MOVES_MIN: f64 = 0.1;
+
+impl Settled {
+    pub(super) fn of<R: Row>(order: Order, row: &R) -> Self {
+        let number = |column: usize| R::columns()[column].cell(row).number();
+        Self { number: number(order.column), second: R::second(order.column).and_then(number) }
+    }
+
+    /// Takes the figures of the row that have moved.
+    pub(super) fn follow(&mut self, now: Self) {
+        for (settled, now) in [(&mut self.number, now.number), (&mut self.second, now.second)] {
+            let stays =
+                settled.zip(now).is_some_and(|(a, b)| (a - b).abs() < MOVES_MIN * a.abs().max(b.abs()));
+            if !stays {
+                *settled = now;
+            }
+        }
+    }
+}
+
+/// Returns a number that grows with a figure. What is unknown counts as less than nothing. No figure below zero has to be
+/// told apart, so the bits of a float are in its order.
+fn bits(number: Option<f64>) -> u64 {
+    number.map_or(0, |number| 1 + number.max(0.0).to_bits())
 }
 
 /// Compares whole texts and addresses.
@@ -71,10 +114,7 @@ fn key(value: &CellValue<'_>) -> u64 {
             u64::from_be_bytes(beginning)
         }
         CellValue::Client(id) => address_key(*id),
-        // No value below zero has to be told apart, so the bits of a float are in its order.
-        CellValue::Number(number) => number.map_or(0, |number| 1 + number.max(0.0).to_bits()),
-        CellValue::Quantile(quantile) => quantile.map_or(0, |quantile| quantile.ns),
-        CellValue::Time(ns, _) => ns.unwrap_or(0),
+        CellValue::Number(_) | CellValue::Quantile(_) | CellValue::Time(..) => bits(value.number()),
     }
 }
 

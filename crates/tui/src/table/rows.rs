@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::Row;
 use super::filter::RowFilter;
-use super::order::{Order, Rank};
+use super::order::{Order, Rank, Settled};
 
 /// The most rows from the top that are found by comparing every row with the last of them.
 const FIRST_ROWS_MAX: usize = 256;
@@ -18,11 +18,19 @@ pub(crate) struct Rows<R: Row> {
     ranks: Vec<Rank>,
     order: Order,
     filter: RowFilter<R>,
+    /// By what each row is ordered; empty if that is what it has at the moment.
+    settled: Vec<Settled>,
 }
 
 impl<R: Row> Default for Rows<R> {
     fn default() -> Self {
-        Self { all: Vec::new(), ranks: Vec::new(), order: Order::by::<R>(0), filter: RowFilter::default() }
+        Self {
+            all: Vec::new(),
+            ranks: Vec::new(),
+            order: Order::by::<R>(0),
+            filter: RowFilter::default(),
+            settled: Vec::new(),
+        }
     }
 }
 
@@ -30,26 +38,47 @@ impl<R: Row> Rows<R> {
     /// Changes rows, and ranks all of them.
     pub(crate) fn change(&mut self, change: impl FnOnce(&mut Vec<R>)) {
         change(&mut self.all);
+        self.settled.clear();
+        self.rank();
+    }
+
+    /// Changes rows without taking their places in the list from them, and ranks all of them by figures that have moved
+    /// noticeably.
+    pub(crate) fn update(&mut self, change: impl FnOnce(&mut Vec<R>)) {
+        change(&mut self.all);
+        let Self { all, settled, order, .. } = self;
+        settled.truncate(all.len());
+        for (at, row) in all.iter().enumerate() {
+            let now = Settled::of(*order, row);
+            match settled.get_mut(at) {
+                Some(settled) => settled.follow(now),
+                None => settled.push(now),
+            }
+        }
         self.rank();
     }
 
     /// Takes another order and another filter.
     pub(crate) fn put_in(&mut self, order: Order, filter: &RowFilter<R>) {
         if self.order != order || self.filter.text() != filter.text() {
+            if self.order.column != order.column {
+                self.settled.clear();
+            }
             (self.order, self.filter) = (order, filter.clone());
             self.rank();
         }
     }
 
     fn rank(&mut self) {
-        let Self { all, ranks, order, filter } = self;
+        let Self { all, ranks, order, filter, settled } = self;
+        let settled = |at: usize| settled.get(at).copied();
         ranks.clear();
         let ranked = all.iter().enumerate();
         if filter.is_empty() {
-            ranks.extend(ranked.map(|(at, row)| Rank::of(*order, row, at)));
+            ranks.extend(ranked.map(|(at, row)| Rank::of(*order, row, at, settled(at))));
         } else {
             let passing = ranked.filter(|(_, row)| filter.passes(row));
-            ranks.extend(passing.map(|(at, row)| Rank::of(*order, row, at)));
+            ranks.extend(passing.map(|(at, row)| Rank::of(*order, row, at, settled(at))));
         }
     }
 
@@ -67,7 +96,7 @@ impl<R: Row> Rows<R> {
     pub(crate) fn place(&self, id: R::Id) -> Option<usize> {
         let at = self.all.iter().position(|row| row.id() == id)?;
         let row = self.all.get(at).filter(|row| self.filter.passes(row))?;
-        let rank = Rank::of(self.order, row, at);
+        let rank = Rank::of(self.order, row, at, self.settled.get(at).copied());
         let before = |other: &&Rank| other.compare(rank, self.order, &self.all).is_lt();
         Some(self.ranks.iter().filter(before).count())
     }

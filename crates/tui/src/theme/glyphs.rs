@@ -102,12 +102,22 @@ impl Glyphs {
 
     /// The cells of the heat map, from a single sample to most of them.
     pub(crate) fn shades(self) -> [char; 5] {
-        self.pick(['·', '░', '▒', '▓', '█'], ['.', '-', '+', '*', '#'])
+        self.pick(['·', '░', '▒', '▓', '█'], ['.', ':', '+', '%', '#'])
     }
 
     /// The levels of a sparkline, from the minimum to the maximum.
     pub(crate) fn levels(self) -> &'static [char] {
         self.pick(&['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'], &['_', '-', '~', '=', '+', '*', '%', '#'])
+    }
+
+    /// The ends of a stretch of time, from below.
+    pub(crate) fn bracket(self) -> (char, char) {
+        self.pick(('└', '┘'), ('\\', '/'))
+    }
+
+    /// A limit.
+    pub(crate) fn dash(self) -> char {
+        self.pick('╌', '-')
     }
 
     /// Zero in a sparkline: a dotted line.

@@ -59,16 +59,28 @@ colours! {
     critical = Color::Red, 210, 124;
     /// Graphs: the accent.
     graph = Color::Cyan, 80, 24;
-    /// The heat map, from few samples to most: from dim to bright, of even steps in lightness.
-    heat1 = Color::Cyan, 67, 67;
+    /// The line of p99: the hottest of the plot.
+    p99 = Color::Yellow, 221, 94;
+    /// The line of p50.
+    p50 = Color::Reset, 195, 17;
+    /// The heat map behind the lines, from few samples to most: one hue, from the background on.
+    heat1 = Color::Blue, 17, 195;
     /// The next stronger.
-    heat2 = Color::Cyan, 73, 61;
+    heat2 = Color::Blue, 17, 195;
     /// The next stronger.
-    heat3 = Color::Cyan, 78, 56;
+    heat3 = Color::Blue, 18, 153;
     /// The next stronger.
-    heat4 = Color::Reset, 156, 54;
+    heat4 = Color::Blue, 24, 117;
     /// Most samples.
-    heat5 = Color::Reset, 229, 17;
+    heat5 = Color::Blue, 25, 111;
+    /// The parts of a handshake: time on the network.
+    network = Color::Magenta, 141, 91;
+    /// Time that the client took.
+    client = Color::Reset, 109, 60;
+    /// Time that what had come waited for the worker.
+    loop_delay = Color::Yellow, 221, 94;
+    /// CPU time.
+    compute = Color::Blue, 75, 25;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -160,15 +172,47 @@ impl Theme {
         self.coloured(|colours| colours.graph)
     }
 
-    /// A cell of the heat map, by its strength.
-    pub(crate) fn heat(self, strength: usize) -> Style {
-        self.coloured(match strength {
+    /// The line of p99, and its value.
+    pub(crate) fn p99(self) -> Style {
+        self.coloured(|colours| colours.p99).add_modifier(Modifier::BOLD)
+    }
+
+    pub(crate) fn p50(self) -> Style {
+        self.coloured(|colours| colours.p50)
+    }
+
+    /// The limit of an alert.
+    pub(crate) fn limit(self) -> Style {
+        self.coloured(|colours| colours.critical)
+    }
+
+    /// The parts of a handshake, in the order of its record.
+    pub(crate) fn parts(self) -> [Style; 4] {
+        let roles: [fn(&Colours) -> Color; 4] = [
+            |colours| colours.network,
+            |colours| colours.client,
+            |colours| colours.loop_delay,
+            |colours| colours.compute,
+        ];
+        roles.map(|role| self.coloured(role))
+    }
+
+    /// A cell of the heat map, by its strength: lines are drawn over it, so it is a background where the terminal has
+    /// enough colours, and a shade of characters elsewhere.
+    pub(crate) fn heat(self, strength: usize) -> (char, Style) {
+        let role: fn(&Colours) -> Color = match strength {
             0 => |colours| colours.heat1,
             1 => |colours| colours.heat2,
             2 => |colours| colours.heat3,
             3 => |colours| colours.heat4,
             _ => |colours| colours.heat5,
-        })
+        };
+        match &self.palette {
+            Palette::Coloured(colours) if matches!(role(colours), Color::Indexed(16..) | Color::Rgb(..)) => {
+                (' ', Style::new().bg(role(colours)))
+            }
+            _ => (self.glyphs.shades()[strength.min(4)], self.coloured(role).add_modifier(Modifier::DIM)),
+        }
     }
 
     pub(crate) fn selected(self) -> Style {
@@ -223,16 +267,24 @@ mod tests {
             (Colours::DARK, [[0, 0, 0], [0x00, 0x2b, 0x36]]),
             (Colours::LIGHT, [[0xff, 0xff, 0xff], [0xfd, 0xf6, 0xe3]]),
         ] {
-            let Colours { heading, quiet, good, notice, warning, critical, graph, .. } = theme;
+            let Colours { heading, quiet, good, notice, warning, critical, graph, p99, p50, .. } = theme;
+            let Colours { network, client, loop_delay, compute, .. } = theme;
             let Colours { heat1, heat2, heat3, heat4, heat5, .. } = theme;
             for background in backgrounds {
-                for text in [heading, quiet, good, notice, warning, critical, graph] {
+                let texts = [heading, quiet, good, notice, warning, critical, graph, p99, p50];
+                for text in texts.into_iter().chain([network, client, loop_delay, compute]) {
                     let contrast = contrast(rgb(text), background);
                     assert!(contrast >= 4.5, "{text} on {background:?}: {contrast:.1}");
                 }
-                // A cell is no text; each is further from the background than the weaker one.
-                let heat = [heat1, heat2, heat3, heat4, heat5].map(|cell| contrast(rgb(cell), background));
-                assert!(heat[0] >= 3.0 && heat.is_sorted_by(|a, b| a * 1.1 < *b), "{background:?}: {heat:?}");
+            }
+            // Each cell is further from a plain background than the weaker one.
+            let heat = [heat1, heat2, heat3, heat4, heat5];
+            let from_background = heat.map(|cell| contrast(rgb(cell), backgrounds[0]));
+            assert!(from_background.is_sorted() && from_background[4] > 2.0, "{from_background:?}");
+            // The lines stand out from the heat behind them.
+            for cell in [heat1, heat2, heat3, heat4, heat5] {
+                assert!(contrast(rgb(p50), rgb(cell)) >= 3.0, "p50 on {cell}");
+                assert!(contrast(rgb(p99), rgb(cell)) >= 1.9, "p99 on {cell}");
             }
         }
     }

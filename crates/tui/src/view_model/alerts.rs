@@ -1,6 +1,6 @@
 //! The alerts that fire at a moment.
 
-use model::alerts::UndersampledAlert;
+use model::alerts::{Alert, Alerts, UndersampledAlert};
 use model::figures::{AlertFigure as _, Figure, FigureName, Statistic};
 use model::runs::{AlertEpisode, Run};
 use records::metrics::LatencyClass;
@@ -12,7 +12,10 @@ pub(crate) struct FiringAlert {
     /// `None` if the figure is of a later version.
     figure: Option<Figure>,
     /// The alert, its value when it fired, and since when.
-    text: String,
+    pub(crate) text: String,
+    pub(crate) condition: String,
+    /// How long it has fired.
+    pub(crate) since: String,
 }
 
 impl FiringAlert {
@@ -29,6 +32,25 @@ impl FiringAlert {
     pub(crate) fn warning(&self) -> Warning {
         Warning(self.text.clone())
     }
+}
+
+/// A limit that an alert sets to a percentile.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct LatencyLimit {
+    pub(crate) class: LatencyClass,
+    pub(crate) ns: f64,
+}
+
+/// Returns the limits of all alerts that are set at a moment.
+pub(crate) fn limits(run: &Run, us: u64) -> Vec<LatencyLimit> {
+    let names = run.settings().iter().map(|setting| &*setting.name).filter(|name| Alerts::is_setting(name));
+    let alerts = names.filter_map(|name| run.setting_at(us, name)?.parse::<Alert>().ok());
+    let limits = alerts.filter_map(|alert| {
+        let figure = alert.condition().figure().figures().next()?;
+        let Figure::Latency(class, Statistic::Percentile(_) | Statistic::Max) = figure else { return None };
+        Some(LatencyLimit { class, ns: alert.condition().limit_of(&figure).ok()? * 1e3 })
+    });
+    limits.collect()
 }
 
 /// Says why an alert cannot fire.
@@ -53,5 +75,7 @@ fn alert(episode: &AlertEpisode, us: u64) -> FiringAlert {
     FiringAlert {
         figure: name.and_then(|name| name.figures().next()),
         text: format!("ALERT {}: firing for {since}, {value} at first", record.condition),
+        condition: record.condition.clone(),
+        since,
     }
 }

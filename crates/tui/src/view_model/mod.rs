@@ -14,13 +14,14 @@ pub(crate) mod span;
 use crate::panes::findings::model::OpenFindings;
 use crate::panes::handshakes::model::{AbsentHandshakeFigures, Handshakes};
 use crate::panes::http::model::HttpFigures;
-use crate::view_model::alerts::FiringAlert;
+use crate::view_model::alerts::{FiringAlert, LatencyLimit};
 use crate::view_model::classes::LatencyRow;
 use crate::view_model::health::{Health, Warning};
 use crate::view_model::load::LoadFigures;
 use crate::view_model::proxy::ProxyFigures;
 use crate::view_model::span::{Span, SpanWindows};
 use model::alerts::UndersampledAlert;
+use model::insight;
 use model::runs::{LogLine, MetricSeries, Model, Run};
 use records::kinds::HostRecord;
 use records::metrics::{Counters, CpuGroup, Metric, ProxyCounter, TlsCounter};
@@ -59,6 +60,8 @@ pub(crate) struct ViewModel {
     pub(crate) target: String,
     /// Certificate type and number of workers; empty in a run without a proxy.
     pub(crate) setup: String,
+    /// Whole days to the end of the certificate that ends first; `None` if no setting says.
+    pub(crate) certificate_days: Option<i64>,
     /// First digits of the run's id.
     pub(crate) run: String,
     /// How long it has run, in microseconds; also before what was recorded of it.
@@ -84,12 +87,16 @@ pub(crate) struct ViewModel {
     /// Cores kept busy, by group of threads, those without threads left out: of late, or in the mean of an ended run that
     /// is shown whole.
     pub(crate) cpu: Vec<(&'static str, f64)>,
+    /// Cores that each worker of the proxy kept busy of late.
+    pub(crate) workers: Vec<(ProcessCpu, f64)>,
     /// Cores that each process kept busy which is observed.
     pub(crate) observed: Vec<(ProcessCpu, f64)>,
     /// What the process used at its last reading, when known.
     pub(crate) host: Option<HostRecord>,
     /// Alerts that fire at the moment, the latest first.
     pub(crate) alerts: Vec<FiringAlert>,
+    /// What alerts allow.
+    pub(crate) limits: Vec<LatencyLimit>,
     /// What is about to break at the moment, and what would resume more.
     pub(crate) findings: OpenFindings,
     /// Alerts that are not evaluated, as they have too few samples.
@@ -164,6 +171,7 @@ impl ViewModel {
         Self {
             target: began.map_or_else(String::new, target),
             setup: began.map_or_else(String::new, setup),
+            certificate_days: insight::certificate_days(run),
             run: run.id().short(),
             duration_us: run.before_us().saturating_add(if us == run.last_us() {
                 run.duration_us()
@@ -182,9 +190,11 @@ impl ViewModel {
             warnings: warnings(&alerts, health::warnings(run, &health, span), &shortages),
             shortages,
             alerts,
+            limits: alerts::limits(run, us),
             findings: OpenFindings::at(run, us),
             health,
             cpu: if is_whole { mean_cpu(run) } else { cpu_until(run, us) },
+            workers: run.workers_until(us, NOW_US),
             observed: if is_whole { mean_observed(run) } else { run.observed_until(us, NOW_US) },
             host: run.host_at(us).cloned(),
             clients_span: crate::panes::clients::model::span(span, interval_us),

@@ -1,4 +1,4 @@
-//! Signs of the alerts that fire: a badge, and a mark on the figures concerned. The banner is the first of the warnings.
+//! Signs of the alerts that fire: a badge, and a mark on the figures concerned.
 
 use model::figures::Statistic;
 use ratatui::style::Style;
@@ -17,7 +17,7 @@ pub(crate) fn badge(state: &State) -> (String, Style) {
         1 => "[ALERT] ".to_owned(),
         n => format!("[{n} ALERTS] "),
     };
-    (text, state.theme.warning())
+    (text, state.theme.critical())
 }
 
 /// Marks the cell of a statistic that an alert is about.
@@ -33,5 +33,5 @@ pub(crate) fn mark(
         return cell;
     }
     let cells = format::width(&cell.content).saturating_sub(1);
-    Span::styled(format!("{:>cells$}!", cell.content.trim()), theme.warning())
+    Span::styled(format!("{:>cells$}!", cell.content.trim()), theme.critical())
 }

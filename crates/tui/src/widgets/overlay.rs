@@ -21,6 +21,13 @@ const ASCII_BORDER: border::Set<'_> = border::Set {
     horizontal_bottom: "-",
 };
 
+pub(crate) fn border(glyphs: Glyphs) -> border::Set<'static> {
+    match glyphs {
+        Glyphs::Unicode => border::PLAIN,
+        Glyphs::Ascii => ASCII_BORDER,
+    }
+}
+
 /// The cells of border and blanks on both sides.
 pub(crate) const SIDES: u16 = 4;
 
@@ -35,12 +42,8 @@ pub(crate) fn place(screen: Rect, (columns, rows): (usize, usize)) -> Option<Rec
 
 pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect, title: &str, lines: &[Line<'_>]) {
     let theme = state.theme;
-    let set = match theme.glyphs {
-        Glyphs::Unicode => border::PLAIN,
-        Glyphs::Ascii => ASCII_BORDER,
-    };
     let title = Span::styled(format!(" {title} "), theme.heading());
-    let block = Block::bordered().border_set(set).title(title);
+    let block = Block::bordered().border_set(border(theme.glyphs)).title(title);
     let inside = Rect { x: area.x + 2, y: area.y + 1, width: area.width - SIDES, height: area.height - 2 };
     frame.render_widget(Clear, area);
     frame.render_widget(block, area);

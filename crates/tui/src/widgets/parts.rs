@@ -72,6 +72,15 @@ pub(crate) fn heading(theme: Theme, titles: &[&str], columns: &str, width: u16) 
     Line::from(spans)
 }
 
+/// Draws a heading whose text at the right is no column, and quiet.
+pub(crate) fn quiet_heading(theme: Theme, titles: &[&str], right: &str, width: u16) -> Line<'static> {
+    let mut line = heading(theme, titles, right, width);
+    if let Some(last) = line.spans.last_mut().filter(|_| !right.is_empty()) {
+        last.style = theme.quiet();
+    }
+    line
+}
+
 /// Returns the first text that fits, or the last one truncated.
 pub(crate) fn longest_fitting(theme: Theme, texts: &[&str], cells: usize) -> String {
     let fitting = texts.iter().find(|text| format::width(text) <= cells).or_else(|| texts.last());
@@ -154,7 +163,12 @@ pub(crate) fn wrap(segments: Vec<StatusItem>, width: usize, rows: usize) -> Vec<
 }
 
 /// Draws the shares of named counts as parts of one bar, in strengths that differ without colour.
-pub(crate) fn share_bar(theme: Theme, parts: &[(&str, u64)], cells: usize) -> Vec<Span<'static>> {
+pub(crate) fn share_bar(
+    theme: Theme,
+    parts: &[(&str, u64)],
+    cells: usize,
+    hues: &[Style],
+) -> Vec<Span<'static>> {
     let signs = match theme.glyphs {
         Glyphs::Unicode => ['█', '▒', '▓', '░'],
         Glyphs::Ascii => ['#', '-', '=', '.'],
@@ -164,14 +178,15 @@ pub(crate) fn share_bar(theme: Theme, parts: &[(&str, u64)], cells: usize) -> Ve
         return vec![Span::styled(theme.glyphs.rule().to_string().repeat(cells), theme.quiet())];
     }
     let (mut before, mut start) = (0, 0);
-    let part = |(&(_, n), sign): (&(&str, u64), char)| {
+    let hues = if hues.is_empty() { &[theme.graph()] } else { hues };
+    let part = |((&(_, n), sign), hue): ((&(&str, u64), char), &Style)| {
         before += n;
         let end = (before as f64 / sum as f64 * cells as f64).round() as usize;
         let text = sign.to_string().repeat(end - start);
         start = end;
-        Span::styled(text, theme.graph())
+        Span::styled(text, *hue)
     };
-    parts.iter().zip(signs.into_iter().cycle()).map(part).collect()
+    parts.iter().zip(signs.into_iter().cycle()).zip(hues.iter().cycle()).map(part).collect()
 }
 
 /// The cells of the name of a line of shares.
@@ -189,37 +204,51 @@ pub(crate) fn share_line(
 ) -> Line<'static> {
     let parts: Vec<(&str, u64)> = parts.iter().copied().filter(|&(_, n)| n > 0).collect();
     let mut spans = vec![Span::styled(format!("{name:<NAMED_CELLS$}"), theme.label())];
-    spans.extend(share_bar(theme, &parts, BAR_CELLS));
-    let room = cells.saturating_sub(NAMED_CELLS + BAR_CELLS + 2);
+    // A bar of one value says nothing.
+    let (bar, gap) = if parts.len() == 1 { (0, "") } else { (BAR_CELLS, GAP) };
+    spans.extend(share_bar(theme, &parts, bar, &[]));
+    let room = cells.saturating_sub(NAMED_CELLS + bar + gap.len());
     let named = parts.iter().map(|&(name, n)| words(name, n));
     let named = format::cut(&named.collect::<Vec<_>>().join("  "), room, theme.glyphs);
-    spans.push(Span::styled(format!("  {named}"), theme.quiet()));
+    spans.push(Span::styled(format!("{gap}{named}"), theme.quiet()));
     Line::from(spans)
 }
 
 /// The fewest and the most cells of a bar beside words of several lengths.
 const FLEXIBLE_CELLS: (usize, usize) = (4, 24);
 
-/// Draws the shares of named counts with the longest words that leave room for a bar; of the shortest, as many as fit.
+/// Draws the shares of named counts with the longest words that leave room for a bar; of the shortest, as many as fit. A
+/// bar of one value is left out.
 pub(crate) fn flexible_share_line(
     theme: Theme,
     name: &str,
     parts: &[(&str, u64)],
     cells: usize,
-    words: &[Vec<String>],
+    (words, hues): (&[Vec<Span<'static>>], &[Style]),
 ) -> Line<'static> {
     let room = cells.saturating_sub(format::width(name) + 2);
-    let joined = |words: &[String]| words.join(GAP);
-    let fits = |words: &&Vec<String>| format::width(&joined(words)) + FLEXIBLE_CELLS.0 <= room;
+    let is_single = parts.iter().filter(|(_, n)| *n > 0).count() == 1;
+    let (bar_min, bar_max) = if is_single { (0, 0) } else { FLEXIBLE_CELLS };
+    let needed = |words: &[Span<'static>]| {
+        let gaps = GAP.len() * words.len().saturating_sub(1);
+        words.iter().map(|word| format::width(&word.content)).sum::<usize>() + gaps
+    };
+    let fits = |words: &&Vec<Span<'static>>| needed(words) + bar_min <= room;
     let mut shown = words.iter().find(fits).or_else(|| words.last()).cloned().unwrap_or_default();
     while shown.len() > 1 && !fits(&&shown) {
         shown.pop();
     }
-    let text = format::cut(&joined(&shown), room.saturating_sub(FLEXIBLE_CELLS.0), theme.glyphs);
-    let bar = room.saturating_sub(format::width(&text)).min(FLEXIBLE_CELLS.1);
+    if let [only] = &mut shown[..] {
+        only.content = format::cut(&only.content, room.saturating_sub(bar_min), theme.glyphs).into();
+    }
+    let bar = room.saturating_sub(needed(&shown)).min(bar_max);
     let mut spans = vec![Span::styled(format!("{name} "), theme.label())];
-    spans.extend(share_bar(theme, parts, bar));
-    spans.push(Span::styled(format!(" {text}"), theme.quiet()));
+    spans.extend(share_bar(theme, parts, bar, hues));
+    spans.extend((bar > 0).then(|| Span::raw(" ")));
+    for (at, word) in shown.into_iter().enumerate() {
+        spans.extend((at > 0).then(|| Span::raw(GAP)));
+        spans.push(word);
+    }
     Line::from(spans)
 }
 

@@ -19,6 +19,8 @@ use crate::theme::Theme;
 
 /// The cells that a column of figures may grow by, so that few columns do not drift apart.
 const GROWTH_MAX: usize = 4;
+/// A graph that may be wider than this goes through time, which its heading says.
+const GRAPH_OF_TIME_MIN: usize = 30;
 /// The cells of a heading line around its title.
 const TITLE_MARGIN: usize = 6;
 
@@ -41,13 +43,8 @@ impl<R: Row> Columns<R> {
     /// Divides a width among the chosen columns; those of the highest rank are left out first.
     pub(crate) fn of(table: &TableState<R>, width: usize) -> Self {
         let column = |at: usize| &R::columns()[at];
-        let is_blank = |at: usize| {
-            let value = column(at).value;
-            column(at).unit == ColumnUnit::Text
-                && table.page().iter().all(|row| value(row) == CellValue::text(""))
-        };
         let mut chosen: Vec<usize> = table.columns.clone();
-        chosen.retain(|&at| at == 0 || !is_blank(at));
+        chosen.retain(|&at| at == 0 || !table.is_blank(at));
         let needed = |chosen: &[usize]| chosen.iter().map(|&at| column(at).cells.0).sum::<usize>();
         while needed(&chosen) > width {
             let last = chosen.iter().enumerate().skip(1).max_by_key(|(_, at)| column(**at).rank);
@@ -91,7 +88,12 @@ impl<R: Row> Columns<R> {
             let per = if column.unit == ColumnUnit::BytesPerSecond { "/s" } else { "" };
             let name = match bytes {
                 Some(unit) => sorted(theme, table, at, &format!("{} {}{per}", column.heading, unit.name)),
-                None if column.unit == ColumnUnit::Graph => graph.to_owned(),
+                None if column.unit == ColumnUnit::Graph
+                    && !graph.is_empty()
+                    && column.cells.1 > GRAPH_OF_TIME_MIN =>
+                {
+                    graph.to_owned()
+                }
                 None => Self::heading_of(theme, table, at),
             };
             let is_left = column.is_left();
@@ -108,6 +110,7 @@ impl<R: Row> Columns<R> {
             match column.unit {
                 _ if is_left => text.extend([" ", &name, &fill]),
                 ColumnUnit::Latency => text.extend([&*fill, &name, " "]),
+                ColumnUnit::Graph => text.extend(["  ", &name, fill.get(2..).unwrap_or_default()]),
                 _ => text.extend([&*fill, &name]),
             }
         }
@@ -131,7 +134,7 @@ impl<R: Row> Columns<R> {
         theme: Theme,
         table: &TableState<R>,
         row: &R,
-        graph: impl Fn(&R, usize) -> Span<'static>,
+        graph: impl Fn(&'static str, &R, usize) -> Span<'static>,
     ) -> Line<'static> {
         let is_selected = table.selected == Some(row.id());
         let pointer = if is_selected { theme.glyphs.pointer() } else { ' ' };
@@ -141,7 +144,7 @@ impl<R: Row> Columns<R> {
             let value = column.cell(row);
             spans.push(match column.unit {
                 // Reversed, the blanks of a graph would be a block.
-                ColumnUnit::Graph => graph(row, cells).patch_style(Style::new().not_reversed()),
+                ColumnUnit::Graph => graph(column.name, row, cells).patch_style(Style::new().not_reversed()),
                 ColumnUnit::Text | ColumnUnit::Address => {
                     let room = cells.saturating_sub(1);
                     let text = value.shown(column.unit, theme.glyphs);
@@ -268,7 +271,7 @@ pub(crate) fn lines<R: Row>(
     let mut lines =
         vec![heading_line(theme, table, &columns, &titles(&columns, shown.len()), ("", area.width))];
     lines.extend(complaint);
-    lines.extend(shown.iter().map(|row| columns.line(theme, table, row, |_, _| Span::raw(""))));
+    lines.extend(shown.iter().map(|row| columns.line(theme, table, row, |_, _, _| Span::raw(""))));
     lines
 }
 

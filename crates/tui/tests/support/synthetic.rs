@@ -401,6 +401,12 @@ impl SyntheticLoad {
         add(LoadLatency::Service, 400 + slower_us);
         add(LoadLatency::Lag, 2);
         self.load_whole.add(&interval);
+        if self.running {
+            // All that the proxy accepts are the load's.
+            self.load[LoadCounter::HandshakesFull] += 100;
+            self.load[LoadCounter::HandshakesResumed] += 400;
+            self.load[LoadCounter::HandshakesFailed] += 2;
+        }
         for counter in [LoadCounter::Scheduled, LoadCounter::Sent, LoadCounter::Ok] {
             self.load[counter] += n;
         }

@@ -9,7 +9,7 @@ use records::ids::RunId;
 use records::kinds::{Body, Phase, Record};
 
 use crate::app::action::Action;
-use crate::input::intent::Intent;
+use crate::input::intent::{Intent, PaneAction};
 use crate::options::Options;
 use crate::synthetic::SyntheticLoad;
 use crate::testing::{TestDashboard, options};
@@ -76,6 +76,8 @@ fn a_run_of_another_account_never_replaces_the_shown_one() {
     stage.screen(160, 48);
     let screen = stage.screen(160, 48);
     assert!(screen.contains("tlsdash.service  10.0.0.4:8443"), "{screen}");
+    stage.want(Intent::Pane(PaneAction::MaximiseLog));
+    let screen = stage.screen(160, 48);
     assert!(screen.contains("a new run is shown: 00000004"), "{screen}");
     assert_eq!(screen.matches(said).count(), 1, "{screen}");
 }

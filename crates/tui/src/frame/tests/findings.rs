@@ -37,8 +37,18 @@ fn findings_stand_in_a_pane_or_are_counted_in_the_header() {
     assert_snapshot!("findings_160x48", stage.screen(160, 48));
     assert_snapshot!("findings_80x24", stage.screen(80, 24));
     assert_snapshot!("findings_40x10", stage.screen(40, 10));
-    assert!(!stage.screen(160, 48).contains("FINDING"));
-    stage.state.panes.hidden.push(PaneId::Findings);
+    let counted = stage.screen(160, 48);
+    assert!(counted.contains("[2 FINDINGS] ") && !counted.contains("findings"), "{counted}");
+    // They are also counted as problems, and the key that explains them is named.
+    assert!(counted.contains("(+1 more)") && counted.contains("b why, and what to do"), "{counted}");
+    for (shown, hidden) in [(Some(PaneId::Findings), None), (None, Some(PaneId::System))] {
+        stage.state.panes.focus = shown;
+        stage.state.panes.hidden = hidden.into_iter().collect();
+        let screen = stage.screen(160, 48);
+        assert!(screen.contains("critical A certificate expires in 5 days"), "{screen}");
+        assert!(!screen.contains("FINDING"), "{screen}");
+    }
+    stage.state.panes.hidden = vec![PaneId::Findings];
     assert!(stage.screen(160, 48).contains("[2 FINDINGS] "));
 }
 

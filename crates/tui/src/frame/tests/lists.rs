@@ -38,19 +38,30 @@ fn a_click_does_what_a_key_does() {
         stage.act(Action::Point(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE }));
         stage.screen(80, 24)
     };
-    assert!(click(&mut stage, " clients ").contains("total GB▼"));
-    assert!(click(&mut stage, " clients ").contains("total MB▲"));
-    assert!(click(&mut stage, " clients ").contains("total GB▼"));
+    assert!(click(&mut stage, " clients ").contains("full▼"), "{}", stage.screen(80, 24));
+    assert!(click(&mut stage, " clients ").contains("full▲"));
+    let screen = click(&mut stage, " clients ");
+    assert!(screen.contains("full▼"), "{screen}");
     assert!(click(&mut stage, "10.0.0.14").contains("▶10.0.0.14"));
     assert!(click(&mut stage, "▶10.0.0.14").contains("client 10.0.0.14"));
     stage.want(Intent::Back);
+    // The clients have the focus, and so the rows of the plot.
+    stage.state.panes.focus = None;
     assert!(click(&mut stage, "      1 ").contains("FROZEN at +00:2"));
+}
+
+/// Shows the course of each client, which is an optional column.
+fn with_graphs(mut stage: TestDashboard) -> TestDashboard {
+    let kept = r#"{"version":1,"clients":{"columns":["failed","out","exch","p99","graph"]}}"#;
+    stage.act(Action::Restore(kept.to_owned()));
+    stage.prepare();
+    stage
 }
 
 #[test]
 fn the_selected_row_is_one_bar_beside_its_graph() {
     let palette = ColourScheme::named("16").unwrap().palette();
-    let mut stage = TestDashboard::live(Options { palette, ..options() }, 9);
+    let mut stage = with_graphs(TestDashboard::live(Options { palette, ..options() }, 9));
     stage.press('j');
     let screen = stage.styled(160, 48);
     let looks = screen.lines().skip_while(|line| !line.starts_with('▶')).nth(1).unwrap();
@@ -64,9 +75,9 @@ fn the_selected_row_is_one_bar_beside_its_graph() {
 fn the_order_of_the_clients_is_said_where_no_column_shows_it() {
     let mut stage = TestDashboard::live(options(), 3);
     let mut headings = Vec::new();
-    for _ in 0..11 {
+    for _ in 0..12 {
         let screen = stage.screen(80, 24);
-        headings.push(screen.lines().find(|line| line.contains("out MB/s")).unwrap().to_owned());
+        headings.push(screen.lines().find(|line| line.contains("exch/s")).unwrap().to_owned());
         stage.want(Intent::SortNext);
     }
     assert!(headings.iter().all(|heading| heading.matches('▼').count() + heading.matches('▲').count() == 1));
@@ -77,7 +88,7 @@ fn the_order_of_the_clients_is_said_where_no_column_shows_it() {
 
 #[test]
 fn a_short_interval_does_not_change_a_sparklines_time_scale() {
-    let mut stage = TestDashboard::live(options(), 30);
+    let mut stage = with_graphs(TestDashboard::live(options(), 30));
     let sparkline = |screen: &str| {
         let row = screen.lines().find(|line| line.starts_with(" 10.0.0.11")).unwrap().to_owned();
         row.chars().filter(|c| ('▁'..='█').contains(c)).count()
@@ -95,7 +106,7 @@ fn a_short_interval_does_not_change_a_sparklines_time_scale() {
 #[test]
 fn a_client_whose_record_was_put_off_is_not_drawn_as_idle() {
     let silent_for_three_seconds = |deferred: u64| {
-        let mut stage = TestDashboard::live(options(), 20);
+        let mut stage = with_graphs(TestDashboard::live(options(), 20));
         let mut seq = None;
         for _ in 0..3 {
             let mut records = stage.run.second();

@@ -13,6 +13,14 @@ use records::values::Latency;
 
 use super::*;
 
+/// The screen while this pane has all of it.
+fn maximised(stage: &mut TestDashboard, id: PaneId) -> String {
+    stage.state.panes.maximised = Some(id);
+    let screen = stage.screen(160, 48);
+    stage.state.panes.maximised = None;
+    screen
+}
+
 /// Records of so many seconds, each changed before it is read.
 fn changed(seconds: usize, change: impl Fn(&mut Body)) -> TestDashboard {
     let mut stage = TestDashboard::empty(options());
@@ -76,10 +84,13 @@ fn an_unreachable_upstream_is_a_warning_for_ten_seconds() {
         }
     });
     let screen = stage.screen(80, 24);
+    assert!(screen.contains("! upstream out of reach: 60 connections turned away in the las"), "{screen}");
+    let screen = stage.screen(160, 48);
     assert!(
         screen.contains("! upstream out of reach: 60 connections turned away in the last 10 s"),
         "{screen}"
     );
+    let screen = maximised(&mut stage, PaneId::System);
     assert!(screen.contains("upstream errors 60"), "{screen}");
     for _ in 0..11 {
         let mut records = stage.run.second();
@@ -90,8 +101,9 @@ fn an_unreachable_upstream_is_a_warning_for_ten_seconds() {
         }
         stage.read(records);
     }
-    let screen = stage.screen(160, 48);
-    assert!(!screen.contains("out of reach") && screen.contains("upstream errors 0 (60 total)"), "{screen}");
+    assert!(!stage.screen(160, 48).contains("out of reach"), "{}", stage.screen(160, 48));
+    let screen = maximised(&mut stage, PaneId::System);
+    assert!(screen.contains("upstream errors 0 (60 total)"), "{screen}");
 }
 
 #[test]
@@ -104,7 +116,8 @@ fn a_load_alone_has_no_clients_and_no_hint_to_sort_them() {
     for (columns, rows) in [(80, 24), (160, 48)] {
         let screen = stage.screen(columns, rows);
         assert!(!screen.contains("clients") && !screen.contains("s sort"), "{screen}");
-        assert!(screen.contains("l load"), "{screen}");
+        let of_load = if columns < 100 { "t tune" } else { "l load" };
+        assert!(screen.contains(of_load), "{screen}");
     }
 }
 
@@ -117,6 +130,10 @@ fn failed_handshakes_list_the_causes_that_fit() {
             }
         }
     });
+    // The tile has those that fit, and the pane with the focus has a line.
+    assert!(stage.screen(80, 24).contains("  timeout 5  "), "{}", stage.screen(80, 24));
+    assert!(stage.screen(160, 48).contains("│ timeout 5  not TLS 5"), "{}", stage.screen(160, 48));
+    stage.state.panes.focus = Some(PaneId::Handshakes);
     assert!(stage.screen(80, 24).contains("timeout 5, n…"), "{}", stage.screen(80, 24));
     assert!(stage.screen(100, 24).contains("timeout 5, not TLS 5, alert 1 ─"), "{}", stage.screen(100, 24));
 }
@@ -134,6 +151,7 @@ fn refused_records_are_the_first_warning() {
         screen.contains("! the journal refused 3 records: no space left on device (+1 more)"),
         "{screen}"
     );
+    let screen = maximised(&mut stage, PaneId::System);
     assert!(screen.contains("refused 3"), "{screen}");
 }
 
@@ -145,7 +163,7 @@ fn another_process() -> Arc<Writer> {
 #[test]
 fn the_data_line_shows_lost_and_refused_records() {
     let mut stage = TestDashboard::live(options(), 2);
-    let quiet = stage.screen(160, 48);
+    let quiet = maximised(&mut stage, PaneId::System);
     let words = ["dropped 2", "suppressed 41", "foreign 1", "merged 5", "unrecorded 9"];
     assert!(words.iter().all(|word| !quiet.contains(word.split(' ').next().unwrap())), "{quiet}");
     let mut records = stage.run.second();
@@ -167,10 +185,11 @@ fn the_data_line_shows_lost_and_refused_records() {
     let writer = another_process();
     let batch = Batch { writer, records: foreign[..1].to_vec(), ..Batch::default() };
     stage.act(Action::Update(Update::Batch(batch)));
-    let screen = stage.screen(160, 48);
+    let screen = maximised(&mut stage, PaneId::System);
     for word in words {
         assert!(screen.contains(word), "{word} in {screen}");
     }
+    let screen = stage.screen(160, 48);
     assert!(screen.contains("! journald dropped 41 messages of this service: its rate limit"), "{screen}");
     assert!(screen.contains("another process writes records under the id of this run"), "{screen}");
 }
@@ -204,10 +223,24 @@ fn time_in_which_the_process_did_not_run_is_blank_and_said() {
     stage.pass(4);
     let screen = stage.screen(80, 24);
     let said = "! tlsdash was stopped or starved in 1 gap: rates over a gap are averages";
-    assert!(screen.contains(said) && screen.contains("gaps 1"), "{screen}");
-    // 12 s of 46 s in 72 cells.
-    let blank = |line: &&str| line.contains(&format!("█{}█", " ".repeat(19)));
+    assert!(screen.contains(said), "{screen}");
+    // 12 s of 46 s, of which each has a cell.
+    let blank = |line: &&str| line.contains(&format!("▓{}▓", " ".repeat(12)));
     assert!(screen.lines().any(|line| blank(&line)), "{screen}");
+    let screen = maximised(&mut stage, PaneId::System);
+    assert!(screen.contains("gaps 1"), "{screen}");
+}
+
+#[test]
+fn a_repeated_line_is_counted_alike_however_many_lines_are_shown() {
+    let mut stage = TestDashboard::live(options(), 12);
+    let record = stage.run.mark(1);
+    stage.read(vec![record]);
+    stage.pass(12);
+    let said = "×6 in 20 s";
+    for (columns, rows) in [(160, 48), (80, 24), (40, 10)] {
+        assert!(stage.screen(columns, rows).contains(said), "{}", stage.screen(columns, rows));
+    }
 }
 
 #[test]
@@ -282,17 +315,24 @@ fn the_experiment_verdict_fits_every_screen() {
 #[test]
 fn failures_before_the_window_are_not_counted_in_it() {
     let mut stage = TestDashboard::live(options(), 10);
-    assert!(stage.screen(120, 40).contains("failed 3"), "{}", stage.screen(120, 40));
+    let failed = |screen: &str| {
+        let figures = screen.lines().skip_while(|line| !line.contains(" failed, 10 s ")).skip(1);
+        let tile = figures.take(3).filter_map(|line| line.split('│').nth(5).map(str::trim));
+        tile.map(|line| line.split(' ').next().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    let screen = stage.screen(120, 40);
+    assert_eq!(failed(&screen), ["3", "alert", ""], "{screen}");
     stage.run.is_failing = false;
     stage.pass(60);
     let screen = stage.screen(160, 48);
-    assert!(screen.contains("failed 0 (3 total)"), "{screen}");
+    assert_eq!(failed(&screen), ["0", "3", ""], "{screen}");
+    assert!(screen.contains(" failed   0 (3 total)"), "{screen}");
     let errors =
         |stage: &TestDashboard| stage.state.clients.page().iter().filter_map(|row| row.errors).sum::<u64>();
     assert_eq!(errors(&stage), 0, "{screen}");
     stage.want(Intent::Freeze);
     let looks = stage.styled(160, 48);
-    assert!(!looks.contains("+b\n") || screen.contains("failed 0"), "{looks}");
+    assert!(!looks.contains("+b\n") || failed(&screen)[0] == "0", "{looks}");
 }
 
 #[test]

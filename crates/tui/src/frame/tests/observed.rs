@@ -32,8 +32,10 @@ fn line<'s>(screen: &'s str, words: &str) -> &'s str {
 
 #[test]
 fn a_log_has_bounds_for_its_times() {
-    let screen = observed("exchange: no log has it").screen(160, 48);
-    let row = line(&screen, "connect");
+    let mut stage = observed("exchange: no log has it");
+    stage.state.panes.maximised = Some(PaneId::Latency);
+    let screen = stage.screen(160, 48);
+    let row = line(&screen, "connect  ");
     assert!(row.contains("≤ 1"), "{row}");
     let row = line(&screen, "full handshake");
     assert!(
@@ -46,17 +48,23 @@ fn a_log_has_bounds_for_its_times() {
 fn what_a_log_lacks_is_blank_with_the_reason() {
     let reasons =
         "handshake CPU time: no log has it; why handshakes were full: no log says why; exchange: not timed";
-    let screen = observed(reasons).screen(160, 48);
+    let mut stage = observed(reasons);
+    stage.state.panes.maximised = Some(PaneId::Handshakes);
+    let screen = stage.screen(160, 48);
     assert!(line(&screen, "why full").contains("– no log says why"), "{screen}");
     assert!(line(&screen, "time ").contains("– no log has it"), "{screen}");
+    stage.state.panes.maximised = Some(PaneId::Latency);
+    let screen = stage.screen(160, 48);
     assert!(line(&screen, "exchange").contains("– not timed"), "{screen}");
 }
 
 #[test]
 fn the_header_has_a_latency_that_the_log_has() {
     let header = |absent| {
-        let screen = observed_run(SyntheticLoad::http(), absent).screen(160, 48);
-        screen.lines().nth(1).unwrap().to_owned()
+        let mut stage = observed_run(SyntheticLoad::http(), absent);
+        let tile = stage.screen(160, 48).lines().skip(2).take(2).collect::<String>();
+        assert!(tile.starts_with("┌ p99 HTTP upstream ") && tile.contains("│ ≤ 1 ms "), "{tile}");
+        stage.screen(60, 15).lines().nth(2).unwrap().to_owned()
     };
     assert!(header("exchange: not timed").contains(" ms ttfb"), "{}", header("exchange: not timed"));
     let no_first_byte = "time to first byte: no log has it";

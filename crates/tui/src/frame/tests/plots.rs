@@ -11,26 +11,55 @@ fn row(screen: &str, text: &str) -> String {
 }
 
 #[test]
-fn plots_fill_their_width_from_the_first_seconds() {
-    for seconds in [1, 3, 40, 151, 152, 200] {
+fn the_newest_column_is_at_the_right_and_those_of_a_young_run_are_wide() {
+    // Seconds, and the cells of each; 138 cells are between the scale and the values.
+    for (seconds, cells) in [(1, 4), (3, 4), (34, 4), (35, 2), (69, 2), (70, 1), (138, 1), (139, 1), (200, 1)]
+    {
         let screen = TestDashboard::live(options(), seconds).screen(160, 48);
-        for sign in ["▓▓", "⣀", "┴"] {
-            let row = row(&screen, sign);
-            assert_eq!(row.chars().count(), 160, "{seconds} s: {screen}");
-            let first = row.chars().position(|c| sign.contains(c));
-            assert_eq!(first, Some(8), "{seconds} s: {screen}");
+        let first = 146 - (seconds * cells).min(138);
+        for (row_of, sign) in [("      1 ", '▓'), (" rate/s ", '█'), (" p99 5.32", '⣀')] {
+            let found = screen.lines().find(|line| line.contains(row_of) && !line.starts_with('│'));
+            let row: Vec<char> = found.unwrap_or_default().chars().take(147).collect();
+            let place = |at: Option<usize>| at.unwrap_or_else(|| panic!("{seconds} s: {screen}"));
+            let last = place(row.iter().rposition(|c| *c == sign));
+            assert_eq!(
+                (place(row.iter().position(|c| *c == sign)), last),
+                (first, 145),
+                "{seconds} s: {screen}"
+            );
         }
     }
 }
 
 #[test]
-fn zooming_by_hand_is_said_until_the_run_fits_again() {
-    let mut stage = TestDashboard::live(options(), 20);
-    assert!(row(&stage.screen(160, 48), "over time").ends_with(" 20 s, 1 s a column"));
-    stage.press('o');
-    assert!(row(&stage.screen(160, 48), "over time").ends_with(" 20 s, 2 s a column (zoomed)"));
-    stage.press('O');
-    assert!(row(&stage.screen(160, 48), "over time").ends_with(" 20 s, 1 s a column"));
+fn a_run_that_is_over_is_shown_from_its_beginning_to_its_end() {
+    for seconds in [3, 20, 138, 200] {
+        let mut stage = TestDashboard::live(options(), seconds);
+        let stop = stage.run.stop();
+        stage.read(vec![stop]);
+        let screen = stage.screen(160, 48);
+        let axis: Vec<char> = row(&screen, "   time ").chars().collect();
+        let start = 8;
+        assert_eq!(axis[start..start + 7].iter().collect::<String>(), "┴+00:00", "{seconds} s: {screen}");
+        assert_eq!(axis.len(), 146, "{seconds} s: {screen}");
+    }
+}
+
+#[test]
+fn the_length_of_a_column_is_said_while_zooming_until_the_run_fits() {
+    let mut stage = TestDashboard::live(options(), 200);
+    assert!(row(&stage.screen(160, 48), "over time").ends_with(" 2.3 min, 1 s a column"));
+    for (key, said) in [
+        ('o', "4.6 min, 2 s a column"),
+        ('o', "11.5 min, 5 s a column"),
+        ('i', "4.6 min, 2 s a column"),
+        ('i', "2.3 min, 1 s a column"),
+        ('O', "3.3 min, 2 s a column"),
+    ] {
+        stage.press(key);
+        let heading = row(&stage.screen(160, 48), "over time");
+        assert!(heading.ends_with(&format!(" {said}")), "{said}: {heading}");
+    }
 }
 
 #[test]
@@ -41,8 +70,8 @@ fn changes_near_to_each_other_are_counted_and_listed_at_the_cursor() {
         stage.read(vec![change]);
     }
     stage.pass(20);
-    let axis = row(&stage.screen(80, 24), "time ");
-    assert!(axis.contains("▲ 3 changes") && axis.contains("┴+00:30"), "{axis}");
+    let axis = row(&stage.screen(80, 24), "   time ");
+    assert!(axis.contains("▲ 3 changes") && axis.contains("┴+00:00"), "{axis}");
     stage.want(Intent::Seek(SeekTarget::PreviousMark));
     let axis = row(&stage.screen(160, 48), "▲rate 5000");
     assert!(axis.contains("▲rate 5000>5500, ▲rate 5500>6000, ▲rate 6000>6500"), "{axis}");
@@ -54,7 +83,7 @@ fn a_change_at_the_right_edge_is_named_before_its_sign() {
     let change = stage.run.set("load.rate", Value::Number(5500.0)).unwrap();
     stage.read(vec![change]);
     stage.pass(1);
-    let axis = row(&stage.screen(80, 24), "time ");
+    let axis = row(&stage.screen(80, 24), "   time ");
     assert!(axis.contains("rate 5000>5500 ▲"), "{axis}");
 }
 
@@ -63,9 +92,30 @@ fn p99_before_a_mark_is_a_line_of_its_own() {
     let mut stage = TestDashboard::live(options(), 15);
     let mark = stage.run.mark(1);
     stage.read(vec![mark]);
+    // The line of p99 leaves that of before.
+    stage.run.slower_us = 3_000;
     stage.pass(12);
-    let legend = row(&stage.screen(160, 48), "percentiles");
-    assert!(legend.ends_with("─p50 1.67  ┄p99 before 5.32"), "{legend}");
+    let screen = stage.screen(160, 48);
+    let before = row(&screen, " was 5.32");
+    let is_dotted = |c: char| "⡀⠄⠂⠁".contains(c);
+    assert!(before.matches(is_dotted).count() >= 20, "{screen}");
+    assert!(row(&screen, " p99 8.").contains("⠉⠉") || row(&screen, " p99 8.").contains("⣀⣀"), "{screen}");
+}
+
+#[test]
+fn rates_beside_lost_records_are_those_of_known_time() {
+    let mut stage = super::with_a_gap(options());
+    stage.screen(160, 48);
+    // The first interval after the gap shares a column of two seconds with the next one.
+    stage.press('o');
+    let screen = stage.screen(160, 48);
+    let rates = row(&screen, " rate/s ");
+    let levels: String = rates.chars().filter(|c| ('▁'..='█').contains(c)).collect();
+    assert!(levels.chars().all(|level| level == '█') && levels.len() > 20, "{screen}");
+    let failed = screen.lines().find(|line| line.starts_with(" failed ")).unwrap();
+    // One in the only known second before the gap, and one in two seconds each time after it.
+    let after = failed.split("████    ").nth(1).unwrap();
+    assert!(after.contains('▄') && !after.contains('█'), "{screen}");
 }
 
 #[test]

@@ -148,7 +148,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "zoom so that the whole run fits, as at the start",
     ),
     bind("class", &["f"], Intent::NextClass, PANES, "next figure over time (latency class)"),
-    bind("course", &["v"], Intent::ToggleTimeline, PANES, "heat map or percentiles, where only one fits"),
+    bind("course", &["v"], Intent::ToggleTimeline, PANES, "show or hide the heat map behind the lines"),
     bind("shorter-window", &["-"], Intent::Window(Direction::Down), PANES, "shorter window"),
     bind(
         "longer-window",

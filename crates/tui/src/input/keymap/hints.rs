@@ -20,16 +20,23 @@ const fn hint(intents: &'static [Intent], word: &'static str, needs: KeyRequirem
 
 /// The hints of the footer, the most useful first; their keys are in [`BINDINGS`](super::bindings::BINDINGS).
 pub(crate) const HINTS: &[Hint] = &[
-    hint(&[Intent::Quit], "quit", KeyRequirement::Nothing),
     hint(&[Intent::Help], "help", KeyRequirement::Nothing),
+    hint(&[Intent::Quit], "quit", KeyRequirement::Nothing),
     hint(&[Intent::Freeze], "freeze", KeyRequirement::Nothing),
+    hint(
+        &[Intent::Seek(SeekTarget::Columns(-1)), Intent::Seek(SeekTarget::Columns(1))],
+        "time",
+        KeyRequirement::Nothing,
+    ),
+    hint(&[Intent::Seek(SeekTarget::Worst)], "worst", KeyRequirement::Nothing),
     hint(&[Intent::Tune], "tune", KeyRequirement::Control),
-    hint(&[Intent::Setting(SettingEdit::Undo)], "undo", KeyRequirement::Control),
     hint(&[Intent::Experiments], "A/B", KeyRequirement::Control),
-    hint(&[Intent::SortNext], "sort", KeyRequirement::Clients),
     hint(&[Intent::Filter], "filter", KeyRequirement::Clients),
-    hint(&[Intent::Requests], "requests", KeyRequirement::Http),
+    hint(&[Intent::SortNext], "sort", KeyRequirement::Clients),
     hint(&[Intent::Palette], "find", KeyRequirement::Nothing),
+    hint(&[Intent::Requests], "requests", KeyRequirement::Http),
+    hint(&[Intent::Mark], "mark", KeyRequirement::Control),
+    hint(&[Intent::Setting(SettingEdit::Undo)], "undo", KeyRequirement::Control),
     hint(
         &[
             Intent::Adjust(QuickControl::Rate, Direction::Down),
@@ -39,8 +46,6 @@ pub(crate) const HINTS: &[Hint] = &[
         KeyRequirement::Load,
     ),
     hint(&[Intent::Adjust(QuickControl::Running, Direction::Up)], "load", KeyRequirement::Load),
-    hint(&[Intent::Mark], "mark", KeyRequirement::Control),
-    hint(&[Intent::Window(Direction::Down), Intent::Window(Direction::Up)], "win", KeyRequirement::Nothing),
     hint(
         &[
             Intent::Adjust(QuickControl::Resume, Direction::Down),
@@ -49,12 +54,32 @@ pub(crate) const HINTS: &[Hint] = &[
         "resume",
         KeyRequirement::Load,
     ),
+    hint(&[Intent::Window(Direction::Down), Intent::Window(Direction::Up)], "win", KeyRequirement::Nothing),
+    hint(&[Intent::Play(PlayControl::Toggle)], "play", KeyRequirement::Journal),
+];
+
+/// The hints while the past is shown.
+pub(crate) const FROZEN_HINTS: &[Hint] = &[
+    hint(&[Intent::Help], "help", KeyRequirement::Nothing),
+    hint(&[Intent::Quit], "quit", KeyRequirement::Nothing),
+    hint(&[Intent::Freeze], "live", KeyRequirement::Nothing),
     hint(
         &[Intent::Seek(SeekTarget::Columns(-1)), Intent::Seek(SeekTarget::Columns(1))],
         "time",
         KeyRequirement::Nothing,
     ),
+    hint(&[Intent::Seek(SeekTarget::Worst)], "worst", KeyRequirement::Nothing),
+    hint(&[Intent::Seek(SeekTarget::Rise)], "rise", KeyRequirement::Nothing),
+    hint(
+        &[Intent::Seek(SeekTarget::PreviousMark), Intent::Seek(SeekTarget::NextMark)],
+        "marks",
+        KeyRequirement::Nothing,
+    ),
+    hint(&[Intent::GoTo], "go to", KeyRequirement::Nothing),
     hint(&[Intent::Play(PlayControl::Toggle)], "play", KeyRequirement::Journal),
+    hint(&[Intent::Window(Direction::Down), Intent::Window(Direction::Up)], "win", KeyRequirement::Nothing),
+    hint(&[Intent::Copy], "copy", KeyRequirement::Nothing),
+    hint(&[Intent::Export], "export", KeyRequirement::Nothing),
 ];
 
 pub(crate) const REPLAY_HINTS: &[Hint] = &[

@@ -9,8 +9,9 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crate::input::intent::{Intent, SettingEdit};
 pub(crate) use bindings::{BINDINGS, Binding};
 pub(crate) use hints::{
-    CHOICE_HINTS, CLIENT_HINTS, EXPERIMENT_HINTS, FINDING_HINTS, HINTS, HOST_HINTS, Hint, PANE_HINTS,
-    REPLAY_HINTS, REQUEST_HINTS, ROUTE_HINTS, RUN_HINTS, TIMELINE_HINTS, TUNING_HINTS, USAGE_HINTS,
+    CHOICE_HINTS, CLIENT_HINTS, EXPERIMENT_HINTS, FINDING_HINTS, FROZEN_HINTS, HINTS, HOST_HINTS, Hint,
+    PANE_HINTS, REPLAY_HINTS, REQUEST_HINTS, ROUTE_HINTS, RUN_HINTS, TIMELINE_HINTS, TUNING_HINTS,
+    USAGE_HINTS,
 };
 
 /// The screen or mode in which a key applies.

@@ -6,13 +6,13 @@ use records::ids::ClientId;
 use records::metrics::{ClientCounter, Metric as _};
 
 use super::model::ClientRow;
-use crate::table::{CellValue, Column, ColumnUnit, Emphasis, Order, Row, TableState, address_key};
+use crate::table::{CellValue, Column, ColumnUnit, Emphasis, Row, address_key};
 
 const FIGURE: Column<ClientRow> = Column::FIGURE;
 const OPTIONAL: Column<ClientRow> = Column { is_usual: false, rank: 20, ..FIGURE };
 
 /// The columns that show more than one counter.
-const COMPUTED: [Column<ClientRow>; 19] = [
+const COMPUTED: [Column<ClientRow>; 21] = [
     Column {
         name: "client",
         heading: "client",
@@ -20,6 +20,27 @@ const COMPUTED: [Column<ClientRow>; 19] = [
         unit: ColumnUnit::Address,
         cells: (15, 40),
         value: |row| CellValue::Client(row.id),
+        ..FIGURE
+    },
+    Column {
+        name: "failed",
+        alias: "errors",
+        heading: "failed",
+        meaning: "failed handshakes, unreachable upstreams, broken connections, timeouts, failed requests",
+        cells: (7, 7),
+        rank: 2,
+        emphasis: Emphasis::Failures,
+        value: |row| CellValue::count(row.errors),
+        ..FIGURE
+    },
+    Column {
+        name: "why",
+        heading: "why",
+        meaning: "why its latest failed connection with a record failed",
+        unit: ColumnUnit::Text,
+        cells: (16, 30),
+        rank: 5,
+        value: |row| CellValue::text(&row.failure),
         ..FIGURE
     },
     Column {
@@ -31,6 +52,15 @@ const COMPUTED: [Column<ClientRow>; 19] = [
         rank: 1,
         emphasis: Emphasis::Figure,
         value: |row| CellValue::Number(row.out_per_second),
+        ..FIGURE
+    },
+    Column {
+        name: "share",
+        heading: "share",
+        meaning: "share of the bytes to all clients",
+        unit: ColumnUnit::Graph,
+        cells: (8, 20),
+        rank: 12,
         ..FIGURE
     },
     Column {
@@ -61,17 +91,6 @@ const COMPUTED: [Column<ClientRow>; 19] = [
         unit: ColumnUnit::Latency,
         rank: 2,
         value: |row| CellValue::Quantile(row.latency.map(|latency| latency.p99)),
-        ..FIGURE
-    },
-    Column {
-        name: "failed",
-        alias: "errors",
-        heading: "failed",
-        meaning: "failed handshakes, unreachable upstreams, broken connections, timeouts, failed requests",
-        cells: (7, 7),
-        rank: 3,
-        emphasis: Emphasis::Failures,
-        value: |row| CellValue::count(row.errors),
         ..FIGURE
     },
     Column {
@@ -128,8 +147,7 @@ const COMPUTED: [Column<ClientRow>; 19] = [
         meaning: "bytes a second over time, on the client's own scale",
         unit: ColumnUnit::Graph,
         cells: (12, 62),
-        rank: 11,
-        ..FIGURE
+        ..OPTIONAL
     },
     Column {
         name: "resumed",
@@ -234,25 +252,13 @@ impl Row for ClientRow {
     fn tie(&self) -> u64 {
         address_key(self.id)
     }
+
+    fn second(column: usize) -> Option<usize> {
+        (column == Self::FAILED).then(|| Self::column("out"))
+    }
 }
 
 impl ClientRow {
-    /// The column by which clients of a running run are ordered.
-    pub(crate) const OUT: usize = 1;
-
-    /// The column by which clients of a run that has ended are ordered.
-    pub(crate) fn total() -> usize {
-        Self::column("total")
-    }
-}
-
-impl TableState<ClientRow> {
-    /// Orders the clients by their totals instead of their rates, or the other way round, unless a person chose
-    /// another order.
-    pub(crate) fn order_by_totals(&mut self, wanted: bool) {
-        let usual = [ClientRow::OUT, ClientRow::total()].map(Order::by::<ClientRow>);
-        if self.order == usual[usize::from(!wanted)] {
-            self.order = usual[usize::from(wanted)];
-        }
-    }
+    /// The column by which clients are ordered unless a person chooses another: failing ones first, then the busiest.
+    pub(crate) const FAILED: usize = 1;
 }

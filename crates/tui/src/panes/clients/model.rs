@@ -1,8 +1,11 @@
 //! One client of the table.
 
+use std::borrow::Cow;
+
 use model::runs::{ClientRate, ClientStats, DEFERRED_US_MAX, MetricSeries, Run};
 use records::histogram::{Sketch, quantile_is_thin};
 use records::ids::ClientId;
+use records::kinds::{ConnectionOutcome, ConnectionRecord};
 use records::metrics::{ClientCounter, Counters, ProxyCounter, TimeResolution, TlsCounter, labels};
 
 use super::history::SLOTS;
@@ -70,6 +73,8 @@ pub(crate) struct ClientRow {
     pub(crate) cipher: &'static str,
     /// Server name of that connection; empty if unknown, and without one.
     pub(crate) sni: Box<str>,
+    /// Why its latest failed connection failed that has a record; empty if none has.
+    pub(crate) failure: Cow<'static, str>,
 }
 
 impl ClientRow {
@@ -78,6 +83,7 @@ impl ClientRow {
     pub(crate) fn at(client: &ClientStats, us: u64) -> Self {
         let connection = client.connection().filter(|(recorded_us, _)| *recorded_us <= us);
         let connection = connection.map(|(_, connection)| connection);
+        let failed = client.failed_connection().filter(|(recorded_us, _)| *recorded_us <= us);
         Self {
             rtt_ns: (client.last_us <= us && client.rtt_us > 0).then_some(client.rtt_us as f64 * 1e3),
             open: (client.last_us <= us).then_some(client.open),
@@ -85,6 +91,7 @@ impl ClientRow {
             tls: connection.map_or("", |connection| tls_version(&connection.tls_version)),
             cipher: connection.map_or("", |connection| cipher(&connection.cipher)),
             sni: connection.map_or_else(Box::default, |connection| connection.sni.as_str().into()),
+            failure: failed.map_or(Cow::Borrowed(""), |(_, connection)| why_failed(connection)),
             ..Self::unknown(client.id)
         }
     }
@@ -106,6 +113,7 @@ impl ClientRow {
             tls: "",
             cipher: "",
             sni: Box::default(),
+            failure: Cow::Borrowed(""),
         }
     }
 
@@ -157,6 +165,53 @@ impl ClientRow {
             (full + resumed > 0.0).then(|| full / (full + resumed))
         });
     }
+}
+
+/// Says in a few words why a connection failed.
+fn why_failed(connection: &ConnectionRecord) -> Cow<'static, str> {
+    const OLD: [&str; 3] = ["no version of TLS", "Tls12NotOffered", "SignatureAlgorithmsExtensionRequired"];
+    let detail = connection.detail.rsplit(": ").next().unwrap_or_default();
+    // As an observed log, or another library, has it.
+    let detail = detail.strip_prefix("the client sent the alert ").unwrap_or(detail);
+    Cow::Borrowed(match connection.outcome {
+        ConnectionOutcome::Ended => "",
+        ConnectionOutcome::HandshakeTimeout => "handshake too slow",
+        ConnectionOutcome::HandshakeEof => "left in the handshake",
+        ConnectionOutcome::NotTls => "sends no TLS",
+        ConnectionOutcome::Incompatible if OLD.iter().any(|old| detail.contains(old)) => {
+            "offers only old TLS"
+        }
+        ConnectionOutcome::HandshakeAlert
+        | ConnectionOutcome::Incompatible
+        | ConnectionOutcome::HandshakeOther => {
+            return Cow::Owned(
+                if detail.contains(' ') { detail.to_owned() } else { spaced(detail) }.replace('_', " "),
+            );
+        }
+        ConnectionOutcome::UpstreamConnect => "no upstream answers",
+        ConnectionOutcome::UpstreamBroken => "upstream broke off",
+        ConnectionOutcome::ClientBroken => "client broke off",
+        ConnectionOutcome::IdleTimeout => "idle for too long",
+        ConnectionOutcome::DrainTimeout => "cut by the drain",
+        ConnectionOutcome::SendTimeout => "reads nothing",
+        ConnectionOutcome::PendingBound => "holds too much memory",
+    })
+}
+
+/// Returns the words of a name such as `UnknownCA`: `unknown CA`.
+fn spaced(name: &str) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    let mut text = String::new();
+    for (at, &letter) in letters.iter().enumerate() {
+        let begins = at > 0 && letter.is_uppercase() && letters[at - 1].is_lowercase();
+        if begins {
+            text.push(' ');
+        }
+        let is_abbreviation = letters.get(at + 1).is_some_and(|next| next.is_uppercase())
+            || (at > 0 && letters[at - 1].is_uppercase());
+        if is_abbreviation { text.push(letter) } else { text.extend(letter.to_lowercase()) }
+    }
+    text
 }
 
 fn tls_version(name: &str) -> &'static str {

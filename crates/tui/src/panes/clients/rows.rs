@@ -39,7 +39,7 @@ impl ClientRows {
         let known = self.of == Some((run.id(), span));
         let changes_total = self.changes_total;
         let Self { rows, recent, .. } = self;
-        rows.change(|rows| {
+        let change = |rows: &mut Vec<ClientRow>| {
             if let Some(changed) = clients.changed_since(changes_total).filter(|_| known) {
                 changed.for_each(|id| recent.update_row(rows, run, id));
             } else {
@@ -51,7 +51,12 @@ impl ClientRows {
                 Span::WholeRun => average(rows, run),
                 Span::Last(us) => recent.update_rates(rows, run, us),
             }
-        });
+        };
+        if known && run.stopped().is_none() {
+            rows.update(change);
+        } else {
+            rows.change(change);
+        }
         self.of = Some((run.id(), span));
         self.changes_total = clients.changes_total();
     }

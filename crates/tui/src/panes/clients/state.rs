@@ -87,6 +87,9 @@ mod tests {
     fn details(seconds: usize) -> TestDashboard {
         let mut stage = TestDashboard::live(options(), seconds);
         stage.screen(120, 40);
+        // Above it is one whose connections fail.
+        stage.press('j');
+        stage.press('j');
         stage.press('\n');
         stage
     }

@@ -63,7 +63,9 @@ fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let mut lines = vec![heading_line(theme, table, &columns, &titles, (&graph, area.width))];
     lines.extend(complaint);
     lines.extend(
-        shown.iter().map(|row| columns.line(theme, table, row, |row, cells| graph_cells(state, row, cells))),
+        shown.iter().map(|row| {
+            columns.line(theme, table, row, |name, row, cells| graph_cells(state, name, row, cells))
+        }),
     );
     put(frame, area, &lines);
 }
@@ -71,8 +73,18 @@ fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
 /// The intervals of a sparkline.
 const GRAPH_SLOTS: u16 = 60;
 
-fn graph_cells(state: &State, row: &ClientRow, cells: usize) -> Span<'static> {
-    let graph = sparkline(state.theme, &state.history(row.id), cells.saturating_sub(2));
+fn graph_cells(state: &State, name: &str, row: &ClientRow, cells: usize) -> Span<'static> {
+    let cells = cells.saturating_sub(2);
+    if name == "share" {
+        let all = state.figures().and_then(|figures| figures.proxy.as_ref()?.out_per_second);
+        let share = row.out_per_second.zip(all).map_or(0.0, |(out, all)| out / all.max(f64::MIN_POSITIVE));
+        let [bar, ..] = state.theme.glyphs.bar();
+        // What is there is seen.
+        let filled = ((share * cells as f64).round() as usize).clamp(usize::from(share > 0.0), cells);
+        let text = format!("  {:<cells$}", bar.to_string().repeat(filled));
+        return Span::styled(text, state.theme.graph());
+    }
+    let graph = sparkline(state.theme, &state.history(row.id), cells);
     Span::styled(format!("  {graph}"), state.theme.graph())
 }
 

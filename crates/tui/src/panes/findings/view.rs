@@ -32,7 +32,9 @@ pub(crate) const PANE: Pane = Pane {
     id: PaneId::Findings,
     rows: |state| {
         let open = shown(state).map_or(0, |findings| findings.open.len());
-        if open == 0 {
+        // The line below the header names the worst; their rows would come and go.
+        let is_chosen = state.panes.maximised.or(state.panes.focus) == Some(PaneId::Findings);
+        if open == 0 || (state.panes.hidden.is_empty() && !is_chosen) {
             return PaneRows::default();
         }
         let heading = u16::from(state.has_spare_room());

@@ -25,6 +25,7 @@ use super::model::{Handshakes, MeanHandshake, NamedCount};
 use crate::format;
 use crate::panes::PaneId;
 use crate::panes::pane::{Pane, PaneRows};
+use crate::state::State;
 use crate::theme::Theme;
 use crate::widgets::parts::{
     NAMED_CELLS, StatusItem, fit, flexible_share_line, heading, put, rate, share, share_bar, share_line,
@@ -58,6 +59,10 @@ pub(crate) const PANE: Pane = Pane {
         match state.figures() {
             None => PaneRows::default(),
             Some(_) if state.size().1 < HEIGHT_SCREEN_MIN => PaneRows::default(),
+            // The tiles have what a line would say.
+            Some(_) if state.tile_rows() > 0 && !state.has_room_for_details() && !is_chosen(state) => {
+                PaneRows::default()
+            }
             Some(figures) => {
                 let all = all(&figures.handshakes);
                 let enough = if all >= HEIGHT { all - EXTRA_HEIGHT } else { all };
@@ -85,6 +90,11 @@ pub(crate) const PANE: Pane = Pane {
     target: |_, _, _| None,
     hints: &[],
 };
+
+/// Returns whether a person asks for it: by itself, or by the focus.
+fn is_chosen(state: &State) -> bool {
+    state.panes.maximised == Some(PaneId::Handshakes) || state.panes.focus == Some(PaneId::Handshakes)
+}
 
 /// Draws all in one line. Beside reasons, rates or shares are left out where there is no room for both.
 fn one_line(theme: Theme, h: &Handshakes, reasons: &[NamedCount<'_>], width: u16) -> Line<'static> {
@@ -202,9 +212,12 @@ fn shares(theme: Theme, h: &Handshakes, cells: usize) -> Line<'static> {
     let texts = "full resumed ".len() + full.len() + format::width(&resumed);
     let per_mille = h.full_share.map_or(0, |share| (share * 1e3).round() as u64);
     let parts = [("", per_mille), ("", 1000 - per_mille)];
+    // A bar of one value says nothing.
+    let is_one = h.full_share.is_some() && matches!(per_mille, 0 | 1000);
+    let bar = if is_one { 0 } else { cells.saturating_sub(texts) };
     let parts = if h.full_share.is_some() { &parts[..] } else { &[] };
     let mut spans = vec![Span::styled("full ", theme.label()), Span::styled(full, theme.figure())];
-    spans.extend(share_bar(theme, parts, cells.saturating_sub(texts)));
+    spans.extend(share_bar(theme, parts, bar, &[]));
     spans.push(Span::styled(resumed, theme.figure()));
     spans.push(Span::styled(" resumed", theme.label()));
     Line::from(spans)
@@ -219,7 +232,10 @@ fn reasons(theme: Theme, h: &Handshakes, cells: usize) -> Option<Line<'static>> 
     let counted = reason_words(reasons, |name, n, share| {
         format!("{name} {} ({})", format::count(n), format::percent(share))
     });
-    Some(flexible_share_line(theme, "why full", reasons, cells, &[counted, short_reasons(reasons)]))
+    let quiet =
+        |words: Vec<String>| words.into_iter().map(|word| Span::styled(word, theme.quiet())).collect();
+    let words = [counted, short_reasons(reasons)].map(quiet);
+    Some(flexible_share_line(theme, "why full", reasons, cells, (&words, &[])))
 }
 
 fn reason_words(reasons: &[NamedCount<'_>], words: impl Fn(&str, u64, f64) -> String) -> Vec<String> {
@@ -233,7 +249,7 @@ fn short_reasons(reasons: &[NamedCount<'_>]) -> Vec<String> {
 }
 
 /// A share without decimals, which is neither nothing nor all unless it is.
-fn whole_percent(share: f64) -> String {
+pub(crate) fn whole_percent(share: f64) -> String {
     if share > 0.0 && share < 0.01 {
         return "<1%".to_owned();
     }
@@ -241,32 +257,37 @@ fn whole_percent(share: f64) -> String {
     format!("{:.0}%", (share * 100.0).min(most))
 }
 
-/// Draws where the mean handshake of a type spent its time.
+/// Draws where the mean handshake of a type spent its time: each part in its hue.
 fn wall_time(theme: Theme, kind: &str, wall: Option<&MeanHandshake>, cells: usize) -> Line<'static> {
-    let Some(wall) = wall else { return flexible_share_line(theme, kind, &[], cells, &[]) };
-    let sum = wall.sum_ns().max(1) as f64;
+    let Some(wall) = wall else { return flexible_share_line(theme, kind, &[], cells, (&[], &[])) };
+    let (sum, hues) = (wall.sum_ns().max(1) as f64, theme.parts());
     let n = format::count(wall.n);
-    let mut long: Vec<String> =
-        wall.parts.iter().map(|&(name, ns)| format!("{name} {}", format::percent(ns as f64 / sum))).collect();
-    if let Some(first) = long.first_mut() {
-        *first = format!("{} ms, n {n}: {first}", format::millis(wall.sum_ns()));
-    }
-    let shares = wall.parts.map(|(_, ns)| whole_percent(ns as f64 / sum));
-    let names = ["net", "client", "loop", "CPU"];
-    let short: Vec<String> =
-        names.iter().zip(&shares).map(|(name, share)| format!("{name} {share}")).collect();
+    let head = |text: String| Span::styled(text, theme.figure());
+    let shares = || wall.parts.iter().zip(["net", "client", "loop", "CPU"]).zip(hues);
+    let long = shares().map(|((&(name, ns), _), hue)| {
+        Span::styled(format!("{name} {}", format::percent(ns as f64 / sum)), hue)
+    });
+    let short: Vec<Span<'static>> = shares()
+        .map(|((&(_, ns), name), hue)| {
+            Span::styled(format!("{name} {}", whole_percent(ns as f64 / sum)), hue)
+        })
+        .collect();
     // Without room for all, the largest parts.
     let mut by_size: Vec<usize> = (0..short.len()).collect();
     by_size.sort_by_key(|&at| std::cmp::Reverse(wall.parts[at].1));
     let largest = by_size.into_iter().map(|at| short[at].clone()).collect();
-    let short = short.join(" ");
-    flexible_share_line(
-        theme,
-        kind,
-        &wall.parts,
-        cells,
-        &[long, vec![format!("n {n} {short}")], vec![short], largest],
-    )
+    let ms = format::millis(wall.sum_ns());
+    let with = |first: String, rest: &[Span<'static>]| {
+        std::iter::once(head(first)).chain(rest.iter().cloned()).collect()
+    };
+    let words = [
+        with(format!("{ms} ms, n {n}"), &long.collect::<Vec<_>>()),
+        with(format!("{ms} ms, n {n}"), &short),
+        with(format!("n {n}"), &short),
+        short,
+        largest,
+    ];
+    flexible_share_line(theme, kind, &wall.parts, cells, (&words, &hues))
 }
 
 /// Draws a figure that the log does not give, with the reason.

@@ -55,7 +55,7 @@ fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let mut lines = table::lines(state, &hosts.table, area, |columns, shown| titles(state, columns, shown));
     if let Some(sum) = &hosts.sum {
         let columns = Columns::of(&hosts.table, usize::from(area.width));
-        let line = columns.line(theme, &hosts.table, sum, |_, _| Span::raw(""));
+        let line = columns.line(theme, &hosts.table, sum, |_, _, _| Span::raw(""));
         lines.insert(1, line.patch_style(theme.figure()));
     }
     if hosts.table.counts().1 == 0 {

@@ -148,7 +148,7 @@ impl LatencyColumn {
 }
 
 /// Formats an interval, or its lower end; `None` for too few samples.
-fn bounds(theme: Theme, row: &LatencyRow) -> Option<String> {
+pub(crate) fn bounds(theme: Theme, row: &LatencyRow) -> Option<String> {
     let ms = |ns| format::latency(ns, row.resolution, theme.glyphs);
     let Bounds { low_ns, high_ns } = row.p99;
     let low = ms(low_ns?);
@@ -185,7 +185,7 @@ pub(crate) const PANE: Pane = Pane {
     id: PaneId::Latency,
     rows: |state| {
         let all = height(state);
-        PaneRows { min: all.min(LATENCY_MIN), enough: all, wanted: all, grows: false }
+        PaneRows { min: all.min(LATENCY_MIN), enough: all.min(LATENCY_ENOUGH), wanted: all, grows: false }
     },
     // The panes beside it wait for the clients with what they want beyond its height.
     ranks: [2, 7, 10],
@@ -196,8 +196,9 @@ pub(crate) const PANE: Pane = Pane {
     hints: &[],
 };
 
-/// The rows, with the heading, that latencies get before less important panes.
-const LATENCY_MIN: u16 = 6;
+/// The rows, with the heading, that latencies get first, and before less important panes.
+const LATENCY_MIN: u16 = 4;
+const LATENCY_ENOUGH: u16 = 7;
 
 /// Draws the rows that fit; less important ones are left out.
 pub(crate) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, area: Rect) {
@@ -211,7 +212,7 @@ pub(crate) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, 
     let table = Rect { width: (name_cells + cells).min(area.width), ..area };
     let names: String = columns.iter().map(|column| column.name(figures)).collect();
     let span = figures.span.words();
-    let titles = [format!("latency, ms, {span}"), format!("ms, {span}")];
+    let titles = [format!("where the time goes, {span}"), format!("latency, {span}"), format!("ms, {span}")];
     let mut lines = vec![heading(theme, &titles.each_ref().map(String::as_str), &names, table.width)];
     lines.extend(figures.latencies.iter().take(usize::from(area.height) - 1).map(|row| {
         let mut spans = name(theme, row, usize::from(name_cells));

@@ -7,7 +7,7 @@
 //! 12:04:31Z warn connection 17 from 10.0.0.9 not-tls
 //! ```
 
-use model::runs::{Level, LogLine};
+use model::runs::Level;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -17,9 +17,7 @@ use crate::format;
 use crate::input::intent::{Intent, PaneAction, Preset};
 use crate::panes::PaneId;
 use crate::panes::pane::{Pane, PaneRows};
-use crate::state::State;
-use crate::state::status::ViewStatus;
-use crate::view_model::health::Warning;
+use crate::state::{RepeatedLine, State};
 use crate::widgets::parts::{heading, put};
 
 const LEVEL_CELLS: usize = 5;
@@ -28,11 +26,10 @@ pub(crate) const PANE: Pane = Pane {
     id: PaneId::Log,
     rows: |state| {
         let (size, heading) = (state.size(), u16::from(state.has_spare_room()));
-        let urgent =
-            usize::from(silence(state).is_some() || warnings(state).next().is_some()) + past::height(state);
-        let lines = state.log_len().min(usize::from(size.1 / LOG_SHARE).max(1));
+        let urgent = past::height(state);
+        let lines = if size.1 < TALL_MIN { 1 } else { LINES.min(usize::from(size.1 / LOG_SHARE)) };
         let rows = |lines: usize| (urgent + lines).max(1) as u16 + heading;
-        let min = if size.1 < TALL_MIN { 1 } else { rows(lines.min(if heading > 0 { 2 } else { 1 })) };
+        let min = if size.1 < TALL_MIN { 1 } else { rows(1) };
         PaneRows { min, enough: min, wanted: rows(lines), grows: false }
     },
     ranks: [1, 8, 8],
@@ -41,8 +38,9 @@ pub(crate) const PANE: Pane = Pane {
     hints: &[],
 };
 
-/// The log gets one n-th of the screen's rows, and more if rows are left.
-const LOG_SHARE: u16 = 6;
+/// The lines of the log beside other panes, and the rows of the screen for each.
+const LINES: usize = 3;
+const LOG_SHARE: u16 = 12;
 /// The minimum rows of a screen for more than one line.
 const TALL_MIN: u16 = 20;
 
@@ -53,7 +51,6 @@ fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         let title = format!("log, {}", state.options.zone.name(state.last_realtime_us()));
         lines.push(heading(state.theme, &[&title, "log"], &hidden_panes(state), area.width));
     }
-    lines.extend(banner(state, area.width));
     lines.extend(past::lines(state, area.width));
     lines.truncate(usize::from(area.height));
     let room = usize::from(area.height).saturating_sub(lines.len());
@@ -71,39 +68,8 @@ fn hidden_panes(state: &State) -> String {
     }
 }
 
-/// Returns the active warnings of the run, the most severe first.
-fn warnings(state: &State) -> impl Iterator<Item = &Warning> {
-    state.figures().into_iter().flat_map(|figures| &figures.warnings)
-}
-
-/// Returns the warning that no record has arrived for some time.
-fn silence(state: &State) -> Option<Warning> {
-    match state.status {
-        ViewStatus::Silent(seconds) if state.figures().is_some() => Some(Warning(format!(
-            "no record for {}: the program that writes them hangs or was killed",
-            records::text::quantity::elapsed_text(seconds)
-        ))),
-        _ => None,
-    }
-}
-
-/// Returns the most severe warning, and the number of others.
-fn banner(state: &State, width: u16) -> Option<Line<'static>> {
-    let silence = silence(state);
-    let warnings: Vec<&Warning> = silence.iter().chain(warnings(state)).collect();
-    let more = match warnings.len() {
-        0 | 1 => String::new(),
-        n => format!(" (+{} more)", n - 1),
-    };
-    let room = usize::from(width).saturating_sub(format::width(&more) + 3);
-    let text = format::cut(&warnings.first()?.0, room, state.theme.glyphs);
-    let fill = " ".repeat(room - format::width(&text));
-    let style = state.theme.badge(state.theme.warning());
-    Some(Line::styled(format!(" ! {text}{more}{fill}"), style))
-}
-
-fn log_line(state: &State, line: &LogLine, width: u16) -> Line<'static> {
-    let theme = state.theme;
+fn log_line(state: &State, repeated: RepeatedLine<'_>, width: u16) -> Line<'static> {
+    let (theme, line) = (state.theme, repeated.line);
     let (word, style) = match line.level {
         Level::Info => ("info", theme.quiet()),
         Level::Notice => ("note", theme.label()),
@@ -111,10 +77,19 @@ fn log_line(state: &State, line: &LogLine, width: u16) -> Line<'static> {
     };
     let time = state.time_of_day(line.realtime_us);
     let used = format::width(&time) + 1 + LEVEL_CELLS;
-    let text = format::cut(&line.text, usize::from(width).saturating_sub(used), theme.glyphs);
+    let times = match repeated.times {
+        1 => String::new(),
+        times => {
+            let span = format::span(line.realtime_us.saturating_sub(repeated.first_us).max(1_000_000));
+            format!("  {}{times} in {span}", theme.glyphs.times())
+        }
+    };
+    let room = usize::from(width).saturating_sub(used + format::width(&times));
+    let text = format::cut(&line.text, room, theme.glyphs);
     Line::from(vec![
         Span::styled(format!("{time} "), theme.quiet()),
         Span::styled(format!("{word:<LEVEL_CELLS$}"), style),
         Span::styled(text, theme.label()),
+        Span::styled(times, theme.quiet()),
     ])
 }

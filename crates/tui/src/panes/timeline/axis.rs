@@ -8,6 +8,7 @@ use records::kinds::AlertState;
 use super::view::{LABEL_CELLS, TimeAxis, cursor};
 use crate::format;
 use crate::state::State;
+use crate::view_model::span::Span;
 
 /// Signs closer than this are collected, since no text fits between them.
 const APART_CELLS: u16 = 3;
@@ -45,21 +46,55 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
             group.markers.iter().map(|marker| words(marker, theme.glyphs.marker())).collect();
         let text = format::cut(&format!(" {} ", texts.join(", ")), axis.cells, theme.glyphs);
         // Beside the cursor, or as far to the right as it fits.
-        let x = (group.x + 1).min(area.right() - format::width(&text) as u16).max(axis.x);
+        let x = (group.x + 1).min(axis.end() - format::width(&text) as u16).max(axis.x);
         frame.buffer_mut().set_string(x, area.y, text, theme.notice());
         return;
     }
     let mut free_from = axis.x;
-    let mut taken: Vec<(u16, u16)> = Vec::new();
+    let (mut placed_texts, mut taken) = (Vec::new(), Vec::new());
     for (at, group) in groups.iter().enumerate() {
-        let end = groups.get(at + 1).map_or_else(|| area.right(), |next| next.x - 1);
+        let end = groups.get(at + 1).map_or_else(|| axis.end(), |next| next.x - 1);
         let (x, text) = placed(group, free_from, end, theme.glyphs.marker());
         let to = x + format::width(&text) as u16;
-        frame.buffer_mut().set_string(x, area.y, text, theme.notice());
+        placed_texts.push((x, text));
         taken.push((x, to));
         free_from = to + 1;
     }
+    let window = window(state, frame, (area.y, axis), &taken);
+    taken.extend(window);
+    // Marks and changes in the window are drawn over its bracket.
+    for (x, text) in placed_texts {
+        frame.buffer_mut().set_string(x, area.y, text, theme.notice());
+    }
     ticks(state, frame, area, &taken);
+}
+
+/// Draws a bracket under the window that the figures are of, at its end; returns its cells. It has no words where these
+/// cells are taken.
+fn window(
+    state: &State,
+    frame: &mut Frame<'_>,
+    (y, axis): (u16, TimeAxis),
+    taken: &[(u16, u16)],
+) -> Option<(u16, u16)> {
+    let Span::Last(span_us) = state.figures()?.span else { return None };
+    let columns = span_us.div_ceil(state.timeline.column_us()).min(axis.shown as u64) as u16;
+    let cells = columns * axis.column_cells();
+    if cells < 2 || cursor(state).is_some() {
+        return None;
+    }
+    let (from, to) = (axis.end() - cells, axis.end() - 1);
+    let (left, right) = state.theme.glyphs.bracket();
+    let words = format::span(span_us);
+    let at = from + 1 + cells.saturating_sub(2 + format::width(&words) as u16) / 2;
+    let end = at + format::width(&words) as u16;
+    let is_free = end <= to && taken.iter().all(|&(start, taken_to)| taken_to <= at || start >= end);
+    let words = if is_free { words } else { String::new() };
+    let fill = usize::from(cells) - 2 - format::width(&words);
+    let rule = |cells| state.theme.glyphs.rule().to_string().repeat(cells);
+    let text = format!("{left}{}{words}{}{right}", rule(fill / 2), rule(fill - fill / 2));
+    frame.buffer_mut().set_string(from, y, text, state.theme.figure());
+    Some((from, to))
 }
 
 /// Collects the marks and changes that are too near to each other.
@@ -162,7 +197,7 @@ fn ticks(state: &State, frame: &mut Frame<'_>, area: Rect, taken: &[(u16, u16)])
     }
     let shown_us = timeline.column_us().saturating_mul(axis.shown as u64);
     let from_us = state.elapsed_us(timeline.end_us(axis.hidden).saturating_sub(timeline.column_us()));
-    let cells = axis.cells as u64;
+    let cells = u64::from(axis.width());
     let is_apart = |&step: &u64| step * 1_000_000 * cells / shown_us.max(1) >= TICK_CELLS_MIN;
     let step_us = STEPS_S.into_iter().find(is_apart).unwrap_or(STEPS_S[STEPS_S.len() - 1]) * 1_000_000;
     let first = from_us.div_ceil(step_us);
@@ -172,9 +207,9 @@ fn ticks(state: &State, frame: &mut Frame<'_>, area: Rect, taken: &[(u16, u16)])
             theme.glyphs.moment_tick(),
             records::text::quantity::elapsed_text(us / 1_000_000)
         );
-        let x = axis.x + ((us - from_us) * cells / shown_us) as u16;
+        let x = axis.start() + ((us - from_us) * cells / shown_us) as u16;
         let to = x + label.chars().count() as u16;
-        if to < area.right() && taken.iter().all(|&(start, end)| to < start || x > end) {
+        if to < axis.end() && taken.iter().all(|&(start, end)| to < start || x > end) {
             frame.buffer_mut().set_string(x, area.y, label, theme.quiet());
         }
     }

@@ -2,14 +2,15 @@
 
 use std::collections::VecDeque;
 
-use model::runs::{Marker, MetricSeries, Run};
+use model::runs::{Interval, Marker, MetricSeries, Run};
 use records::histogram::SparseHistogram;
 use records::ids::RunId;
 use records::metrics::{
-    HttpLatency, LatencyClass, LoadLatency, Metric, Percentile, ProxyLatency, TimeResolution,
+    CpuGroup, HttpLatency, LatencyClass, LoadCounter, LoadLatency, Metric, Percentile, ProxyCounter,
+    ProxyLatency, RequestFailure, TimeResolution,
 };
 
-use super::levels::{self, LEVELS, Levels};
+use super::levels::{self, Levels};
 
 /// The classes that have a timeline, in the order in which a key goes through them.
 const CLASSES: &[LatencyClass] = &[
@@ -70,11 +71,49 @@ pub(crate) struct TimelineColumn {
     /// Time of which the samples are, in microseconds: older records are kept in stretches that may be longer than a
     /// column.
     pub(crate) span_us: u64,
+    /// The samples of that time: all but those of intervals after lost records, whose length is not known.
+    timed_n: u64,
     /// At each of [`Percentile::TIMELINE`], in nanoseconds.
     pub(crate) quantiles: [Option<u64>; 4],
     /// Exact maximum in nanoseconds; 0 without samples.
     pub(crate) max_ns: u64,
     pub(crate) resolution: TimeResolution,
+    pub(crate) counted: ColumnCounts,
+}
+
+impl TimelineColumn {
+    /// Returns the samples a second; `None` where nothing is known.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        self.per_second(self.timed_n)
+    }
+
+    /// Returns the failures a second; `None` where nothing is known.
+    pub(crate) fn failed_rate(&self) -> Option<f64> {
+        self.per_second(self.counted.failed)
+    }
+
+    /// Returns the share of resumed handshakes; `None` without handshakes.
+    pub(crate) fn resumed_share(&self) -> Option<f64> {
+        let [full, resumed] = self.counted.handshakes;
+        let all = full.saturating_add(resumed);
+        (all > 0).then(|| resumed as f64 / all as f64)
+    }
+
+    fn per_second(&self, n: u64) -> Option<f64> {
+        (self.span_us > 0).then(|| n as f64 * 1e6 / self.span_us as f64)
+    }
+}
+
+/// What was counted in the time of a column, besides the samples of its class.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ColumnCounts {
+    /// Failed requests of HTTP mode, else failed connections of the proxy, else failed requests of the load; without
+    /// those after lost records, whose time is not known.
+    pub(crate) failed: u64,
+    /// Full and resumed handshakes.
+    pub(crate) handshakes: [u64; 2],
+    /// Cores that the proxy's workers kept busy.
+    pub(crate) proxy_cores: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +204,7 @@ impl LatencyTimeline {
             Some(LatencyClass::Load(class)) => run.load().map(|series| self.column_of(series, class, number)),
             None => None,
         };
-        TimelineColumn { resolution, ..column.unwrap_or_default() }
+        TimelineColumn { resolution, counted: self.counted(run, number), ..column.unwrap_or_default() }
     }
 
     fn column_of<C: Metric, L: Metric>(
@@ -174,21 +213,15 @@ impl LatencyTimeline {
         class: L,
         number: u64,
     ) -> TimelineColumn {
-        let [from_us, to_us] = self.bounds(number);
-        let newest_first = series.timeline().rev().skip_while(|interval| interval.start_us > to_us);
-        let near = newest_first.take_while(|interval| interval.end_us > from_us);
         let (mut column, mut taken) = (TimelineColumn::default(), Vec::new());
-        for interval in near {
-            let is_within = (from_us..to_us).contains(&interval.place_us());
-            let overlap_us = interval.end_us.min(to_us).saturating_sub(interval.start_us.max(from_us));
-            let is_around = !interval.after_loss
-                && interval.length_us() > self.column_us()
-                && overlap_us * 2 >= self.column_us();
-            if is_within || is_around {
-                column.is_covered = true;
-                column.span_us += if interval.after_loss { 0 } else { interval.length_us() };
-                taken.push(interval.latency(class));
+        for interval in self.intervals(series, number) {
+            column.is_covered = true;
+            let latency = interval.latency(class);
+            if !interval.after_loss {
+                column.span_us += interval.length_us();
+                column.timed_n += latency.count();
             }
+            taken.push(latency);
         }
         let latency = SparseHistogram::merged(taken);
         levels::add(&mut column.levels, &latency);
@@ -196,6 +229,52 @@ impl LatencyTimeline {
         column.quantiles = Percentile::TIMELINE.map(|Percentile { q, .. }| latency.quantile_ns(q));
         column.max_ns = latency.max_ns();
         column
+    }
+
+    /// Returns the intervals that belong to a column, newest first: those within it, or the one around it.
+    fn intervals<'s, C: Metric, L: Metric>(
+        &self,
+        series: &'s MetricSeries<C, L>,
+        number: u64,
+    ) -> impl Iterator<Item = &'s Interval<C, L>> {
+        let ([from_us, to_us], column_us) = (self.bounds(number), self.column_us());
+        let newest_first = series.timeline().rev().skip_while(move |interval| interval.start_us > to_us);
+        let near = newest_first.take_while(move |interval| interval.end_us > from_us);
+        near.map(|interval| &**interval).filter(move |interval| {
+            let is_within = (from_us..to_us).contains(&interval.place_us());
+            let overlap_us = interval.end_us.min(to_us).saturating_sub(interval.start_us.max(from_us));
+            let is_around =
+                !interval.after_loss && interval.length_us() > column_us && overlap_us * 2 >= column_us;
+            is_within || is_around
+        })
+    }
+
+    fn counted(&self, run: &Run, number: u64) -> ColumnCounts {
+        let [from_us, to_us] = self.bounds(number);
+        let cpu = run.cpu_until(to_us, CpuGroup::Proxy, to_us - from_us);
+        let mut counted = ColumnCounts { proxy_cores: cpu.map(|cpu| cpu.cores), ..ColumnCounts::default() };
+        if let Some(series) = run.proxy() {
+            for interval in self.intervals(series, number) {
+                let of = |counter: ProxyCounter| interval.counters[counter];
+                counted.failed += if interval.after_loss { 0 } else { of(ProxyCounter::Failed) };
+                counted.handshakes[0] += of(ProxyCounter::HandshakesFull);
+                counted.handshakes[1] += of(ProxyCounter::HandshakesResumed);
+            }
+        } else if let Some(series) = run.load() {
+            for interval in self.intervals(series, number) {
+                let of = |counter: LoadCounter| interval.counters[counter];
+                counted.failed += if interval.after_loss { 0 } else { of(LoadCounter::Failed) };
+                counted.handshakes[0] += of(LoadCounter::HandshakesFull);
+                counted.handshakes[1] += of(LoadCounter::HandshakesResumed);
+            }
+        }
+        if let Some(series) = run.http() {
+            let failures = RequestFailure::ALL.map(|(_, counter)| counter);
+            let of = |interval: &Interval<_, _>| interval.counters.sum(&failures);
+            counted.failed =
+                self.intervals(series, number).filter(|interval| !interval.after_loss).map(of).sum();
+        }
+        counted
     }
 
     fn number(&self, us: u64) -> u64 {
@@ -240,11 +319,5 @@ impl LatencyTimeline {
     /// Marks and changes within the columns, with their places, oldest first.
     pub(crate) fn markers(&self, run: &Run) -> Vec<(usize, Marker)> {
         run.markers().filter_map(|marker| Some((self.place(marker.mono_us + 1)?, marker.clone()))).collect()
-    }
-
-    /// The first and the last level with samples.
-    pub(crate) fn levels(&self) -> Option<(usize, usize)> {
-        let seen = |&level: &usize| self.columns.iter().any(|column| column.levels[level] > 0);
-        Some(((0..LEVELS).find(seen)?, (0..LEVELS).rfind(seen)?))
     }
 }

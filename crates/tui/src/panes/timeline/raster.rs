@@ -3,7 +3,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::lines::TimelineLine;
+use super::plot::TimelineLine;
 use crate::theme::{Glyphs, Theme};
 
 /// The Braille pattern without dots.

@@ -1,21 +1,20 @@
-//! One class of latencies over time: a heat map, lines of percentiles, and the time below them with marks and
-//! changes.
+//! One class of latencies over time: a plot, the rates and the failures below it, and the time with marks and changes.
 //!
 //! ```text
-//! ─ over time: response, ms ──────────── ·any ░1% ▒5% ▓20% █50% of samples ─ 02:16, 1 s a column
-//!     5                ·    ·         ░
-//!     2  ····░░·····░░▒▒░···░···░·░··▒▒░···░··░░·····░░··░·····░░···
-//!   0.5  ████▓▓██████▓▓▓▓███▓███▓█▓▓█▓▓▓███▓█▓▓▓█████▓▓█▓█████▓▓████
-//! ─ percentiles, ms ─────────────────────────────────────── ─max 5.16  ─p99 1.78  ─p50 0.222
-//!     5  ⠉⠑⠒⠤⠔⠊⠉⠉⠒⠒⠤⠤⠔⠒⠉⠉⠑⠒⠤⠤⠔⠒⠉⠉⠑⠒⠤⠤⠔⠒⠉⠉⠑⠒⠤⠤⠔⠒⠉⠉⠑⠒⠤⠤⠔⠒⠉⠉⠑⠒
-//!   0.5  ⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒⠒
-//!        ┴00:00───────────────┴00:30───▲rate 5000>6250────┴01:00────────
+//! ─ exchange over time, ms ─────────────────── f class  v heat  i o zoom ── 2.4 min, 1 s a column
+//!   100                                                           ⢀⠤⠤⠄ p99 103
+//!       ╌ ╌ ╌ ╌ ╌ ╌ ╌ ╌ ╌ ╌ ╌ ╌ ╌ ╌ ╌ ╌ ╌ ╌ ╌ ╌ ╌ ╌ ╌ ╌ ╌ ╌ ╌ ╌ ╌⢀⠎╌ ╌  limit 50
+//!    10 ⠉⠉⠉⠉⠉⠈⠉⠉⠒⠊⠉⠉⠉⠈⠉⠉⠉⠒⠊⠉⠈⠉⠉⠈⠊⠉⠉⠉⠉⠉⠉⠉⠑⠔⠉⠉⠈⠉⠈⠉⠉⠉⠊⠉⠈⠉⠉⠉⠊⠉⠈⠉
+//!     1 ⠤⠤⠤⠢⠤⠢⠤⠤⠤⠤⠤⠤⠤⠤⠒⠢⠤⠢⠤⠤⠤⠤⠤⠒⠢⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠤⠒⠒⠢⠤⠤⠤⠢⠤⠤⠤⠤⠤⠤⠤ p50 1.07
+//! rate/s ▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅███ 292
+//! failed ▄▄▄▄▃▄▃▃▄▄▃▄▄▄▄▄▃▄▄▄▄▄▄▃▄▃▄▃▄▄▄▄▃▃▄▄▄▄▃▄▄▄▃▄▃▄▄▄▄▄▄▄▃▃▃▃▃▄▂▂▂▂ 1.9
+//!   time ┴+00:00─────────────────┴+01:00───▲alert.1────────────────!───└10 s┘
 //! ```
 //!
-//! The columns fill the width: while there are fewer than cells, each has several. A column without records is blank,
-//! down to the line at the bottom.
+//! The newest column is at the right, of a second or as long as the zoom has it; the others only shift. A column
+//! without records is blank, down to the line at the bottom.
 
-use super::{axis, heat, lines};
+use super::{axis, plot, rates, welcome};
 use std::ops::Range;
 
 use ratatui::Frame;
@@ -25,33 +24,36 @@ use ratatui::text::Line;
 
 use crate::format;
 use crate::input::click::ClickTarget;
+use crate::input::intent::Intent;
 use crate::input::keymap::TIMELINE_HINTS;
 use crate::panes::PaneId;
 use crate::panes::pane::{Pane, PaneRows};
 use crate::state::State;
-use crate::state::moment::zoom::TimelineMode;
-use crate::widgets::parts::{heading, put};
+use crate::widgets::parts::{heading, put, quiet_heading};
 
 /// The cells of the row labels at the left.
 pub(crate) const LABEL_CELLS: u16 = 8;
 /// The rows of the heading and of the time.
-pub(crate) const FRAME_ROWS: u16 = 2;
-pub(crate) const HEAT_ROWS_MIN: u16 = 3;
-/// The minimum rows of the lines beside a heat map, with their heading.
-pub(crate) const LINES_ROWS_MIN: u16 = 5;
+const FRAME_ROWS: u16 = 2;
+/// The fewest rows of the plot.
+const PLOT_ROWS_MIN: u16 = 3;
+/// The fewest rows of the plot with failures, and with rates and failures below it.
+const PLOT_ROWS_WITH_RATES: [u16; 2] = [5, 7];
 
 /// The minimum rows, with heading and time.
-pub(crate) const HEIGHT_MIN: u16 = FRAME_ROWS + HEAT_ROWS_MIN;
-/// The rows for the lines and a heat map that tells seven levels apart.
-pub(crate) const HEIGHT_WANTED: u16 = FRAME_ROWS + 7 + LINES_ROWS_MIN + 1;
+pub(crate) const HEIGHT_MIN: u16 = FRAME_ROWS + PLOT_ROWS_MIN;
+const HEIGHT_ENOUGH: u16 = FRAME_ROWS + PLOT_ROWS_WITH_RATES[0] + 1;
+/// The rows of a plot that tells values a tenth apart.
+const HEIGHT_WANTED: u16 = FRAME_ROWS + 14 + 2;
 
 pub(crate) const PANE: Pane = Pane {
     id: PaneId::Timeline,
     rows: |state| match state.figures() {
         None => PaneRows::default(),
-        Some(_) => PaneRows { min: HEIGHT_MIN, enough: HEIGHT_MIN + 1, wanted: HEIGHT_WANTED, grows: false },
+        Some(_) if state.awaits_clients() => PaneRows { min: 1, enough: 7, wanted: 7, grows: true },
+        Some(_) => PaneRows { min: HEIGHT_MIN, enough: HEIGHT_ENOUGH, wanted: HEIGHT_WANTED, grows: false },
     },
-    ranks: [5, 8, 8],
+    ranks: [1, 5, 8],
     render,
     target: |state, area, (x, y)| {
         if y == area.y {
@@ -65,7 +67,21 @@ pub(crate) const PANE: Pane = Pane {
 
 /// Returns the number of columns in a pane of this width.
 pub(crate) fn columns(width: u16) -> usize {
-    usize::from(width.saturating_sub(LABEL_CELLS))
+    usize::from(width.saturating_sub(LABEL_CELLS + value_cells(width)))
+}
+
+/// Returns the cells of the values at the right; the heading of a narrow pane has them.
+fn value_cells(width: u16) -> u16 {
+    match width {
+        100.. => 14,
+        70.. => 11,
+        _ => 0,
+    }
+}
+
+/// Returns the cells of a column of a run that goes on: a young run gets four, then two, so that it is seen.
+fn young_cells(cells: usize, known: usize) -> usize {
+    [4, 2].into_iter().find(|times| known * times <= cells).unwrap_or(1)
 }
 
 /// The position of the columns on the screen.
@@ -73,6 +89,8 @@ pub(crate) fn columns(width: u16) -> usize {
 pub(crate) struct TimeAxis {
     pub(crate) x: u16,
     pub(crate) cells: usize,
+    /// The cells of all columns.
+    width: usize,
     /// Columns at the left that do not fit.
     pub(crate) hidden: usize,
     pub(crate) shown: usize,
@@ -81,109 +99,107 @@ pub(crate) struct TimeAxis {
 impl TimeAxis {
     pub(crate) fn of(state: &State, area: Rect) -> Self {
         let (cells, known) = (columns(area.width), state.timeline.columns().len());
-        let hidden = known.saturating_sub(cells);
-        Self { x: area.x + LABEL_CELLS.min(area.width), cells, hidden, shown: known - hidden }
+        let shown = known.min(cells);
+        let width = if state.is_fitted() { cells } else { shown * young_cells(cells, known) };
+        let x = area.x + LABEL_CELLS.min(area.width);
+        Self { x, cells, width: if shown == 0 { 0 } else { width }, hidden: known - shown, shown }
+    }
+
+    /// Returns the cells of all columns.
+    pub(crate) fn width(self) -> u16 {
+        self.width as u16
+    }
+
+    /// Returns the cell after the last column.
+    pub(crate) fn end(self) -> u16 {
+        self.x + self.cells as u16
+    }
+
+    pub(crate) fn column_cells(self) -> u16 {
+        (self.width / self.shown.max(1)) as u16
+    }
+
+    /// Returns the first cell of the first column.
+    pub(crate) fn start(self) -> u16 {
+        self.end() - self.width()
     }
 
     pub(crate) fn cells_of(self, place: usize) -> Option<Range<u16>> {
         let at = place.checked_sub(self.hidden).filter(|at| *at < self.shown)?;
-        let from = |at: usize| self.x + (at * self.cells / self.shown) as u16;
+        let from = |at: usize| self.start() + (at * self.width / self.shown) as u16;
         Some(from(at)..from(at + 1))
     }
 
     pub(crate) fn place_at(self, x: u16) -> Option<usize> {
-        let cell = usize::from(x.checked_sub(self.x)?);
-        (cell < self.cells && self.shown > 0)
-            .then(|| self.hidden + ((cell + 1) * self.shown - 1) / self.cells)
-    }
-}
-
-pub(crate) struct PlotAreas {
-    heat: Rect,
-    lines: Rect,
-    axis: Rect,
-}
-
-impl PlotAreas {
-    /// Shows both if there is room. The heat map gets no more rows than it fills with its levels.
-    fn of(body: Rect, wanted: TimelineMode, levels: usize) -> Self {
-        let rows = body.height.saturating_sub(1);
-        let heat = if rows >= HEAT_ROWS_MIN + LINES_ROWS_MIN {
-            let most = (rows - LINES_ROWS_MIN).min(rows * 3 / 5).max(HEAT_ROWS_MIN);
-            heat::filled(levels, u16::try_from(levels).unwrap_or(most).clamp(HEAT_ROWS_MIN, most))
-        } else if wanted == TimelineMode::Heat {
-            rows
-        } else {
-            0
-        };
-        let at = |y, height| Rect { y: body.y + y, height, ..body };
-        Self { heat: at(0, heat), lines: at(heat, rows - heat), axis: at(rows, body.height - rows) }
+        let cell = usize::from(x.checked_sub(self.start())?);
+        (cell < self.width).then(|| self.hidden + ((cell + 1) * self.shown - 1) / self.width)
     }
 }
 
 /// Draws the parts that fit.
 pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    if state.awaits_clients() {
+        return welcome::render(state, frame, area);
+    }
     if area.height < HEIGHT_MIN || columns(area.width) == 0 {
         return;
     }
-    let theme = state.theme;
     let class = state.timeline.class().map_or("", |class| class.title());
-    let titles = [format!("over time: {class}, ms"), class.to_owned()];
+    let legend = if value_cells(area.width) == 0 { plot::legend(state) } else { Line::default() };
+    let titles = [format!("{class} over time, ms"), format!("{class}, ms"), class.to_owned()];
     let titles = titles.each_ref().map(String::as_str);
-    let body = Rect { y: area.y + 1, height: area.height - 1, ..area };
-    let levels = state.timeline.levels().map_or(0, |(lowest, highest)| highest - lowest + 1);
-    let PlotAreas { heat, lines, axis } = PlotAreas::of(body, state.time.mode, levels);
-    let of_lines = || [true, false].map(|with_mark| lines::legend(state, with_mark));
-    let legends =
-        if heat.is_empty() { of_lines() } else { [true, false].map(|is_long| heat::legend(theme, is_long)) };
-    titled(state, frame, Rect { height: 1, ..area }, &titles, legends, &scale(state));
-    heat::render(state, frame, heat);
-    if !heat.is_empty() && !lines.is_empty() {
-        titled(state, frame, Rect { height: 1, ..lines }, &["percentiles, ms"], of_lines(), "");
-    }
-    let plot = Rect { y: lines.y + 1, height: lines.height.saturating_sub(1), ..lines };
-    let plot = if heat.is_empty() { lines } else { plot };
-    lines::render(state, frame, plot);
-    for part in [heat, plot, axis] {
+    titled(state, frame, Rect { height: 1, ..area }, &titles, legend);
+    let rows = area.height - FRAME_ROWS;
+    let below =
+        PLOT_ROWS_WITH_RATES.into_iter().zip(1..).filter(|(plot, below)| rows >= plot + below).count() as u16;
+    let part = |y, height| Rect { y: area.y + 1 + y, height, ..area };
+    let (plot, rates, axis) = (part(0, rows - below), part(rows - below, below), part(rows, 1));
+    plot::render(state, frame, plot);
+    rates::render(state, frame, rates);
+    for part in [plot, rates, axis] {
         highlight_cursor(state, frame, part);
     }
     axis::render(state, frame, axis);
 }
 
 /// Returns the time that is shown, and that of a column.
-pub(crate) fn scale(state: &State) -> String {
+fn scale(state: &State) -> String {
     let column_us = state.timeline.column_us();
-    let shown_us = column_us.saturating_mul(state.timeline.columns().len() as u64);
-    let by_hand = if state.time.is_automatic() { "" } else { " (zoomed)" };
-    format!("{}, {} a column{by_hand}", format::span(shown_us), format::span(column_us))
+    let fit = if state.is_fitted() { 0 } else { state.sight.timeline_columns };
+    let shown = state.timeline.columns().len().max(fit) as u64;
+    let shown_us = column_us.saturating_mul(shown);
+    format!("{}, {} a column", format::span(shown_us), format::span(column_us))
 }
 
-/// Draws a heading with the first legend that fits before the text at its right; without room, the last one replaces
-/// that text.
-pub(crate) fn titled(
-    state: &State,
-    frame: &mut Frame<'_>,
-    area: Rect,
-    titles: &[&str],
-    [long, short]: [Line<'static>; 2],
-    right: &str,
-) {
-    let title = titles.first().map_or(0, |title| format::width(title)) + 5;
-    let room = |right: &str| {
-        let right = if right.is_empty() { 0 } else { format::width(right) + 3 };
-        usize::from(area.width).saturating_sub(title + right)
+/// Names the keys of the pane.
+fn keys(state: &State) -> String {
+    let named = [
+        ("class", &[Intent::NextClass][..]),
+        ("heat", &[Intent::ToggleTimeline]),
+        ("zoom", &[Intent::ZoomIn, Intent::ZoomOut]),
+    ];
+    let keys = |intents: &[Intent]| {
+        let first = |intent: &Intent| state.options.keymap.names(*intent).into_iter().next();
+        intents.iter().filter_map(first).collect::<Vec<_>>().join(" ")
     };
-    let mut choices = [(&long, right), (&short, right), (&short, "")].into_iter();
-    let fitting = choices.find(|(legend, right)| legend.width() + 2 <= room(right));
-    let right = fitting.map_or(right, |(_, right)| right);
-    put(frame, area, &[heading(state.theme, titles, right, area.width)]);
-    let Some((legend, _)) = fitting else { return };
-    // At the right edge nothing follows.
-    let cells = legend.width() + 1 + usize::from(!right.is_empty());
-    let row = Rect { x: area.x + (title + room(right) - cells) as u16, width: cells as u16, ..area };
-    // The style of the line is not that of the legend.
-    row.positions().for_each(|place| frame.buffer_mut()[place].reset());
-    put(frame, Rect { x: row.x + 1, width: row.width - 1, ..row }, std::slice::from_ref(legend));
+    named.map(|(word, intents)| format!("{} {word}", keys(intents))).join("  ")
+}
+
+/// Draws a heading with what fits at its right: the legend, or keys and scale.
+fn titled(state: &State, frame: &mut Frame<'_>, area: Rect, titles: &[&str], legend: Line<'static>) {
+    let title = titles.first().map_or(0, |title| format::width(title)) + 8;
+    let room = usize::from(area.width).saturating_sub(title);
+    if legend.width() > 0 {
+        put(frame, area, &[heading(state.theme, &titles[1..], "", area.width)]);
+        let cells = (legend.width() as u16).min(area.width);
+        let row = Rect { x: area.right() - cells, width: cells, ..area };
+        row.positions().for_each(|place| frame.buffer_mut()[place].reset());
+        return put(frame, row, &[legend]);
+    }
+    let scale = scale(state);
+    let right = format!("{}   {scale}", keys(state));
+    let right = if format::width(&right) <= room { right } else { scale };
+    put(frame, area, &[quiet_heading(state.theme, titles, &right, area.width)]);
 }
 
 /// Returns the column at a cell of the pane.

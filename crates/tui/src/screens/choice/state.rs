@@ -61,7 +61,7 @@ impl State {
     }
 
     /// Returns the panes that have something to show in this mode.
-    fn choosable_panes(&self) -> Vec<PaneId> {
+    pub(crate) fn choosable_panes(&self) -> Vec<PaneId> {
         let (has_http, has_hosts) = (self.has_http(), self.has_hosts());
         let may_show = |id: &PaneId| (has_http || !id.is_of_http()) && (has_hosts || *id != PaneId::Hosts);
         PaneId::ALL.into_iter().filter(may_show).collect()

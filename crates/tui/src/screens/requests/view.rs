@@ -64,7 +64,7 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, failed_only: bool) {
     let sight = visible_rows(state, table.counts().1);
     let rows = sight.saturating_sub(lines.len() - 1);
     let shown = &table.page()[..table.page().len().min(rows)];
-    lines.extend(shown.iter().map(|row| columns.line(theme, table, row, |_, _| Span::raw(""))));
+    lines.extend(shown.iter().map(|row| columns.line(theme, table, row, |_, _, _| Span::raw(""))));
     if table.counts().1 == 0 {
         lines.push(Line::styled(none(state, failed_only), theme.quiet()));
     }

@@ -47,7 +47,7 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>) {
     let mut lines = vec![Line::styled(format!(" {key:<key_cells$}{headings}"), theme.label())];
     lines.extend(complaint(state, table, cells));
     lines.extend(table.page().iter().map(|row| {
-        let line = columns.line(theme, table, row, |_, _| Span::raw(""));
+        let line = columns.line(theme, table, row, |_, _, _| Span::raw(""));
         if state.is_run_shown(row.id) { line.patch_style(theme.figure()) } else { line }
     }));
     if table.counts().1 == 0 {

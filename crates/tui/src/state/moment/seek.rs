@@ -36,7 +36,6 @@ impl State {
         let is_over = self.run().is_some_and(|run| run.stopped().is_some());
         if self.is_replay() && is_over {
             self.span = Span::WholeRun;
-            self.clients.order_by_totals(true);
         }
         self.view = View::Live;
         self.reads.forget();

@@ -15,7 +15,18 @@ impl State {
             run_us: edge_us.saturating_sub(began_us),
             kept_us: last_us.saturating_sub(kept_from_us),
             interval_us: self.live.interval_us(),
+            is_over: self.is_shown_to_its_end(),
         })
+    }
+
+    /// Returns whether a run that is over is shown, and not played.
+    fn is_shown_to_its_end(&self) -> bool {
+        !self.is_replay() && self.run().is_some_and(|run| run.stopped().is_some())
+    }
+
+    /// Returns whether the columns of the timeline are as long as it takes to show the whole run.
+    pub(crate) fn is_fitted(&self) -> bool {
+        self.time.fits(self.is_shown_to_its_end())
     }
 
     pub(crate) fn follow_timeline(&mut self) {

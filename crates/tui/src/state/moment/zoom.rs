@@ -20,12 +20,16 @@ const COLUMNS_US: [u64; 11] = [
     3_600_000_000,
 ];
 
-/// The part of the timeline that is shown if there is no room for all of it.
+/// How long a column is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum TimelineMode {
+enum Zoom {
+    /// A second, or about the run's interval if that is longer; of a run that is over, as [`Self::Fit`].
     #[default]
-    Heat,
-    Percentiles,
+    Automatic,
+    /// As long as it takes to show the whole run.
+    Fit,
+    /// This many microseconds.
+    Fixed(u64),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -38,15 +42,23 @@ pub(crate) struct TimelineExtent {
     pub(crate) kept_us: u64,
     /// Time between two records, in microseconds.
     pub(crate) interval_us: u64,
+    /// Whether the run is over.
+    pub(crate) is_over: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct TimeView {
-    pub(crate) mode: TimelineMode,
+    /// Whether the plot has a heat map behind its lines.
+    pub(crate) shows_heat: bool,
     /// `None` for the most important class.
     class: Option<LatencyClass>,
-    /// Length of a column, in microseconds; `None` for the one with which the run fills the width.
-    zoom_us: Option<u64>,
+    zoom: Zoom,
+}
+
+impl Default for TimeView {
+    fn default() -> Self {
+        Self { shows_heat: true, class: None, zoom: Zoom::Automatic }
+    }
 }
 
 impl TimeView {
@@ -59,38 +71,35 @@ impl TimeView {
     pub(crate) fn column_us(&self, extent: TimelineExtent) -> u64 {
         let least = |us: &u64| *us + *us / 2 >= extent.interval_us;
         let least_us = COLUMNS_US.into_iter().find(least).unwrap_or(extent.interval_us);
-        self.zoom_us.unwrap_or_else(|| fitting_us(extent)).max(least_us)
+        match self.zoom {
+            Zoom::Fixed(us) => us.max(least_us),
+            _ if self.fits(extent.is_over) => fitting_us(extent).max(least_us),
+            Zoom::Automatic | Zoom::Fit => least_us,
+        }
     }
 
-    /// Returns whether the columns fit the run by themselves.
-    pub(crate) fn is_automatic(&self) -> bool {
-        self.zoom_us.is_none()
+    /// Returns whether the columns are as long as it takes to show the whole run.
+    pub(crate) fn fits(&self, is_over: bool) -> bool {
+        self.zoom == Zoom::Fit || (self.zoom == Zoom::Automatic && is_over)
     }
 
     pub(crate) fn next_class(&mut self, run: &Run) {
         self.class = Some(next_class(self.class(run), run));
     }
 
-    pub(crate) fn toggle_mode(&mut self) {
-        self.mode = match self.mode {
-            TimelineMode::Heat => TimelineMode::Percentiles,
-            TimelineMode::Percentiles => TimelineMode::Heat,
-        };
-    }
-
     /// Longer columns than those shown.
     pub(crate) fn zoom_out(&mut self, shown_us: u64) {
-        self.zoom_us = COLUMNS_US.into_iter().find(|&us| us > shown_us).or(Some(shown_us));
+        self.zoom = Zoom::Fixed(COLUMNS_US.into_iter().find(|&us| us > shown_us).unwrap_or(shown_us));
     }
 
     /// Shorter columns than those shown.
     pub(crate) fn zoom_in(&mut self, shown_us: u64) {
-        self.zoom_us = COLUMNS_US.into_iter().rfind(|&us| us < shown_us).or(Some(shown_us));
+        self.zoom = Zoom::Fixed(COLUMNS_US.into_iter().rfind(|&us| us < shown_us).unwrap_or(shown_us));
     }
 
     /// As long columns as it takes to show the whole run.
     pub(crate) fn zoom_to_fit(&mut self) {
-        self.zoom_us = None;
+        self.zoom = Zoom::Fit;
     }
 }
 
@@ -116,6 +125,7 @@ mod tests {
             run_us: run * 1_000_000,
             kept_us: kept * 1_000_000,
             interval_us: 1_000_000,
+            is_over: true,
         };
         TimeView::default().column_us(extent) / 1_000_000
     }
@@ -136,7 +146,13 @@ mod tests {
     #[test]
     fn columns_stay_round_when_the_interval_jitters() {
         let column_us = |interval_us| {
-            let extent = TimelineExtent { columns: 100, run_us: 9_000_000, kept_us: 9_000_000, interval_us };
+            let extent = TimelineExtent {
+                columns: 100,
+                run_us: 9_000_000,
+                kept_us: 9_000_000,
+                interval_us,
+                is_over: false,
+            };
             TimeView::default().column_us(extent)
         };
         assert_eq!([250_000, 1_013_000, 15_000_000].map(column_us), [1_000_000, 1_000_000, 10_000_000]);
@@ -144,9 +160,16 @@ mod tests {
 
     #[test]
     fn zooming_by_hand_begins_at_what_is_shown_and_can_be_left() {
-        let extent =
-            TimelineExtent { columns: 100, run_us: 201_000_000, kept_us: 201_000_000, interval_us: 500_000 };
+        let extent = TimelineExtent {
+            columns: 100,
+            run_us: 201_000_000,
+            kept_us: 201_000_000,
+            interval_us: 500_000,
+            is_over: false,
+        };
         let mut view = TimeView::default();
+        assert_eq!(view.column_us(extent), 1_000_000, "a run that goes on");
+        view.zoom_to_fit();
         view.zoom_in(view.column_us(extent));
         assert_eq!(view.column_us(extent), 2_000_000);
         (0..3).for_each(|_| view.zoom_in(view.column_us(extent)));

@@ -163,7 +163,7 @@ fn keys_that_change_something_do_nothing_behind_the_help() {
     }
     stage.want(Intent::Back);
     let screen = stage.screen(160, 48);
-    assert!(screen.contains("LIVE") && !screen.contains("asked") && screen.contains("out MB/s▼"), "{screen}");
+    assert!(screen.contains("LIVE") && !screen.contains("asked") && screen.contains("failed▼"), "{screen}");
 }
 
 #[test]

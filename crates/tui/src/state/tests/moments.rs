@@ -15,13 +15,13 @@ fn the_window_goes_from_a_second_to_the_whole_run() {
         stage.want(Intent::Window(Direction::Down));
     }
     assert_eq!(stage.state.span, Span::Last(1_000_000));
-    assert!(stage.screen(80, 24).contains("latency, ms, 1 s"));
+    assert!(stage.screen(80, 24).contains("latency, 1 s"));
     for _ in 0..20 {
         stage.want(Intent::Window(Direction::Up));
     }
     assert_eq!(stage.state.span, Span::WholeRun);
     let screen = stage.screen(80, 24);
-    assert!(screen.contains("latency, ms, whole run") && screen.contains(" 24,990"), "{screen}");
+    assert!(screen.contains("latency, whole run") && screen.contains(" 24,990"), "{screen}");
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn the_window_of_a_frozen_view_ends_where_it_was_frozen() {
     stage.want(Intent::Window(Direction::Down));
     assert_eq!(n(&stage), 5 * 4998);
     let screen = stage.screen(80, 24);
-    assert!(screen.contains("FROZEN at +00:12") && screen.contains("latency, ms, 5 s"), "{screen}");
+    assert!(screen.contains("FROZEN at +00:12") && screen.contains("latency, 5 s"), "{screen}");
 }
 
 #[test]
@@ -136,9 +136,9 @@ fn the_column_at_the_worst_latency_holds_it_when_ticks_wander() {
             stage.want(Intent::Seek(SeekTarget::Worst));
             let screen = stage.screen(160, 48);
             let seconds = if wander_us < 0 { 19 } else { 20 };
-            let said = [format!("FROZEN at +00:{seconds}"), format!(" at +00:{seconds}  ─max 266 ")];
-            let is_said = said.iter().all(|text| screen.contains(text));
-            assert!(is_said && screen.contains("max 266 ms"), "{wander_us} {zoom}: {screen}");
+            let is_said = screen.contains(&format!("FROZEN at +00:{seconds}"));
+            let is_named = screen.lines().any(|line| line.ends_with("░ max 266"));
+            assert!(is_said && is_named && screen.contains("max 266 ms"), "{wander_us} {zoom}: {screen}");
             let latencies = &stage.state.figures().unwrap().latencies;
             let response = latencies.iter().find(|row| row.class.title() == "response").unwrap();
             assert!(response.max_ns.unwrap() > 250_000_000, "{wander_us} {zoom}: {:?}", response.max_ns);

@@ -4,7 +4,7 @@ use super::press;
 use crate::app::action::Action;
 use crate::panes::clients::model::ClientRow;
 use crate::state::screen::Screen;
-use crate::table::{Order, Row};
+use crate::table::Row;
 use crate::testing::{TestDashboard, options};
 
 #[test]
@@ -68,7 +68,9 @@ fn commands_settings_and_clients_are_found_by_a_few_letters() {
     press(&mut stage, "\x1b:keepal\n");
     assert_eq!(stage.state.screen, Screen::Tuning);
     assert_eq!(stage.state.settings()[stage.state.tuning.selected].name, "load.keepalive");
-    for (word, meaning) in [("histogram", "heat map"), ("pause", "freeze the view"), ("exit", "quit")] {
+    for (word, meaning) in
+        [("histogram", "show or hide the heat map"), ("pause", "freeze the view"), ("exit", "quit")]
+    {
         press(&mut stage, &format!("\x1b:{word}"));
         let screen = stage.screen(120, 40);
         assert!(screen.lines().any(|line| line.contains(&format!("▶{meaning}"))), "{word}: {screen}");
@@ -81,7 +83,7 @@ fn commands_settings_and_clients_are_found_by_a_few_letters() {
             .any(|line| line.contains("▶setting load.resume") && line.contains("80%"))
     );
     press(&mut stage, "\x1b:sort by p99\n");
-    assert_eq!(stage.state.clients.order, Order::by::<ClientRow>(ClientRow::column("p99")));
+    assert_eq!(stage.state.clients.order.column, ClientRow::column("p99"));
     press(&mut stage, "\x1b:client 2001\n");
     assert!(matches!(stage.state.screen, Screen::Client(id) if id.to_string().starts_with("2001")));
     press(&mut stage, "\x1b:qqqqqq");

@@ -126,9 +126,6 @@ impl State {
         if self.span == Span::WholeRun {
             self.span = Span::default();
         }
-        if !self.is_replay() {
-            self.clients.order_by_totals(false);
-        }
         let playing = speed.map(|_| (now.instant, us));
         self.view.play(Playback { speed: speed.unwrap_or_default(), playing });
         self.go_to(us, now);

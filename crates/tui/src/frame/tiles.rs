@@ -1,0 +1,299 @@
+//! The five figures that matter most, each with its course and what explains it.
+//!
+//! ```text
+//! ┌─ exchange p99 ──────────┐┌─ exchanges ─────────────┐┌─ failed, 10 s ──────────┐
+//! │ 1,032 ms      ▁▁▁▂▁▁███ ││ 292/s         ▁▁▁▁▁▁███ ││ 19 (921 total) ▄▆▄▆█▆▄▁ │
+//! │ 95 % CI 1,024-1,040     ││ out 5.95 MB/s  in 20 kB ││ alert 11  not TLS 5     │
+//! │ p50 1.07  max 2,052  n… ││ open 17  accepted 294/s ││                         │
+//! └─────────────────────────┘└─────────────────────────┘└─────────────────────────┘
+//! ```
+//!
+//! Small screens have no boxes and one line below the figure.
+
+use model::figures::Statistic;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Block;
+use records::metrics::{LatencyClass, ProxyLatency};
+
+use super::status;
+use crate::format;
+use crate::panes::handshakes::model::NamedCount;
+use crate::panes::handshakes::view::whole_percent;
+use crate::panes::latency::view::bounds;
+use crate::panes::timeline::model::TimelineColumn;
+use crate::state::State;
+use crate::state::sight::BOXED_TILE_ROWS;
+use crate::view_model::ViewModel;
+use crate::view_model::load::LoopState;
+use crate::widgets::overlay;
+use crate::widgets::parts::{byte_rate, put, quantile_text, rate, share};
+use crate::widgets::sparkline::sparkline;
+
+const COUNT: u16 = 5;
+/// The most workers whose CPU a tile has room for.
+const WORKERS_MAX: usize = 2;
+/// The cells of a course, and the blanks before it.
+const COURSE_CELLS: (usize, usize) = (4, 14);
+
+struct Tile {
+    title: String,
+    figure: String,
+    /// Of how many it is, where there is room.
+    whole: String,
+    style: Style,
+    /// What the figure was in each column of the timeline.
+    course: Vec<Option<f64>>,
+    course_style: Style,
+    /// What explains it: long, with a second line, and short.
+    long: [String; 2],
+    short: String,
+}
+
+pub(crate) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, area: Rect) {
+    let is_boxed = area.height >= BOXED_TILE_ROWS;
+    let gap = if is_boxed { 1 } else { 2 };
+    let width = (area.width + gap) / COUNT;
+    for (tile, at) in tiles(state, figures).into_iter().zip(0..) {
+        // The last one gets what is left.
+        let x = area.x + at * width;
+        let width = if at + 1 == COUNT { area.right() - x } else { width - gap };
+        let place = Rect { x, width, ..area };
+        if is_boxed {
+            boxed(state, frame, place, &tile);
+        } else {
+            plain(state, frame, place, &tile);
+        }
+    }
+}
+
+fn boxed(state: &State, frame: &mut Frame<'_>, area: Rect, tile: &Tile) {
+    let theme = state.theme;
+    let heading = Span::styled(format!(" {} ", tile.title), theme.heading());
+    let block = Block::bordered().border_set(overlay::border(theme.glyphs)).border_style(theme.quiet());
+    frame.render_widget(block.title(heading), area);
+    let inside = Rect { x: area.x + 2, y: area.y + 1, width: area.width - 4, height: 3 };
+    let cells = usize::from(inside.width);
+    let [first, second] = [&tile.long[0], &tile.long[1]].map(|text| format::cut(text, cells, theme.glyphs));
+    let lines =
+        [figure(state, tile, cells), Line::styled(first, theme.label()), Line::styled(second, theme.quiet())];
+    put(frame, inside, &lines);
+}
+
+fn plain(state: &State, frame: &mut Frame<'_>, area: Rect, tile: &Tile) {
+    let theme = state.theme;
+    let cells = usize::from(area.width);
+    let heading = format::cut(&tile.title, cells, theme.glyphs);
+    let short = format::cut(&tile.short, cells, theme.glyphs);
+    let lines = [
+        Line::styled(heading, theme.heading()),
+        figure(state, tile, cells),
+        Line::styled(short, theme.quiet()),
+    ];
+    put(frame, area, &lines);
+}
+
+/// Draws a figure, with its course at the right.
+fn figure(state: &State, tile: &Tile, cells: usize) -> Line<'static> {
+    let long = format!("{}{}", tile.figure, tile.whole);
+    let text = if format::width(&long) + 1 + COURSE_CELLS.0 <= cells { &long } else { &tile.figure };
+    let text = format::cut(text, cells, state.theme.glyphs);
+    let room = cells.saturating_sub(format::width(&text) + 1);
+    let mut spans = vec![Span::styled(text, tile.style)];
+    if room >= COURSE_CELLS.0 && !tile.course.is_empty() {
+        let course = sparkline(state.theme, &tile.course, room.min(COURSE_CELLS.1));
+        spans.push(Span::styled(format!("{course:>0$}", room + 1), tile.course_style));
+    }
+    Line::from(spans)
+}
+
+fn tiles(state: &State, figures: &ViewModel) -> [Tile; COUNT as usize] {
+    [
+        latency(state, figures),
+        answered(state, figures),
+        failed(state, figures),
+        resumed(state, figures),
+        cpu(state, figures),
+    ]
+}
+
+/// Returns what the columns of the timeline were, of those that fit into a tile.
+fn course(state: &State, of: impl Fn(&TimelineColumn) -> Option<f64>) -> Vec<Option<f64>> {
+    let columns = state.timeline.columns();
+    columns.iter().skip(columns.len().saturating_sub(COURSE_CELLS.1)).map(of).collect()
+}
+
+/// p99 of the class that the plot shows.
+fn latency(state: &State, figures: &ViewModel) -> Tile {
+    let theme = state.theme;
+    let row =
+        state.timeline.class().and_then(|class| figures.latencies.iter().find(|row| row.class == class));
+    let none = || theme.glyphs.none().to_string();
+    let at = |at: usize| row.and_then(|row| row.quantiles[at]).map(|quantile| quantile_text(theme, quantile));
+    let fires = row.is_some_and(|row| {
+        figures.alerts.iter().any(|alert| alert.is_about(row.class, Statistic::Percentile(0.99)))
+    });
+    let ci = row.and_then(|row| bounds(theme, row)).unwrap_or_else(none);
+    let n = row.map_or(0, |row| row.n);
+    let max = row.and_then(|row| row.max_ns).map_or_else(none, format::millis);
+    Tile {
+        title: format!("p99 {}", state.timeline.class().map_or("", LatencyClass::title)),
+        // The sign of the table, so that colour is not all that says it.
+        figure: at(2).map_or_else(none, |p99| format!("{p99}{} ms", if fires { "!" } else { "" })),
+        whole: String::new(),
+        style: if fires { theme.critical() } else { theme.figure() },
+        course: course(state, |column| column.quantiles[2].map(|ns| ns as f64)),
+        course_style: theme.p99(),
+        long: [
+            format!("95 % CI {ci}"),
+            format!("p50 {} max {max} n {}", at(0).unwrap_or_else(none), format::count(n)),
+        ],
+        short: format!("CI {ci}"),
+    }
+}
+
+/// What is answered a second.
+fn answered(state: &State, figures: &ViewModel) -> Tile {
+    let theme = state.theme;
+    let row = status::main_latency(figures);
+    let title = match (&figures.http, row.map(|row| row.class)) {
+        (Some(_), _) => "requests",
+        (None, Some(LatencyClass::Load(_))) => "answered",
+        _ => "exchanges",
+    };
+    let load = figures.load.as_ref().map(|load| match load.kind {
+        LoopState::Stopped => "load STOPPED".to_owned(),
+        LoopState::Open => format!("OPEN loop {}/s", format::per_second(load.offered_per_second)),
+        LoopState::Closed => "CLOSED loop".to_owned(),
+    });
+    let proxy = figures.proxy.as_ref();
+    let bytes = proxy.map(|proxy| {
+        let [out, into] = [proxy.out_per_second, proxy.in_per_second].map(|bytes| byte_rate(theme, bytes));
+        format!("out {out}  in {into}")
+    });
+    let open = proxy.and_then(|proxy| proxy.open).map(|open| format!("open {}", format::count(open)));
+    let accepted = proxy.map(|proxy| format!("accepted {}", rate(theme, proxy.accepted_per_second)));
+    let second = [load.clone(), open, accepted.filter(|_| load.is_none())];
+    let second: Vec<String> = second.into_iter().flatten().collect();
+    let out = proxy.map(|proxy| format!("out {}", byte_rate(theme, proxy.out_per_second)));
+    let is_stopped = figures.load.as_ref().is_some_and(|load| load.kind == LoopState::Stopped);
+    Tile {
+        title: title.to_owned(),
+        figure: rate(theme, row.and_then(|row| row.per_second)),
+        whole: String::new(),
+        style: theme.figure(),
+        course: course(state, TimelineColumn::rate),
+        course_style: theme.graph(),
+        long: [bytes.unwrap_or_default(), second.join("  ")],
+        short: load.filter(|_| is_stopped).or(out).unwrap_or_default(),
+    }
+}
+
+/// Failures in the window, with their causes.
+fn failed(state: &State, figures: &ViewModel) -> Tile {
+    let theme = state.theme;
+    let failed = status::failed(figures);
+    let causes: &[NamedCount<'_>] = match (&figures.http, &figures.load) {
+        (Some(http), _) => &http.recent_causes,
+        (None, Some(load)) if load.failed.recent > 0 => &load.causes,
+        _ => &figures.handshakes.recent_causes,
+    };
+    let causes: Vec<String> =
+        causes.iter().map(|(cause, n)| format!("{cause} {}", format::count(*n))).collect();
+    let total = if failed.total > failed.recent {
+        format!("{} total", format::count(failed.total))
+    } else {
+        String::new()
+    };
+    let is_failing = failed.recent > 0;
+    Tile {
+        title: format!("failed, {}", figures.span.words()),
+        figure: format::count(failed.recent),
+        whole: String::new(),
+        style: if is_failing { theme.critical() } else { theme.figure() },
+        course: course(state, TimelineColumn::failed_rate),
+        course_style: if is_failing { theme.critical() } else { theme.quiet() },
+        long: [
+            if causes.is_empty() { total.clone() } else { causes.join("  ") },
+            if causes.is_empty() { String::new() } else { total.clone() },
+        ],
+        short: causes.into_iter().next().unwrap_or(total),
+    }
+}
+
+/// The share of resumed handshakes, and why the others were full.
+fn resumed(state: &State, figures: &ViewModel) -> Tile {
+    let theme = state.theme;
+    let h = &figures.handshakes;
+    let of = |class| {
+        figures.latencies.iter().find(|row| row.class == LatencyClass::Proxy(class)).map_or(0, |row| row.n)
+    };
+    let n = of(ProxyLatency::HandshakeFull) + of(ProxyLatency::HandshakeResumed);
+    let n = if n > 0 { format!(" of {}", format::count(n)) } else { String::new() };
+    let reasons = h.full_reasons.as_deref().unwrap_or(&[]);
+    let all = reasons.iter().map(|(_, n)| *n).sum::<u64>().max(1) as f64;
+    let reasons: Vec<String> =
+        reasons.iter().map(|(name, n)| format!("{name} {}", whole_percent(*n as f64 / all))).collect();
+    let why = if reasons.is_empty() { String::new() } else { format!("full: {}", reasons.join(", ")) };
+    Tile {
+        title: "resumed".to_owned(),
+        figure: share(theme, h.full_share.map(|full| 1.0 - full)),
+        whole: n,
+        style: theme.figure(),
+        course: course(state, TimelineColumn::resumed_share),
+        course_style: theme.graph(),
+        long: [
+            why,
+            format!("full {}  resumed {}", rate(theme, h.full_per_second), rate(theme, h.resumed_per_second)),
+        ],
+        short: reasons
+            .into_iter()
+            .next()
+            .unwrap_or_else(|| format!("full {}", rate(theme, h.full_per_second))),
+    }
+}
+
+/// CPU of the proxy, or of the load where there is none.
+fn cpu(state: &State, figures: &ViewModel) -> Tile {
+    let theme = state.theme;
+    let (mut groups, mut title) = (figures.cpu.clone(), "CPU of a core");
+    let observed: f64 = figures.observed.iter().map(|(_, cores)| cores).sum();
+    if !figures.observed.is_empty() {
+        groups.insert(0, ("terminator", observed));
+        title = "CPU of it, of a core";
+    }
+    let main = groups.first().copied();
+    let others = groups.iter().skip(1).map(|(name, cores)| format!("{name} {}", format::cpu(*cores)));
+    let accepted =
+        figures.proxy.as_ref().and_then(|proxy| proxy.accepted_per_second).filter(|rate| *rate > 0.0);
+    let each = main.filter(|(name, _)| *name != "load").zip(accepted);
+    let each = each.map(|((_, cores), accepted)| micros(cores * 1e6 / accepted));
+    let text = main.map_or_else(|| theme.glyphs.none().to_string(), |(_, cores)| format::cpu(cores));
+    let name = main.map_or("", |(name, _)| name);
+    let of_each = |words: &str| each.as_ref().map_or_else(String::new, |each| format!("{each}{words}"));
+    let workers =
+        figures.workers.iter().map(|(worker, cores)| format!("{} {}", worker.name, format::cpu(*cores)));
+    let parts: Vec<String> =
+        if (2..=WORKERS_MAX).contains(&figures.workers.len()) { workers.collect() } else { others.collect() };
+    Tile {
+        title: title.to_owned(),
+        figure: format!("{name} {text}").trim_start().to_owned(),
+        whole: String::new(),
+        style: theme.figure(),
+        course: if figures.observed.is_empty() {
+            course(state, |column| column.counted.proxy_cores)
+        } else {
+            Vec::new()
+        },
+        course_style: theme.graph(),
+        long: [parts.join("  "), of_each(" a connection")],
+        short: of_each("/conn"),
+    }
+}
+
+/// Formats microseconds with two digits at least.
+fn micros(us: f64) -> String {
+    if us < 1_000.0 { format!("{us:.0} µs") } else { format!("{:.1} ms", us / 1e3) }
+}
