@@ -14,16 +14,52 @@ use crate::table::{ChoiceEdit, ListMove};
 use crate::terminal::frame_scheduler::Urgency;
 
 pub(crate) fn point(state: &mut State, event: MouseEvent, now: ClockReading) -> Vec<Effect> {
+    let at = (event.column, event.row);
     match event.kind {
-        MouseEventKind::ScrollUp => want(state, Intent::Scroll(ListMove::Up), now),
-        MouseEventKind::ScrollDown => want(state, Intent::Scroll(ListMove::Down), now),
+        MouseEventKind::ScrollUp | MouseEventKind::ScrollDown => {
+            let is_up = event.kind == MouseEventKind::ScrollUp;
+            let is_over_plot = column_at(state, at).is_some() && state.screen == Screen::Dashboard;
+            let intent = match (is_over_plot, is_up) {
+                (true, true) => Intent::ZoomIn,
+                (true, false) => Intent::ZoomOut,
+                (false, true) => Intent::Scroll(ListMove::Up),
+                (false, false) => Intent::Scroll(ListMove::Down),
+            };
+            want(state, intent, now)
+        }
         MouseEventKind::Down(MouseButton::Left) => {
-            state.dragged = layout::boundary(state, (event.column, event.row));
-            click(state, (event.column, event.row), now)
+            state.dragged = layout::boundary(state, at);
+            state.drag_from_us = column_at(state, at);
+            click(state, at, now)
         }
         MouseEventKind::Drag(MouseButton::Left) => drag(state, event.row),
+        MouseEventKind::Up(MouseButton::Left) => release(state, at, now),
         _ => Vec::new(),
     }
+}
+
+/// Returns the end of the plot's column at a cell, on the run's monotonic clock.
+fn column_at(state: &State, at: (u16, u16)) -> Option<u64> {
+    match layout::target(state, at).1 {
+        Some(ClickTarget::Column(place)) => Some(state.timeline.end_us(place)),
+        _ => None,
+    }
+}
+
+/// The fewest columns of a range that is dragged over the plot: less is a click that slipped.
+const RANGE_COLUMNS_MIN: u64 = 3;
+
+/// Zooms to the range of the plot between where the button was pressed and here.
+fn release(state: &mut State, at: (u16, u16), now: ClockReading) -> Vec<Effect> {
+    let range = state.drag_from_us.take().zip(column_at(state, at));
+    let Some((from_us, to_us)) = range.map(|(a, b)| (a.min(b), a.max(b))) else { return Vec::new() };
+    let span_us = to_us - from_us;
+    if span_us < RANGE_COLUMNS_MIN * state.timeline.column_us() {
+        return Vec::new();
+    }
+    state.time.zoom_to(span_us, state.sight.timeline_columns as u64);
+    state.go_to(to_us, now);
+    vec![Effect::Draw(Urgency::Now)]
 }
 
 /// Moves the boundary below a pane to a row.
@@ -39,12 +75,17 @@ fn drag(state: &mut State, row: u16) -> Vec<Effect> {
 }
 
 fn click(state: &mut State, at: (u16, u16), now: ClockReading) -> Vec<Effect> {
-    if !matches!(
+    if state.prompt.is_some() {
+        return Vec::new();
+    }
+    let has_targets = matches!(
         state.screen,
         Screen::Dashboard | Screen::Runs | Screen::Requests { .. } | Screen::Choice(..)
-    ) || state.prompt.is_some()
-    {
-        return Vec::new();
+    );
+    if !has_targets {
+        // Details have nothing to point at: a click leaves them.
+        let is_docked = matches!(state.screen, Screen::Tuning | Screen::Experiments);
+        return if is_docked { Vec::new() } else { want(state, Intent::Back, now) };
     }
     let (pane, target) = layout::target(state, at);
     state.panes.focus = pane.or(state.panes.focus);
@@ -73,6 +114,10 @@ fn click(state: &mut State, at: (u16, u16), now: ClockReading) -> Vec<Effect> {
             state.go_to(us, now);
         }
         Some(ClickTarget::Timeline) => return want(state, Intent::NextClass, now),
+        Some(ClickTarget::Key(intent)) => return want(state, intent, now),
+        Some(ClickTarget::Problem) => return want(state, Intent::Findings, now),
+        // Beside a list that lies over the panes.
+        None if state.screen != Screen::Dashboard => return want(state, Intent::Back, now),
         None if pane.is_none() => return Vec::new(),
         None => {}
     }

@@ -10,6 +10,7 @@ use ratatui::text::{Line, Span};
 
 use super::status;
 use crate::format;
+use crate::input::intent::Intent;
 use crate::input::keymap::{
     CHOICE_HINTS, EXPERIMENT_HINTS, FINDING_HINTS, FROZEN_HINTS, HINTS, Hint, Keymap, PANE_HINTS,
     REPLAY_HINTS, REQUEST_HINTS, RUN_HINTS, TUNING_HINTS,
@@ -34,6 +35,36 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     }
     let mut spans = Vec::new();
     let mut used = 0;
+    for (hint, keys) in fitting(state, area.width) {
+        used += cells(hint, &keys);
+        let word = format!(" {}  ", hint.word);
+        spans.extend([Span::styled(keys, theme.heading()), Span::styled(word, theme.quiet())]);
+    }
+    let room = usize::from(area.width).saturating_sub(used);
+    if state.options.watches && state.obstacle().is_some() && room >= READ_ONLY.len() {
+        spans.push(Span::styled(format!("{READ_ONLY:>room$}"), theme.quiet()));
+    }
+    put(frame, area, &[Line::from(spans)]);
+}
+
+/// Returns the request whose key is named at a column of the line; of a hint for several keys, the first.
+pub(crate) fn intent_at(state: &State, area: Rect, x: u16) -> Option<Intent> {
+    let mut end = area.x;
+    let mut hints = fitting(state, area.width).into_iter();
+    let found = hints.find(|(hint, keys)| {
+        end += cells(hint, keys) as u16;
+        x < end
+    });
+    found.and_then(|(hint, _)| hint.intents.first().copied())
+}
+
+/// Returns the cells of a hint with two blanks behind it.
+fn cells(hint: &Hint, keys: &str) -> usize {
+    format::width(keys) + format::width(hint.word) + 3
+}
+
+/// Returns the hints that fit, each with its keys.
+fn fitting(state: &State, width: u16) -> Vec<(&'static Hint, String)> {
     let hints = match state.screen {
         Screen::Tuning => TUNING_HINTS,
         Screen::Experiments => EXPERIMENT_HINTS,
@@ -53,25 +84,16 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let (first, rest) = hints.split_at(hints.len().min(if of_pane.is_empty() { 0 } else { 2 }));
     let is_new = |hint: &&Hint| of_pane.iter().all(|own| own.iter().all(|own| own.intents != hint.intents));
     let hints = first.iter().chain(of_pane.iter().copied().flatten()).chain(rest.iter().filter(is_new));
-    for hint in hints.filter(|hint| state.can(hint.needs)) {
-        let keys = keys(&state.options.keymap, hint, state.screen == Screen::Tuning);
-        if keys.is_empty() {
-            continue;
-        }
-        let word = format!(" {}  ", hint.word);
-        let cells = format::width(&keys) + format::width(&word);
+    let named = hints
+        .filter(|hint| state.can(hint.needs))
+        .map(|hint| (hint, keys(&state.options.keymap, hint, state.screen == Screen::Tuning)));
+    let mut used = 0;
+    let fits = |(hint, keys): &(&Hint, String)| {
+        used += cells(hint, keys);
         // The two trailing blanks may lie beyond the edge.
-        if used + cells > usize::from(area.width) + 2 {
-            break;
-        }
-        used += cells;
-        spans.extend([Span::styled(keys, theme.heading()), Span::styled(word, theme.quiet())]);
-    }
-    let room = usize::from(area.width).saturating_sub(used);
-    if state.options.watches && state.obstacle().is_some() && room >= READ_ONLY.len() {
-        spans.push(Span::styled(format!("{READ_ONLY:>room$}"), theme.quiet()));
-    }
-    put(frame, area, &[Line::from(spans)]);
+        used <= usize::from(width) + 2
+    };
+    named.filter(|(_, keys)| !keys.is_empty()).take_while(fits).collect()
 }
 
 /// Returns the keys of a hint, the first of each intent. On the list of settings, a digit begins a value instead.

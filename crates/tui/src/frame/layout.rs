@@ -23,7 +23,7 @@
 use ratatui::layout::Rect;
 
 use super::dock::Dock;
-use super::{playback, status};
+use super::{footer, playback, status};
 use crate::input::click::ClickTarget;
 use crate::input::intent::List;
 use crate::panes::PaneId;
@@ -270,6 +270,12 @@ pub(crate) fn target(state: &State, (x, y): (u16, u16)) -> (Option<PaneId>, Opti
     let inside = |area: Rect| area.contains((x, y).into());
     if inside(panes.playback) {
         return (None, playback::place_at(state, panes.playback, x).map(ClickTarget::Played));
+    }
+    if inside(panes.footer) {
+        return (None, footer::intent_at(state, panes.footer, x).map(ClickTarget::Key));
+    }
+    if inside(panes.status) {
+        return (None, (y == panes.status.y + 1).then_some(ClickTarget::Problem));
     }
     let found = panes.shown.iter().find(|(_, area)| inside(*area));
     found.map_or((None, None), |&(id, area)| (Some(id), (pane(id).target)(state, area, (x, y))))

@@ -1,6 +1,6 @@
 //! What the mouse can point at.
 
-use super::intent::List;
+use super::intent::{Intent, List};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClickTarget {
@@ -10,6 +10,10 @@ pub(crate) enum ClickTarget {
     Row(List, usize),
     /// A line of a list of columns or panes.
     Choice(usize),
+    /// The name of a key in the last line.
+    Key(Intent),
+    /// The worst problem, below the title.
+    Problem,
     /// The heading of the timeline.
     Timeline,
     /// A column of the timeline, by its index.

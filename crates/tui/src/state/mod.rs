@@ -100,6 +100,8 @@ pub(crate) struct State {
     pub(crate) kept_text: String,
     /// Where a drag of the mouse began: the pane above the boundary.
     pub(crate) dragged: Option<PaneId>,
+    /// The column of the plot where it began, on the run's monotonic clock.
+    pub(crate) drag_from_us: Option<u64>,
     pub(crate) recorded: RecordingState,
     pub(crate) access: RemoteAccess,
     /// Columns and rows of the terminal.
@@ -145,6 +147,7 @@ impl State {
             notices: VecDeque::new(),
             kept_text: String::new(),
             dragged: None,
+            drag_from_us: None,
             recorded: RecordingState::default(),
             access: RemoteAccess::default(),
             size,

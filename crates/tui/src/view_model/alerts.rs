@@ -6,6 +6,7 @@ use model::runs::{AlertEpisode, Run};
 use records::metrics::LatencyClass;
 
 use super::health::Warning;
+use crate::format;
 
 #[derive(Clone, Debug)]
 pub(crate) struct FiringAlert {
@@ -14,6 +15,8 @@ pub(crate) struct FiringAlert {
     /// The alert, its value when it fired, and since when.
     pub(crate) text: String,
     pub(crate) condition: String,
+    /// Its setting, such as `alert.1`.
+    setting: String,
     /// How long it has fired.
     pub(crate) since: String,
 }
@@ -53,18 +56,47 @@ pub(crate) fn limits(run: &Run, us: u64) -> Vec<LatencyLimit> {
     limits.collect()
 }
 
+impl FiringAlert {
+    /// Says of an alert that lacks samples now that it cannot be judged, and how long it has fired.
+    fn with_shortage(mut self, shortages: &[UndersampledAlert]) -> Self {
+        if let Some(shortage) = shortages.iter().find(|shortage| shortage.setting == self.setting) {
+            let UndersampledAlert { samples, needed, .. } = shortage;
+            let (samples, needed) = (format::count(*samples), format::count(*needed));
+            self.text = format!(
+                "ALERT {}: cannot be judged, {samples} of {needed} samples; firing for {}",
+                self.condition, self.since
+            );
+            // The value of so few says nothing.
+            self.figure = None;
+        }
+        self
+    }
+
+    fn is_of(&self, shortage: &UndersampledAlert) -> bool {
+        self.setting == shortage.setting
+    }
+}
+
+/// Returns the alerts that lack samples and do not fire.
+pub(crate) fn idle<'s>(
+    firing: &'s [FiringAlert],
+    shortages: &'s [UndersampledAlert],
+) -> impl Iterator<Item = &'s UndersampledAlert> {
+    shortages.iter().filter(|shortage| !firing.iter().any(|alert| alert.is_of(shortage)))
+}
+
 /// Says why an alert cannot fire.
 pub(crate) fn shortage(shortage: &UndersampledAlert) -> Warning {
     Warning(format!("{} {shortage}", shortage.setting))
 }
 
 /// The alerts that fire at a moment, the latest first. A run that has ended has none.
-pub(crate) fn at(run: &Run, us: u64) -> Vec<FiringAlert> {
+pub(crate) fn at(run: &Run, us: u64, shortages: &[UndersampledAlert]) -> Vec<FiringAlert> {
     if run.stopped().is_some() && us >= run.last_us() {
         return Vec::new();
     }
     let firing = run.alerts().rev().filter(|episode| episode.is_firing_at(us));
-    firing.map(|episode| alert(episode, us)).collect()
+    firing.map(|episode| alert(episode, us).with_shortage(shortages)).collect()
 }
 
 fn alert(episode: &AlertEpisode, us: u64) -> FiringAlert {
@@ -76,6 +108,7 @@ fn alert(episode: &AlertEpisode, us: u64) -> FiringAlert {
         figure: name.and_then(|name| name.figures().next()),
         text: format!("ALERT {}: firing for {since}, {value} at first", record.condition),
         condition: record.condition.clone(),
+        setting: format!("alert.{}", record.number),
         since,
     }
 }

@@ -155,7 +155,8 @@ impl ViewModel {
             handshakes.reasons = crate::panes::handshakes::model::reasons(run);
         }
         handshakes.absent = AbsentHandshakeFigures::of(run);
-        let (alerts, shortages) = (alerts::at(run, us), UndersampledAlert::of(run));
+        let shortages = UndersampledAlert::of(run);
+        let alerts = alerts::at(run, us, &shortages);
         let open = |totals: &Counters<ProxyCounter>| {
             let open_then = || totals[ProxyCounter::Accepted].saturating_sub(totals[ProxyCounter::Closed]);
             run.counted_log().is_none().then(|| if is_latest { run.proxy_open() } else { open_then() })
@@ -209,8 +210,8 @@ fn warnings(
     of_health: Vec<Warning>,
     shortages: &[UndersampledAlert],
 ) -> Vec<Warning> {
-    let firing = firing.iter().map(FiringAlert::warning);
-    firing.chain(of_health).chain(shortages.iter().map(alerts::shortage)).collect()
+    let said = firing.iter().map(FiringAlert::warning);
+    said.chain(of_health).chain(alerts::idle(firing, shortages).map(alerts::shortage)).collect()
 }
 
 /// The latest log lines up to a moment.

@@ -104,6 +104,11 @@ fn an_alert_without_enough_samples_says_so_as_long_as_it_lacks_them() {
         let screen = watched(enough).screen(160, 48);
         assert!(!screen.contains("cannot fire"), "{screen}");
     }
+    let mut fired = watched("exchange.p99.99 > 5ms over 5s");
+    read_alert(&mut fired, 1, AlertState::Fired);
+    let screen = fired.screen(160, 48);
+    assert!(screen.contains("cannot be judged, 24,990 of 100,000 samples; firing for 00:0"), "{screen}");
+    assert!(!screen.contains("cannot fire"), "{screen}");
     let never = watched("exchange.p99.999999 > 5ms").screen(160, 48);
     assert!(never.contains("alert.1 cannot fire, too few samples at this rate"), "{never}");
 }

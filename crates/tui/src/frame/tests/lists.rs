@@ -6,6 +6,7 @@ use super::{of_three_hosts, with_a_gap};
 use crate::app::action::Action;
 use crate::input::intent::Intent;
 use crate::options::Options;
+use crate::state::screen::Screen;
 use crate::testing::{TestDashboard, options};
 use crate::theme::scheme::ColourScheme;
 
@@ -48,6 +49,52 @@ fn a_click_does_what_a_key_does() {
     // The clients have the focus, and so the rows of the plot.
     stage.state.panes.focus = None;
     assert!(click(&mut stage, "      1 ").contains("FROZEN at +00:2"));
+}
+
+/// The dashboard after something was done with the mouse at a cell.
+fn mouse(stage: &mut TestDashboard, kind: MouseEventKind, (column, row): (usize, usize)) {
+    let (column, row) = (column as u16, row as u16);
+    stage.act(Action::Point(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE }));
+    stage.prepare();
+}
+
+/// The first cell of a text on a screen.
+fn place(stage: &mut TestDashboard, text: &str) -> (usize, usize) {
+    let screen = stage.screen(160, 48);
+    let (row, line) = screen.lines().enumerate().find(|(_, line)| line.contains(text)).expect(text);
+    (line.split(text).next().unwrap().chars().count(), row)
+}
+
+#[test]
+fn what_the_mouse_points_at_does_what_a_person_expects() {
+    const PRESS: MouseEventKind = MouseEventKind::Down(MouseButton::Left);
+    let mut stage = with_a_gap(options());
+    let at = place(&mut stage, "t tune");
+    mouse(&mut stage, PRESS, at);
+    assert_eq!(stage.state.screen, Screen::Tuning, "a key in the last line");
+    stage.press('\x1b');
+    let at = place(&mut stage, "66 records lost");
+    mouse(&mut stage, PRESS, at);
+    assert_eq!(stage.state.screen, Screen::Findings(0), "the worst problem");
+    mouse(&mut stage, PRESS, (0, 47));
+    assert_eq!(stage.state.screen, Screen::Dashboard, "beside details");
+}
+
+#[test]
+fn the_wheel_zooms_the_plot_and_a_drag_zooms_to_its_range() {
+    let mut stage = TestDashboard::live(options(), 200);
+    let (_, row) = place(&mut stage, " p99 5.32");
+    mouse(&mut stage, MouseEventKind::ScrollDown, (100, row));
+    assert!(stage.screen(160, 48).contains("2 s a column"), "{}", stage.screen(160, 48));
+    mouse(&mut stage, MouseEventKind::Down(MouseButton::Left), (100, row));
+    mouse(&mut stage, MouseEventKind::Up(MouseButton::Left), (140, row));
+    let screen = stage.screen(160, 48);
+    assert!(screen.contains("1 s a column") && screen.contains("FROZEN at +03:1"), "{screen}");
+    stage.press('\x1b');
+    mouse(&mut stage, MouseEventKind::Down(MouseButton::Left), (100, row));
+    mouse(&mut stage, MouseEventKind::Up(MouseButton::Left), (101, row));
+    let screen = stage.screen(160, 48);
+    assert!(screen.contains("FROZEN at +02:"), "a click that slipped is a click: {screen}");
 }
 
 /// Shows the course of each client, which is an optional column.

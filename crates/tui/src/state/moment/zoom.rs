@@ -97,6 +97,13 @@ impl TimeView {
         self.zoom = Zoom::Fixed(COLUMNS_US.into_iter().rfind(|&us| us < shown_us).unwrap_or(shown_us));
     }
 
+    /// As long columns as it takes to show so many microseconds in so many columns.
+    pub(crate) fn zoom_to(&mut self, span_us: u64, columns: u64) {
+        let least_us = span_us.div_ceil(columns.max(1));
+        let known = COLUMNS_US.into_iter().find(|&us| us >= least_us);
+        self.zoom = Zoom::Fixed(known.unwrap_or(least_us));
+    }
+
     /// As long columns as it takes to show the whole run.
     pub(crate) fn zoom_to_fit(&mut self) {
         self.zoom = Zoom::Fit;
