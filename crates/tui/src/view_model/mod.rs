@@ -166,9 +166,8 @@ impl ViewModel {
         let http = run.http().map(|series| series.totals_at(us)).zip(windows.http(run, span));
         let http = http.map(|(totals, taken)| HttpFigures::of(run, &totals, &taken, run.http_gauges_at(us)));
         let mut load_figures = load_figures.and_then(|(totals, taken)| LoadFigures::of(run, totals, taken));
-        if let Some(figures) = load_figures.as_mut().filter(|_| !is_latest) {
-            figures.apply_settings(|name| run.setting_at(us.saturating_sub(1), name));
-        }
+        let earlier = load_figures.as_mut().filter(|_| !is_latest).into_iter();
+        earlier.for_each(|load| load.apply_settings(|name| run.setting_at(us.saturating_sub(1), name)));
         Self {
             target: began.map_or_else(String::new, target),
             setup: began.map_or_else(String::new, setup),
