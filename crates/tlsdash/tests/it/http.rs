@@ -310,22 +310,23 @@ fn a_limit_that_changes_live_holds_for_the_next_request() {
     assert_eq!(put(), "200");
 }
 
-/// Answers every request after a while; keeps the most connections that it has had at once.
+/// Answers every request after a while; keeps the most requests that it has had at once, each over a connection of its own.
+/// Connections that the proxy has closed may not have been noticed yet.
 fn slow_upstream(path: &Path) -> Arc<AtomicUsize> {
     let listener = UnixListener::bind(path).unwrap();
     let most = Arc::new(AtomicUsize::new(0));
-    let (open, told) = (Arc::new(AtomicUsize::new(0)), Arc::clone(&most));
+    let (in_flight, told) = (Arc::new(AtomicUsize::new(0)), Arc::clone(&most));
     std::thread::spawn(move || {
         for mut stream in listener.incoming().map_while(Result::ok) {
-            told.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            let open = Arc::clone(&open);
+            let (in_flight, told) = (Arc::clone(&in_flight), Arc::clone(&told));
             std::thread::spawn(move || {
                 // One request at a time comes over a connection, in one piece.
                 while stream.read(&mut [0; 4096]).is_ok_and(|n| n > 0) {
+                    told.fetch_max(in_flight.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                     std::thread::sleep(Duration::from_millis(20));
+                    in_flight.fetch_sub(1, Ordering::SeqCst);
                     let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
                 }
-                open.fetch_sub(1, Ordering::SeqCst);
             });
         }
     });

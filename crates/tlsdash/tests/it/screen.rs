@@ -130,7 +130,7 @@ fn the_configuration_in_force_starts_the_same_proxy() {
     terminal.press("t");
     terminal.shows("▶proxy.workers");
     terminal.press("2\r\r");
-    terminal.shows("workers 1>2");
+    terminal.shows("*2");
     let file = written(&mut terminal, first.path());
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains("\nworkers = 2\n"), "{text}");
