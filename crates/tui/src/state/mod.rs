@@ -263,6 +263,9 @@ impl State {
     pub(crate) fn log(&self, n: usize) -> Vec<RepeatedLine<'_>> {
         let mut merged: Vec<RepeatedLine<'_>> = Vec::new();
         for line in self.log_lines().into_iter().rev() {
+            if merged.len() == n && !merged.iter().any(|later| later.is_near(line)) {
+                break;
+            }
             match merged.iter().position(|later| later.repeats(line)) {
                 Some(at) => {
                     (merged[at].times, merged[at].first_us) = (merged[at].times + 1, line.realtime_us);
@@ -374,9 +377,12 @@ pub(crate) struct RepeatedLine<'a> {
 const REPEATS_US: u64 = 10_000_000;
 
 impl RepeatedLine<'_> {
+    fn is_near(&self, earlier: &LogLine) -> bool {
+        self.first_us.saturating_sub(earlier.realtime_us) <= REPEATS_US
+    }
+
     fn repeats(&self, earlier: &LogLine) -> bool {
-        let is_near = self.first_us.saturating_sub(earlier.realtime_us) <= REPEATS_US;
-        is_near && without_connection(&self.line.text) == without_connection(&earlier.text)
+        self.is_near(earlier) && without_connection(&self.line.text) == without_connection(&earlier.text)
     }
 }
 

@@ -23,7 +23,7 @@ use crate::view_model::classes::Quantile;
 
 pub(crate) use arrangement::{ChoiceEdit, ChoiceLine, Table, UnknownColumn};
 pub(crate) use order::address_key;
-pub(crate) use rows::Rows;
+pub(crate) use rows::{ChangedRows, Rows};
 pub(crate) use selection::{ListMove, TableState};
 
 pub(crate) trait Row: Clone + 'static {

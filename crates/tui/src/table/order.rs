@@ -34,25 +34,24 @@ pub(crate) struct Rank {
 impl Rank {
     /// `settled` has the numbers that count instead of those of the row.
     pub(super) fn of<R: Row>(order: Order, row: &R, at: usize, settled: Option<Settled>) -> Self {
-        let settled = settled.unwrap_or_else(|| Settled::of(order, row));
-        let number = if R::columns()[order.column].is_left() {
-            key(&R::columns()[order.column].cell(row))
+        let column = &R::columns()[order.column];
+        let (number, tie) = if column.is_left() {
+            (key(&column.cell(row)), 0)
         } else {
-            bits(settled.number)
+            let settled = settled.unwrap_or_else(|| Settled::of(order, row));
+            let has_second = R::second(order.column).is_some();
+            (bits(settled.number), if has_second { !bits(settled.second) } else { row.tie() })
         };
-        let tie = if R::second(order.column).is_some() { !bits(settled.second) } else { row.tie() };
         Self { number: if order.is_descending { !number } else { number }, tie, row: at as u32 }
     }
 
     /// Rows of equal rank lie by their ids; the rest of long texts and addresses is looked up.
     pub(crate) fn compare<R: Row>(self, other: Self, order: Order, rows: &[R]) -> Ordering {
-        self.number.cmp(&other.number).then_with(|| {
+        (self.number, self.tie).cmp(&(other.number, other.tie)).then_with(|| {
             let row = |rank: Self| &rows[rank.row as usize];
-            let is_text = R::columns()[order.column].is_left();
-            let rest = if is_text { texts(row(self), row(other), order) } else { Ordering::Equal };
-            let known =
-                rest.then(self.tie.cmp(&other.tie)).then_with(|| row(self).tie().cmp(&row(other).tie()));
-            known.then_with(|| row(self).id().cmp(&row(other).id()))
+            let rest =
+                texts(row(self), row(other), order).then_with(|| row(self).tie().cmp(&row(other).tie()));
+            rest.then_with(|| row(self).id().cmp(&row(other).id()))
         })
     }
 }

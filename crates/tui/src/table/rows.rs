@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::Row;
 use super::filter::RowFilter;
 use super::order::{Order, Rank, Settled};
+use super::{CellValue, Column, ColumnUnit, Row};
 
 /// The most rows from the top that are found by comparing every row with the last of them.
 const FIRST_ROWS_MAX: usize = 256;
@@ -14,22 +14,36 @@ const FIRST_ROWS_MAX: usize = 256;
 #[derive(Clone, Debug)]
 pub(crate) struct Rows<R: Row> {
     all: Vec<R>,
-    /// The rows that pass, in no order beyond what the last page needed.
-    ranks: Vec<Rank>,
-    order: Order,
-    filter: RowFilter<R>,
     /// By what each row is ordered; empty if that is what it has at the moment.
     settled: Vec<Settled>,
+    /// The rank of each row.
+    ranks: Vec<Rank>,
+    /// Those of the rows that pass, in no order beyond what the last page needed.
+    passing: Vec<Rank>,
+    order: Order,
+    filter: RowFilter<R>,
+    /// The usual columns of text in which a row has had one.
+    columns_of_text: Vec<usize>,
+}
+
+/// The rows that may have changed.
+#[derive(Debug)]
+pub(crate) enum ChangedRows {
+    All,
+    /// Those at these places, and new ones.
+    At(Vec<usize>),
 }
 
 impl<R: Row> Default for Rows<R> {
     fn default() -> Self {
         Self {
             all: Vec::new(),
+            settled: Vec::new(),
             ranks: Vec::new(),
+            passing: Vec::new(),
             order: Order::by::<R>(0),
             filter: RowFilter::default(),
-            settled: Vec::new(),
+            columns_of_text: Vec::new(),
         }
     }
 }
@@ -39,23 +53,37 @@ impl<R: Row> Rows<R> {
     pub(crate) fn change(&mut self, change: impl FnOnce(&mut Vec<R>)) {
         change(&mut self.all);
         self.settled.clear();
+        self.columns_of_text.clear();
+        let every: Vec<usize> = (0..self.all.len()).collect();
+        self.find_text(&every);
         self.rank();
     }
 
-    /// Changes rows without taking their places in the list from them, and ranks all of them by figures that have moved
-    /// noticeably.
-    pub(crate) fn update(&mut self, change: impl FnOnce(&mut Vec<R>)) {
-        change(&mut self.all);
-        let Self { all, settled, order, .. } = self;
-        settled.truncate(all.len());
-        for (at, row) in all.iter().enumerate() {
-            let now = Settled::of(*order, row);
-            match settled.get_mut(at) {
-                Some(settled) => settled.follow(now),
-                None => settled.push(now),
+    /// Changes rows without taking their places in the list from them, and ranks all by figures that have moved noticeably.
+    /// The change tells which rows may have moved.
+    pub(crate) fn update(&mut self, change: impl FnOnce(&mut Vec<R>) -> ChangedRows) {
+        let changed = change(&mut self.all);
+        let known = self.settled.len();
+        let places: Vec<usize> = match changed {
+            ChangedRows::All => (0..self.all.len()).collect(),
+            ChangedRows::At(places) => {
+                places.into_iter().filter(|at| *at < known).chain(known..self.all.len()).collect()
+            }
+        };
+        self.find_text(&places);
+        let Self { all, settled, ranks, order, .. } = self;
+        ranks.truncate(known);
+        for at in places {
+            let now = Settled::of(*order, &all[at]);
+            if at < known {
+                settled[at].follow(now);
+                ranks[at] = Rank::of(*order, &all[at], at, Some(settled[at]));
+            } else {
+                settled.push(now);
+                ranks.push(Rank::of(*order, &all[at], at, Some(now)));
             }
         }
-        self.rank();
+        self.filter();
     }
 
     /// Takes another order and another filter.
@@ -70,21 +98,39 @@ impl<R: Row> Rows<R> {
     }
 
     fn rank(&mut self) {
-        let Self { all, ranks, order, filter, settled } = self;
-        let settled = |at: usize| settled.get(at).copied();
+        let Self { all, settled, ranks, order, .. } = self;
         ranks.clear();
-        let ranked = all.iter().enumerate();
-        if filter.is_empty() {
-            ranks.extend(ranked.map(|(at, row)| Rank::of(*order, row, at, settled(at))));
-        } else {
-            let passing = ranked.filter(|(_, row)| filter.passes(row));
-            ranks.extend(passing.map(|(at, row)| Rank::of(*order, row, at, settled(at))));
+        let rank = |(at, row)| Rank::of(*order, row, at, settled.get(at).copied());
+        ranks.extend(all.iter().enumerate().map(rank));
+        self.filter();
+    }
+
+    fn filter(&mut self) {
+        let Self { all, ranks, passing, filter, .. } = self;
+        passing.clear();
+        let passes = |rank: &&Rank| filter.is_empty() || filter.passes(&all[rank.row as usize]);
+        passing.extend(ranks.iter().filter(passes));
+    }
+
+    /// Looks for text in rows, in columns without any so far.
+    fn find_text(&mut self, places: &[usize]) {
+        let Self { all, columns_of_text: known, .. } = self;
+        for (at, column) in R::columns().iter().enumerate() {
+            let has_text = |place: &usize| (column.value)(&all[*place]) != CellValue::text("");
+            if may_be_blank(column) && !known.contains(&at) && places.iter().any(has_text) {
+                known.push(at);
+            }
         }
+    }
+
+    /// Returns whether a usual column of text has been empty in every row so far.
+    pub(crate) fn is_blank(&self, column: usize) -> bool {
+        may_be_blank(&R::columns()[column]) && !self.columns_of_text.contains(&column)
     }
 
     /// The number of rows that pass the filter.
     pub(crate) fn len(&self) -> usize {
-        self.ranks.len()
+        self.passing.len()
     }
 
     /// All rows, unordered.
@@ -95,17 +141,17 @@ impl<R: Row> Rows<R> {
     /// Returns how many rows come before this one; `None` if it is gone, or the filter hides it.
     pub(crate) fn place(&self, id: R::Id) -> Option<usize> {
         let at = self.all.iter().position(|row| row.id() == id)?;
-        let row = self.all.get(at).filter(|row| self.filter.passes(row))?;
-        let rank = Rank::of(self.order, row, at, self.settled.get(at).copied());
+        self.filter.passes(&self.all[at]).then_some(())?;
+        let rank = self.ranks[at];
         let before = |other: &&Rank| other.compare(rank, self.order, &self.all).is_lt();
-        Some(self.ranks.iter().filter(before).count())
+        Some(self.passing.iter().filter(before).count())
     }
 
     /// Returns the rows at these places of the order, as far as there are any.
     pub(crate) fn page(&mut self, places: Range<usize>) -> impl Iterator<Item = &R> {
-        let end = places.end.min(self.ranks.len());
+        let end = places.end.min(self.passing.len());
         let start = places.start.min(end);
-        let Self { ranks, all: rows, order, .. } = self;
+        let Self { passing: ranks, all: rows, order, .. } = self;
         let compare = |a: &Rank, b: &Rank| a.compare(*b, *order, rows);
         if end <= FIRST_ROWS_MAX {
             order_first(ranks, end, compare);
@@ -119,6 +165,11 @@ impl<R: Row> Rows<R> {
         let page = &ranks[start..end];
         page.iter().map(|rank| &rows[rank.row as usize])
     }
+}
+
+/// Returns whether a column is left out without a text. One that a person has chosen is not.
+fn may_be_blank<R: Row>(column: &Column<R>) -> bool {
+    column.unit == ColumnUnit::Text && column.is_usual
 }
 
 /// Puts the first `n` to the front, in order. Few rows displace one of those, so that most cost a single comparison.

@@ -3,7 +3,7 @@
 use super::filter::RowFilter;
 use super::order::Order;
 use super::rows::Rows;
-use super::{CellValue, Column, ColumnUnit, Row};
+use super::{ColumnUnit, Row};
 
 /// A table's state. It selects a row by its id, so the selection survives a new order.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct TableState<R: Row> {
     all: usize,
     /// The rows in sight.
     page: Vec<R>,
-    /// The columns of text that are empty in every row.
+    /// The usual columns of text that are empty in every row.
     blank: Vec<usize>,
 }
 
@@ -97,13 +97,10 @@ impl<R: Row> TableState<R> {
             self.offset = self.offset.clamp((at + 1).saturating_sub(sight.max(1)), at);
         }
         self.offset = self.offset.min(self.len.saturating_sub(sight));
-        let is_blank = |&at: &usize| {
-            let Column { unit, value, .. } = &R::columns()[at];
-            *unit == ColumnUnit::Text && rows.all().iter().all(|row| value(row) == CellValue::text(""))
-        };
-        self.blank = self.columns.iter().copied().filter(is_blank).collect();
         self.page.clear();
         self.page.extend(rows.page(self.offset..self.offset + sight).cloned());
+        self.blank.clear();
+        self.blank.extend((0..R::columns().len()).filter(|at| rows.is_blank(*at)));
     }
 
     /// Selects another row; the first step selects the first or last in sight.
@@ -124,7 +121,7 @@ impl<R: Row> TableState<R> {
         self.selected = rows.page(at..at + 1).next().map(R::id);
     }
 
-    /// Returns whether a column of text is empty in every row, in sight or not.
+    /// Returns whether a usual column of text is empty in every row, in sight or not.
     pub(crate) fn is_blank(&self, column: usize) -> bool {
         self.blank.contains(&column)
     }

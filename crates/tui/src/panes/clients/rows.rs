@@ -8,7 +8,7 @@ use model::runs::{DEFERRED_US_MAX, MetricSeries, Run};
 use records::ids::{ClientId, RunId};
 
 use super::model::{ClientLatency, ClientRow, RecentActivity, recent};
-use crate::table::Rows;
+use crate::table::{ChangedRows, Rows};
 use crate::view_model::span::Span;
 
 /// The table of one run over one span.
@@ -39,7 +39,7 @@ impl ClientRows {
         let known = self.of == Some((run.id(), span));
         let changes_total = self.changes_total;
         let Self { rows, recent, .. } = self;
-        let change = |rows: &mut Vec<ClientRow>| {
+        let mut change = |rows: &mut Vec<ClientRow>| {
             if let Some(changed) = clients.changed_since(changes_total).filter(|_| known) {
                 changed.for_each(|id| recent.update_row(rows, run, id));
             } else {
@@ -48,14 +48,17 @@ impl ClientRows {
                 clients.iter().for_each(|client| recent.update_row(rows, run, client.id));
             }
             match span {
-                Span::WholeRun => average(rows, run),
+                Span::WholeRun => {
+                    average(rows, run);
+                    ChangedRows::All
+                }
                 Span::Last(us) => recent.update_rates(rows, run, us),
             }
         };
         if known && run.stopped().is_none() {
             rows.update(change);
         } else {
-            rows.change(change);
+            rows.change(|rows| drop(change(rows)));
         }
         self.of = Some((run.id(), span));
         self.changes_total = clients.changes_total();
@@ -101,13 +104,16 @@ impl RecentRows {
         }
     }
 
-    fn update_rates(&mut self, rows: &mut [ClientRow], run: &Run, span_us: u64) {
+    /// Updates the rates of rows with a recent record, and returns which rows may have changed.
+    fn update_rates(&mut self, rows: &mut [ClientRow], run: &Run, span_us: u64) -> ChangedRows {
         let resting = (!run.client_records_may_be_missing()).then(RecentActivity::default);
-        if std::mem::replace(&mut self.resting, resting) != resting {
+        let has_new_rest = std::mem::replace(&mut self.resting, resting) != resting;
+        if has_new_rest {
             for row in rows.iter_mut() {
                 row.set_recent(resting);
             }
         }
+        let changed = if has_new_rest { ChangedRows::All } else { ChangedRows::At(self.moving.clone()) };
         let now_us = run.proxy().map_or(0, MetricSeries::last_us);
         let counts_from_us = now_us.saturating_sub(span_us.max(DEFERRED_US_MAX));
         let Self { moving, is_moving, .. } = self;
@@ -120,5 +126,6 @@ impl RecentRows {
             is_moving[at] = moves.is_some();
             moves.is_some()
         });
+        changed
     }
 }

@@ -181,7 +181,7 @@ fn heat(state: &State, frame: &mut Frame<'_>, area: Rect, (axis, scale): (TimeAx
             let samples: u64 = column.levels[lowest..end].iter().sum();
             let Some(xs) = axis.cells_of(place).filter(|_| samples > 0) else { continue };
             let share = samples as f64 / column.n.max(1) as f64;
-            let (character, style) = cells[SHARES.partition_point(|&from| from <= share)];
+            let (character, style) = cells[SHARES.iter().filter(|&&from| from <= share).count()];
             for x in xs {
                 frame.buffer_mut()[(x, y)].set_char(character).set_style(style);
             }
