@@ -57,7 +57,7 @@ impl DashboardSender {
     }
 }
 
-/// The dashboard's end, for [`run`](super::run()); it outlives the dashboard, so that a program can take in what comes while it
+/// The dashboard's end, for [`run`](crate::run()); it outlives the dashboard, so that a program can take in what comes while it
 /// ends.
 #[derive(Debug)]
 pub struct Inbox {

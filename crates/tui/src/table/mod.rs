@@ -1,7 +1,8 @@
 //! Tables: rows of one kind under a list of columns.
 //!
-//! A table is its [`Row::columns`]. Sorting ([`Order`]), filtering ([`RowFilter`]), the page in sight ([`Rows`], [`TableState`]),
-//! chosen columns and export are here once for all tables; `widgets::table` draws them.
+//! A table is its [`Row::columns`]. Sorting ([`Order`](order::Order)), filtering ([`RowFilter`](filter::RowFilter)), the
+//! page in sight ([`Rows`], [`TableState`]), chosen columns and export are here once for all tables; `widgets::table`
+//! draws them.
 
 mod arrangement;
 mod filter;

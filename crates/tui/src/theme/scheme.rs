@@ -62,7 +62,7 @@ impl ColourScheme {
     /// and `TERM`, is replaced by the nearest one. A theme that is named explicitly is taken as supported.
     ///
     /// This may write to the terminal and wait up to 600 ms for its answer: call it before
-    /// [`run`](crate::app::run()), and never while a dashboard is drawn.
+    /// [`run`](crate::run()), and never while a dashboard is drawn.
     pub fn palette(&self) -> Palette {
         self.palette_in(&TerminalEnvironment::real())
     }
