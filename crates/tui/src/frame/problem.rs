@@ -31,7 +31,7 @@ pub(crate) fn line(state: &State, width: u16) -> Line<'static> {
     let theme = state.theme;
     let Some(figures) = state.figures() else { return Line::default() };
     let problems = problems(state, figures);
-    let Some((text, style)) = problems.first().cloned() else {
+    let Some((texts, style)) = problems.first() else {
         return Line::from(fit(status::details(state, figures), usize::from(width)));
     };
     // A change that was just asked for is what a person looks for.
@@ -45,11 +45,12 @@ pub(crate) fn line(state: &State, width: u16) -> Line<'static> {
     let more = if problems.len() > 1 { format!(" (+{} more)", problems.len() - 1) } else { String::new() };
     let cells = |spans: &[Span<'_>]| spans.iter().map(|span| format::width(&span.content)).sum::<usize>();
     let room = usize::from(width).saturating_sub(cells(&right) + format::width(&more) + 4);
-    let text = format::cut(&text, room, theme.glyphs);
+    let fits = texts.iter().find(|text| format::width(text) <= room).or_else(|| texts.last());
+    let text = format::cut(fits.map_or("", String::as_str), room, theme.glyphs);
     let fill = room - format::width(&text) + 1;
     let mut spans = vec![
-        Span::styled(" ! ", theme.badge(style)),
-        Span::styled(text, style),
+        Span::styled(" ! ", theme.badge(*style)),
+        Span::styled(text, *style),
         Span::styled(more, theme.quiet()),
         Span::raw(" ".repeat(fill)),
     ];
@@ -58,14 +59,14 @@ pub(crate) fn line(state: &State, width: u16) -> Line<'static> {
 }
 
 /// Returns all problems, the worst first: silence, alerts that fire, critical findings, warnings about what is read, other
-/// findings.
-fn problems(state: &State, figures: &ViewModel) -> Vec<(String, Style)> {
+/// findings. Each has its texts, the longest first.
+fn problems(state: &State, figures: &ViewModel) -> Vec<(Vec<String>, Style)> {
     let theme = state.theme;
     let mut found = Vec::new();
     if let ViewStatus::Silent(seconds) = state.status {
         let time = records::text::quantity::elapsed_text(seconds);
         let text = format!("no record for {time}: the program that writes them hangs or was killed");
-        found.push((text, theme.critical()));
+        found.push((vec![text], theme.critical()));
     }
     found.extend(figures.alerts.iter().map(|alert| (explained(figures, alert), theme.critical())));
     let warnings = figures.warnings.iter().skip(figures.alerts.len());
@@ -75,19 +76,26 @@ fn problems(state: &State, figures: &ViewModel) -> Vec<(String, Style)> {
         let open = figures.findings.open.iter().filter(move |finding| finding.severity == severity);
         open.filter(is_new).map(|finding| finding.text.title.clone())
     };
-    found.extend(of_severity(Severity::Critical).map(|text| (text, theme.critical())));
-    found.extend(warnings.map(|warning| (warning.0.clone(), theme.warning())));
-    found.extend(of_severity(Severity::Warning).map(|text| (text, theme.warning())));
+    found.extend(of_severity(Severity::Critical).map(|text| (vec![text], theme.critical())));
+    found.extend(warnings.map(|warning| (vec![warning.0.clone()], theme.warning())));
+    found.extend(of_severity(Severity::Warning).map(|text| (vec![text], theme.warning())));
     found
 }
 
-/// Returns an alert with the value at the moment, and the part of the time that explains it.
-fn explained(figures: &ViewModel, alert: &FiringAlert) -> String {
+/// Returns an alert with the value at the moment, and the part of the time that explains it. Where there is no room for
+/// all of it, the limit is left to the plot.
+fn explained(figures: &ViewModel, alert: &FiringAlert) -> Vec<String> {
     let p99 = |row: &&LatencyRow| alert.is_about(row.class, Statistic::Percentile(0.99));
-    let Some(row) = figures.latencies.iter().find(p99) else { return alert.text.clone() };
+    let Some(row) = figures.latencies.iter().find(p99) else { return vec![alert.text.clone()] };
     let now = row.quantiles[2].map_or_else(String::new, |p99| format!(", now {} ms", format::millis(p99.ns)));
     let because = because(figures, row).map_or_else(String::new, |because| format!(": {because}"));
-    format!("ALERT {}: firing for {}{now}{because}", alert.condition, alert.since)
+    let name = alert.condition.split(' ').next().unwrap_or_default();
+    vec![
+        format!("ALERT {}: firing for {}{now}{because}", alert.condition, alert.since),
+        format!("ALERT {}{now}{because}", alert.condition),
+        format!("ALERT {name}{now}{because}"),
+        format!("{name}{now}{because}"),
+    ]
 }
 
 /// Returns which part of a latency takes most of its p99.
