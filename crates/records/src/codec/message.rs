@@ -45,6 +45,14 @@ pub fn priority(body: &Body) -> u8 {
     }
 }
 
+/// What stands before the number of a connection, at the end of its sentence.
+const OF_CONNECTION: &str = " (connection ";
+
+/// The sentence of a connection without its number; `None` if it is of another record.
+pub fn without_connection(sentence: &str) -> Option<&str> {
+    sentence.rfind(OF_CONNECTION).map(|at| &sentence[..at])
+}
+
 /// The record as one sentence without line breaks.
 pub fn sentence(record: &Record) -> String {
     match &record.body {
@@ -59,7 +67,7 @@ pub fn sentence(record: &Record) -> String {
         Body::Client(client) => client_sentence(client),
         Body::Connection(c) => {
             let detail = if c.detail.is_empty() { String::new() } else { format!(": {}", c.detail) };
-            format!("{} {}{detail} (connection {})", c.client, c.outcome, c.conn)
+            format!("{} {}{detail}{OF_CONNECTION}{})", c.client, c.outcome, c.conn)
         }
         Body::Setting(setting) => {
             let by = if setting.by.is_empty() { String::new() } else { format!(" by {}", setting.by) };

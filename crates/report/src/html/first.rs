@@ -2,12 +2,13 @@
 
 use maud::{Markup, html};
 
+use super::over_time::PlotColumns;
 use super::tables::{LINES_SHOWN, folded, whole};
 use crate::headline::Tile;
 use crate::report::Report;
 
 impl Report<'_> {
-    pub(super) fn first_screenful(&self) -> Markup {
+    pub(super) fn first_screenful(&self, plots: &PlotColumns) -> Markup {
         let changes = self.changes_table();
         let warnings = self.warnings();
         html! {
@@ -15,7 +16,7 @@ impl Report<'_> {
             @if let Some(text) = self.unfinished() { p.banner role="alert" { strong { "Unfinished. " } (text) } }
             ul.tiles { @for tile in self.headline() { (tile_markup(&tile)) } }
             @if !self.conditions.is_empty() { section { h2 { "Conditions" } (whole(&self.conditions_table())) } }
-            (self.main_plot())
+            (plots.main_plot())
             (self.finding_section())
             section {
                 h2 { "What changed" }

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use model::runs::MetricSeries;
+use records::codec::message::without_connection;
 use records::metrics::{
     Counters, CpuGroup, HttpCounter, HttpLatency, LoadCounter, LoadLatency, Metric, ProxyCounter,
     ProxyLatency,
@@ -19,44 +20,56 @@ use crate::report::Report;
 const CPU: [(&str, CpuGroup); 3] =
     [("proxy", CpuGroup::Proxy), ("load", CpuGroup::Load), ("upstream", CpuGroup::Upstream)];
 
-impl Report<'_> {
-    /// The latency that matters most over time.
-    pub(super) fn main_plot(&self) -> Markup {
-        let marks = self.marks();
-        match (self.run.load(), self.run.http(), self.run.proxy()) {
-            (Some(series), ..) => {
+/// The columns of all plots of a run.
+pub(super) struct PlotColumns {
+    marks: Vec<AxisTick>,
+    /// With the name of its plot.
+    load: Option<(String, Vec<PlotColumn<LoadCounter>>)>,
+    http: Option<Vec<PlotColumn<HttpCounter>>>,
+    proxy: Option<Vec<PlotColumn<ProxyCounter>>>,
+}
+
+impl PlotColumns {
+    pub(super) fn of(report: &Report<'_>) -> Self {
+        Self {
+            marks: report.marks(),
+            load: report.run.load().map(|series| {
                 let (name, class) = load_class(series);
-                latency_plot(&name, &columns(self, series, class), &marks)
-            }
-            (None, Some(series), _) => {
-                latency_plot(HTTP_PLOT, &columns(self, series, HttpLatency::Upstream), &marks)
-            }
-            (None, None, Some(series)) => {
-                latency_plot(PROXY_PLOT, &columns(self, series, ProxyLatency::Exchange), &marks)
-            }
-            (None, None, None) => Markup::default(),
+                (name, columns(report, series, class))
+            }),
+            http: report.run.http().map(|series| columns(report, series, HttpLatency::Upstream)),
+            proxy: report.run.proxy().map(|series| columns(report, series, ProxyLatency::Exchange)),
         }
     }
 
-    /// All other plots over time.
-    pub(super) fn over_time(&self) -> Markup {
-        let marks = self.marks();
-        let load = self.run.load().map(|series| {
-            let (name, class) = load_class(series);
-            (name, columns(self, series, class))
-        });
-        let proxy = self.run.proxy().map(|series| columns(self, series, ProxyLatency::Exchange));
+    /// The latency that matters most over time.
+    pub(super) fn main_plot(&self) -> Markup {
+        match self {
+            Self { load: Some((name, columns)), marks, .. } => latency_plot(name, columns, marks),
+            Self { http: Some(columns), marks, .. } => latency_plot(HTTP_PLOT, columns, marks),
+            Self { proxy: Some(columns), marks, .. } => latency_plot(PROXY_PLOT, columns, marks),
+            Self { load: None, http: None, proxy: None, .. } => Markup::default(),
+        }
+    }
+}
+
+impl Report<'_> {
+    /// All plots over time but the main one.
+    pub(super) fn over_time(&self, plots: &PlotColumns) -> Markup {
+        let PlotColumns { marks, load, http, proxy } = plots;
         html! {
-            @if let Some((name, columns)) = &load { (self.load_plots(name, columns, &marks)) }
-            @if let Some(series) = self.run.http() {
-                @let columns = columns(self, series, HttpLatency::Upstream);
-                @if load.is_some() { (latency_plot(HTTP_PLOT, &columns, &marks)) }
-                (http_plots(&columns, &marks))
+            @if let Some((name, columns)) = load { (self.load_plots(name, columns, marks)) }
+            @if let Some(columns) = http {
+                @if load.is_some() { (latency_plot(HTTP_PLOT, columns, marks)) }
+                (http_plots(columns, marks))
             }
-            @if let Some(columns) = &proxy { (self.proxy_plots(columns, load.is_none(), &marks)) }
-            @match (&proxy, &load) {
-                (Some(columns), _) => (self.cpu_plot(columns, &marks)),
-                (None, Some((_, columns))) => (self.cpu_plot(columns, &marks)),
+            @if let Some(columns) = proxy {
+                @if load.is_some() || http.is_some() { (latency_plot(PROXY_PLOT, columns, marks)) }
+                (self.proxy_plots(columns, load.is_none(), marks))
+            }
+            @match (proxy, load) {
+                (Some(columns), _) => (self.cpu_plot(columns, marks)),
+                (None, Some((_, columns))) => (self.cpu_plot(columns, marks)),
                 (None, None) => {}
             }
         }
@@ -86,7 +99,6 @@ impl Report<'_> {
             HandshakesResumed, UpstreamConnectsFailed,
         };
         html! {
-            @if !with_heat || self.run.http().is_some() { (latency_plot(PROXY_PLOT, columns, marks)) }
             @if with_heat {
                 @if let Some(extent) = Extent::of(columns.iter()) { (heat::markup(PROXY_PLOT, columns, &extent)) }
             }
@@ -122,7 +134,7 @@ impl Report<'_> {
 
     /// The events as ticks, with their labels in the list. Single connections that failed are too many.
     pub(super) fn marks(&self) -> Vec<AxisTick> {
-        let is_of_run = |event: &RunEvent<'_>| !event.line.text.contains(" (connection ");
+        let is_of_run = |event: &RunEvent<'_>| without_connection(&event.line.text).is_none();
         let shown = self.events().into_iter().take(tables::EVENTS_LISTED).filter(is_of_run);
         shown.map(|event| (event.after_s, event.label)).collect()
     }

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::curves::{self, CURVES, curve_name};
+use super::over_time::PlotColumns;
 use super::tables::whole;
 use super::{made_by, page, section};
 use crate::report::Report;
@@ -10,11 +11,12 @@ use crate::report::Report;
 impl Report<'_> {
     pub fn html(&self) -> String {
         let title = self.title();
+        let plots = PlotColumns::of(self);
         let body = html! {
-            (self.first_screenful())
+            (self.first_screenful(&plots))
             (section("Latencies", &self.latency_table()))
             (section("Percentile curves", &self.curves()))
-            (section("Over time", &self.over_time()))
+            (section("Over time", &self.over_time(&plots)))
             (section("Alerts", &whole(&self.alert_rows())))
             (section("Experiments", &whole(&self.experiment_rows())))
             (section("Failures", &whole(&self.error_table())))

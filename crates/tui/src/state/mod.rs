@@ -17,6 +17,7 @@ mod tests;
 use std::collections::VecDeque;
 
 use model::runs::{Experiment, Level, LogLine, Marker, Model, Run};
+use records::codec::message::without_connection;
 use records::ids::RunId;
 
 use crate::clock::ClockReading;
@@ -358,9 +359,9 @@ impl State {
     }
 }
 
-/// Returns a line of the log without the number of its connection.
-fn without_connection(text: &str) -> &str {
-    text.rfind(" (connection ").map_or(text, |at| &text[..at])
+/// Returns what a line says.
+fn said(line: &LogLine) -> &str {
+    without_connection(&line.text).unwrap_or(&line.text)
 }
 
 /// Lines that say the same within [`REPEATS_US`] of each other.
@@ -381,8 +382,9 @@ impl RepeatedLine<'_> {
         self.first_us.saturating_sub(earlier.realtime_us) <= REPEATS_US
     }
 
+    /// A connection's number sets no line apart.
     fn repeats(&self, earlier: &LogLine) -> bool {
-        self.is_near(earlier) && without_connection(&self.line.text) == without_connection(&earlier.text)
+        self.is_near(earlier) && said(self.line) == said(earlier)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::context::{FindingContext, HysteresisLimit};
-use super::{FindingText, Rule, Severity};
+use super::{FindingText, MINUTE_US, Rule, Severity};
 use crate::insight::{percent, share};
 use crate::runs::ClientStats;
 use records::metrics::{ClientCounter, ProxyCounter};
@@ -28,7 +28,6 @@ const NO_HANDSHAKE: [(ProxyCounter, &str); 2] = [
 const SHARES: &[(Severity, HysteresisLimit)] =
     &[(Severity::Warning, HysteresisLimit::at(0.02)), (Severity::Critical, HysteresisLimit::at(0.5))];
 const N_MIN: f64 = 10.0;
-const MINUTE_US: u64 = 60_000_000;
 pub(super) const DONE: [ProxyCounter; 2] = [ProxyCounter::HandshakesFull, ProxyCounter::HandshakesResumed];
 
 /// Refused in the last minute, and all handshakes.

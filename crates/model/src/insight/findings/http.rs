@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::context::{FindingContext, HysteresisLimit};
-use super::{FindingText, Rule, Severity};
+use super::{FindingText, MINUTE_US, Rule, Severity};
 use crate::insight::{percent, share};
 use records::kinds::RequestRecord;
 use records::metrics::HttpCounter;
@@ -19,7 +19,6 @@ const N_MIN: f64 = 5.0;
 const FAILED: &[(Severity, HysteresisLimit)] =
     &[(Severity::Warning, HysteresisLimit::at(0.01)), (Severity::Critical, HysteresisLimit::at(0.1))];
 const SENT_AGAIN: &[(Severity, HysteresisLimit)] = &[(Severity::Info, HysteresisLimit::at(0.02))];
-const MINUTE_US: u64 = 60_000_000;
 
 /// Requests counted by some counters in the last minute, and all requests.
 fn of_all(context: &FindingContext<'_>, counters: &[HttpCounter]) -> (u64, u64) {

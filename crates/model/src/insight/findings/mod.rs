@@ -30,6 +30,8 @@ use sums::RecentSums;
 
 /// Findings that are kept of a run. Beyond this, the finding that closed first is removed.
 const EPISODES_MAX: usize = 200;
+/// The time of what a finding calls recent, in microseconds.
+const MINUTE_US: u64 = 60_000_000;
 /// Clients or names that a finding lists.
 const WHOM_MAX: usize = 10;
 
