@@ -5,7 +5,6 @@
 //! ! ALERT exchange.p99 > 50ms: firing for 00:07, now 1,032 ms: connect takes 1,024 ms of it (+2 more)     b why, …
 //! ```
 
-use model::figures::Statistic;
 use model::insight::{Finding, Severity};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -85,7 +84,7 @@ fn problems(state: &State, figures: &ViewModel) -> Vec<(Vec<String>, Style)> {
 /// Returns an alert with the value at the moment, and the part of the time that explains it. Where there is no room for
 /// all of it, the limit is left to the plot.
 fn explained(figures: &ViewModel, alert: &FiringAlert) -> Vec<String> {
-    let p99 = |row: &&LatencyRow| alert.is_about(row.class, Statistic::Percentile(0.99));
+    let p99 = |row: &&LatencyRow| alert.is_about_p99(row.class);
     let Some(row) = figures.latencies.iter().find(p99) else { return vec![alert.text.clone()] };
     let now = row.quantiles[2].map_or_else(String::new, |p99| format!(", now {} ms", format::millis(p99.ns)));
     let because = because(figures, row).map_or_else(String::new, |because| format!(": {because}"));

@@ -9,7 +9,6 @@
 //! Wide screens have figures and details in one line; small ones have no details. With a journal of others, the owner
 //! of the run precedes the target.
 
-use model::figures::Statistic;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -24,10 +23,9 @@ use crate::panes::system::{failures, losses};
 use crate::state::State;
 use crate::state::sight::BOXED_TILE_ROWS;
 use crate::state::status::ViewStatus;
-use crate::theme::Theme;
 use crate::view_model::ViewModel;
 use crate::view_model::classes::LatencyRow;
-use crate::view_model::load::LoopState;
+use crate::view_model::load::{LoadFigures, LoopState};
 use crate::view_model::span::Count;
 use crate::widgets::parts::{StatusItem, byte_rate, put, quantile_text, rate, share};
 
@@ -107,10 +105,6 @@ fn main_figures(state: &State, figures: &ViewModel, width: u16) -> Vec<Span<'sta
 /// Returns which of the four figures an alert that fires is about; `row` has the first two.
 fn firing(figures: &ViewModel, row: Option<&LatencyRow>) -> [bool; 4] {
     let fires = |names: &[&str]| figures.alerts.iter().any(|alert| alert.is_about_any(names));
-    let p99 = |class| {
-        let p99 = Statistic::Percentile(0.99);
-        figures.alerts.iter().any(|alert| alert.is_about(class, p99))
-    };
     let rate: &[&str] = match row.map(|row| row.class) {
         Some(LatencyClass::Load(_)) => &["rate.achieved", "requests.rate"],
         Some(LatencyClass::Proxy(_)) => &["exchanges.rate"],
@@ -120,7 +114,7 @@ fn firing(figures: &ViewModel, row: Option<&LatencyRow>) -> [bool; 4] {
     };
     [
         fires(rate),
-        row.is_some_and(|row| p99(row.class)),
+        row.is_some_and(|row| figures.has_alert_on_p99(row.class)),
         fires(&["resumed.ratio"]),
         fires(&[
             "failed.ratio",
@@ -174,7 +168,9 @@ pub(crate) fn details(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
     if let Some(load) = &figures.load {
         // A tile without a box has no room for it.
         if state.tile_rows() < BOXED_TILE_ROWS {
-            items.push(load_state(theme, load.kind, load.offered_per_second));
+            let is_stopped = load.kind == LoopState::Stopped;
+            let (rank, style) = if is_stopped { (0, theme.notice()) } else { (1, theme.quiet()) };
+            items.push(StatusItem::text(rank, load_words(load), style));
         }
         let causes = load.causes.iter().map(|&(cause, n)| format!("{cause} {}", format::count(n)));
         items.extend(causes.map(|cause| StatusItem::text(2, cause, theme.warning())));
@@ -224,12 +220,11 @@ pub(crate) fn unseen_change(state: &State) -> Option<String> {
 }
 
 /// Returns whether the load runs, and at which rate.
-fn load_state(theme: Theme, kind: LoopState, offered_per_second: f64) -> StatusItem {
-    let offered = format::per_second(offered_per_second);
-    match kind {
-        LoopState::Stopped => StatusItem::text(0, "load STOPPED", theme.notice()),
-        LoopState::Open => StatusItem::text(1, format!("OPEN loop {offered}/s"), theme.quiet()),
-        LoopState::Closed => StatusItem::text(1, "CLOSED loop", theme.quiet()),
+pub(crate) fn load_words(load: &LoadFigures) -> String {
+    match load.kind {
+        LoopState::Stopped => "load STOPPED".to_owned(),
+        LoopState::Open => format!("OPEN loop {}/s", format::per_second(load.offered_per_second)),
+        LoopState::Closed => "CLOSED loop".to_owned(),
     }
 }
 

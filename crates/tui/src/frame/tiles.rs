@@ -10,7 +10,6 @@
 //!
 //! Small screens have no boxes and one line below the figure.
 
-use model::figures::Statistic;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -24,6 +23,7 @@ use crate::panes::handshakes::model::NamedCount;
 use crate::panes::handshakes::view::whole_percent;
 use crate::panes::latency::view::bounds;
 use crate::panes::timeline::model::TimelineColumn;
+use crate::panes::timeline::plot::shown_row;
 use crate::state::State;
 use crate::state::sight::BOXED_TILE_ROWS;
 use crate::view_model::ViewModel;
@@ -38,6 +38,7 @@ const WORKERS_MAX: usize = 2;
 /// The cells of a course, and the blanks before it.
 const COURSE_CELLS: (usize, usize) = (4, 14);
 
+#[derive(Default)]
 struct Tile {
     title: String,
     figure: String,
@@ -128,13 +129,10 @@ fn course(state: &State, of: impl Fn(&TimelineColumn) -> Option<f64>) -> Vec<Opt
 /// p99 of the class that the plot shows.
 fn latency(state: &State, figures: &ViewModel) -> Tile {
     let theme = state.theme;
-    let row =
-        state.timeline.class().and_then(|class| figures.latencies.iter().find(|row| row.class == class));
+    let row = shown_row(state);
     let none = || theme.glyphs.none().to_string();
     let at = |at: usize| row.and_then(|row| row.quantiles[at]).map(|quantile| quantile_text(theme, quantile));
-    let fires = row.is_some_and(|row| {
-        figures.alerts.iter().any(|alert| alert.is_about(row.class, Statistic::Percentile(0.99)))
-    });
+    let fires = row.is_some_and(|row| figures.has_alert_on_p99(row.class));
     let ci = row.and_then(|row| bounds(theme, row)).unwrap_or_else(none);
     let n = row.map_or(0, |row| row.n);
     let max = row.and_then(|row| row.max_ns).map_or_else(none, format::millis);
@@ -142,7 +140,6 @@ fn latency(state: &State, figures: &ViewModel) -> Tile {
         title: format!("p99 {}", state.timeline.class().map_or("", LatencyClass::title)),
         // The sign of the table, so that colour is not all that says it.
         figure: at(2).map_or_else(none, |p99| format!("{p99}{} ms", if fires { "!" } else { "" })),
-        whole: String::new(),
         style: if fires { theme.critical() } else { theme.figure() },
         course: course(state, |column| column.quantiles[2].map(|ns| ns as f64)),
         course_style: theme.p99(),
@@ -151,6 +148,7 @@ fn latency(state: &State, figures: &ViewModel) -> Tile {
             format!("p50 {} max {max} n {}", at(0).unwrap_or_else(none), format::count(n)),
         ],
         short: format!("CI {ci}"),
+        ..Tile::default()
     }
 }
 
@@ -163,11 +161,7 @@ fn answered(state: &State, figures: &ViewModel) -> Tile {
         (None, Some(LatencyClass::Load(_))) => "answered",
         _ => "exchanges",
     };
-    let load = figures.load.as_ref().map(|load| match load.kind {
-        LoopState::Stopped => "load STOPPED".to_owned(),
-        LoopState::Open => format!("OPEN loop {}/s", format::per_second(load.offered_per_second)),
-        LoopState::Closed => "CLOSED loop".to_owned(),
-    });
+    let load = figures.load.as_ref().map(status::load_words);
     let proxy = figures.proxy.as_ref();
     let bytes = proxy.map(|proxy| {
         let [out, into] = [proxy.out_per_second, proxy.in_per_second].map(|bytes| byte_rate(theme, bytes));
@@ -182,12 +176,12 @@ fn answered(state: &State, figures: &ViewModel) -> Tile {
     Tile {
         title: title.to_owned(),
         figure: rate(theme, row.and_then(|row| row.per_second)),
-        whole: String::new(),
         style: theme.figure(),
         course: course(state, TimelineColumn::rate),
         course_style: theme.graph(),
         long: [bytes.unwrap_or_default(), second.join("  ")],
         short: load.filter(|_| is_stopped).or(out).unwrap_or_default(),
+        ..Tile::default()
     }
 }
 
@@ -207,19 +201,20 @@ fn failed(state: &State, figures: &ViewModel) -> Tile {
     } else {
         String::new()
     };
+    let long = match &*causes {
+        [] => [total.clone(), String::new()],
+        causes => [causes.join("  "), total.clone()],
+    };
     let is_failing = failed.recent > 0;
     Tile {
         title: format!("failed, {}", figures.span.words()),
         figure: format::count(failed.recent),
-        whole: String::new(),
         style: if is_failing { theme.critical() } else { theme.figure() },
         course: course(state, TimelineColumn::failed_rate),
         course_style: if is_failing { theme.critical() } else { theme.quiet() },
-        long: [
-            if causes.is_empty() { total.clone() } else { causes.join("  ") },
-            if causes.is_empty() { String::new() } else { total.clone() },
-        ],
+        long,
         short: causes.into_iter().next().unwrap_or(total),
+        ..Tile::default()
     }
 }
 
@@ -280,7 +275,6 @@ fn cpu(state: &State, figures: &ViewModel) -> Tile {
     Tile {
         title: title.to_owned(),
         figure: format!("{name} {text}").trim_start().to_owned(),
-        whole: String::new(),
         style: theme.figure(),
         course: if figures.observed.is_empty() {
             course(state, |column| column.counted.proxy_cores)
@@ -290,6 +284,7 @@ fn cpu(state: &State, figures: &ViewModel) -> Tile {
         course_style: theme.graph(),
         long: [parts.join("  "), of_each(" a connection")],
         short: of_each("/conn"),
+        ..Tile::default()
     }
 }
 

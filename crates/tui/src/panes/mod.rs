@@ -207,9 +207,7 @@ impl State {
             }
         }
     }
-}
 
-impl State {
     /// Returns the panes that are not hidden and have something to show; one without rows gets some with the focus.
     fn focusable_panes(&self) -> Vec<PaneId> {
         let figures = self.figures();

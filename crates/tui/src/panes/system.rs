@@ -229,27 +229,28 @@ fn cpu_line(state: &State, figures: &ViewModel, width: u16) -> Line<'static> {
     status_line(theme, "cpu", segments, width)
 }
 
-/// The proxy's workers, each a thread. Those that use the most CPU time stay if there is little room.
+/// Returns the CPU of each of several. Those that use the most stay if there is little room.
+fn each_cpu(theme: Theme, of: &[(ProcessCpu, f64)], name: fn(&ProcessCpu) -> String) -> Vec<StatusItem> {
+    let item = |(each, cores): &(ProcessCpu, f64)| {
+        let busier = of.iter().filter(|(_, others)| others > cores).count();
+        StatusItem::figure(theme, busier as u8, &name(each), format::cpu(*cores))
+    };
+    of.iter().map(item).collect()
+}
+
+/// The proxy's workers, each a thread.
 fn workers_line(state: &State, figures: &ViewModel, width: u16) -> Line<'static> {
     let theme = state.theme;
-    let item = |(worker, cores): &(ProcessCpu, f64)| {
-        let busier = figures.workers.iter().filter(|(_, others)| others > cores).count();
-        StatusItem::figure(theme, busier as u8, &worker.name, format::cpu(*cores))
-    };
-    let mut segments: Vec<_> = figures.workers.iter().map(item).collect();
+    let mut segments = each_cpu(theme, &figures.workers, |worker| worker.name.to_string());
     segments.push(StatusItem::text(1, "of one core", theme.quiet()));
     status_line(theme, "workers", segments, width)
 }
 
-/// The processes of the terminator. Those that use the most CPU time stay if there is little room.
+/// The processes of the terminator.
 fn processes_line(state: &State, figures: &ViewModel, width: u16) -> Line<'static> {
     let theme = state.theme;
-    let item = |(process, cores): &(ProcessCpu, f64)| {
-        let busier = figures.observed.iter().filter(|(_, others)| others > cores).count();
-        let name = format!("{} {}", process.name, process.pid);
-        StatusItem::figure(theme, busier as u8, &name, format::cpu(*cores))
-    };
-    let mut segments: Vec<_> = figures.observed.iter().map(item).collect();
+    let mut segments =
+        each_cpu(theme, &figures.observed, |process| format!("{} {}", process.name, process.pid));
     segments.push(StatusItem::text(1, of_one_core(figures), theme.quiet()));
     if let Some(host) = &figures.host {
         let memory = format::bytes(host.observed_memory_bytes as f64);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::filter::{RowFilter, comparisons};
 use super::order::Order;
 use super::selection::TableState;
-use super::{Column, Row, rows_text};
+use super::{Column, ColumnUnit, Row, rows_text};
 
 /// A line of the list in which columns or panes are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,11 +108,22 @@ impl<R: Row> Table for TableState<R> {
     }
 
     fn sort_by(&mut self, column: usize) {
-        Self::sort_by(self, column);
+        if R::columns()[column].unit == ColumnUnit::Graph {
+            return;
+        }
+        if self.order.column == column {
+            self.reverse();
+        } else {
+            self.order_by(column);
+        }
     }
 
     fn sort_by_next(&mut self) {
-        Self::sort_by_next(self);
+        let mut columns = self.columns.clone();
+        columns.retain(|&at| R::columns()[at].unit != ColumnUnit::Graph);
+        let at = columns.iter().position(|&column| column == self.order.column);
+        let next = at.map_or(0, |at| (at + 1) % columns.len());
+        self.order_by(columns[next]);
     }
 
     fn reverse(&mut self) {

@@ -72,15 +72,16 @@ impl<R: Row> Rows<R> {
         };
         self.find_text(&places);
         let Self { all, settled, ranks, order, .. } = self;
-        ranks.truncate(known);
         for at in places {
             let now = Settled::of(*order, &all[at]);
-            if at < known {
-                settled[at].follow(now);
-                ranks[at] = Rank::of(*order, &all[at], at, Some(settled[at]));
-            } else {
-                settled.push(now);
-                ranks.push(Rank::of(*order, &all[at], at, Some(now)));
+            match settled.get_mut(at) {
+                Some(settled) => settled.follow(now),
+                None => settled.push(now),
+            }
+            let rank = Rank::of(*order, &all[at], at, Some(settled[at]));
+            match ranks.get_mut(at) {
+                Some(known) => *known = rank,
+                None => ranks.push(rank),
             }
         }
         self.filter();

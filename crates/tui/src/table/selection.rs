@@ -1,9 +1,9 @@
 //! The state of a table: order, columns, filter, selection, and the visible rows.
 
+use super::Row;
 use super::filter::RowFilter;
 use super::order::Order;
 use super::rows::Rows;
-use super::{ColumnUnit, Row};
 
 /// A table's state. It selects a row by its id, so the selection survives a new order.
 #[derive(Clone, Debug)]
@@ -63,26 +63,6 @@ impl<R: Row> TableState<R> {
             page: Vec::new(),
             blank: Vec::new(),
         }
-    }
-
-    /// Sorts by a column; by the same one again, the other way round.
-    pub(crate) fn sort_by(&mut self, column: usize) {
-        if R::columns()[column].unit == ColumnUnit::Graph {
-            return;
-        }
-        if self.order.column == column {
-            self.order.is_descending = !self.order.is_descending;
-        } else {
-            self.order = Order::by::<R>(column);
-        }
-    }
-
-    pub(crate) fn sort_by_next(&mut self) {
-        let mut columns: Vec<usize> = self.columns.clone();
-        columns.retain(|&at| R::columns()[at].unit != ColumnUnit::Graph);
-        let at = columns.iter().position(|&column| column == self.order.column);
-        let next = at.map_or(0, |at| (at + 1) % columns.len());
-        self.order = Order::by::<R>(columns[next]);
     }
 
     /// Sorts the rows in sight. Drops the selection of a row that is gone; keeps any other in sight.

@@ -27,6 +27,10 @@ impl FiringAlert {
         self.figure == Some(Figure::Latency(class, statistic))
     }
 
+    pub(crate) fn is_about_p99(&self, class: LatencyClass) -> bool {
+        self.is_about(class, Statistic::Percentile(0.99))
+    }
+
     /// Returns whether it is about one of the figures with these names, without their side.
     pub(crate) fn is_about_any(&self, names: &[&str]) -> bool {
         self.figure.as_ref().is_some_and(|figure| names.contains(&&*figure.short_name()))
@@ -59,7 +63,7 @@ pub(crate) fn limits(run: &Run, us: u64) -> Vec<LatencyLimit> {
 impl FiringAlert {
     /// Says of an alert that lacks samples now that it cannot be judged, and how long it has fired.
     fn with_shortage(mut self, shortages: &[UndersampledAlert]) -> Self {
-        if let Some(shortage) = shortages.iter().find(|shortage| shortage.setting == self.setting) {
+        if let Some(shortage) = shortages.iter().find(|shortage| self.is_of(shortage)) {
             let UndersampledAlert { samples, needed, .. } = shortage;
             let (samples, needed) = (format::count(*samples), format::count(*needed));
             self.text = format!(

@@ -24,7 +24,7 @@ use model::alerts::UndersampledAlert;
 use model::insight;
 use model::runs::{LogLine, MetricSeries, Model, Run};
 use records::kinds::HostRecord;
-use records::metrics::{Counters, CpuGroup, Metric, ProxyCounter, TlsCounter};
+use records::metrics::{Counters, CpuGroup, LatencyClass, Metric, ProxyCounter, TlsCounter};
 use records::values::ProcessCpu;
 
 /// Log lines that are taken: more than any screen shows.
@@ -123,9 +123,12 @@ impl ViewModel {
             format!("window {}", self.span.words())
         }
     }
-}
 
-impl ViewModel {
+    /// Returns whether an alert on p99 of a class fires.
+    pub(crate) fn has_alert_on_p99(&self, class: LatencyClass) -> bool {
+        self.alerts.iter().any(|alert| alert.is_about_p99(class))
+    }
+
     /// `run` at a moment, over windows that have been slid to it. Health and warnings describe the reading and are always
     /// the latest; the reasons of failures are known only for the latest moment.
     pub(crate) fn at(model: &Model, run: &Run, us: u64, span: Span, windows: &SpanWindows) -> Self {

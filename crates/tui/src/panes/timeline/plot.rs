@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 
-use model::figures::Statistic;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -116,7 +115,8 @@ fn before(state: &State) -> Option<u64> {
     shown_row(state)?.change.map(|change| change.before_ns)
 }
 
-fn shown_row(state: &State) -> Option<&LatencyRow> {
+/// Returns the row of the class that the plot shows.
+pub(crate) fn shown_row(state: &State) -> Option<&LatencyRow> {
     let class = state.timeline.class()?;
     state.figures()?.latencies.iter().find(|row| row.class == class)
 }
@@ -208,10 +208,8 @@ fn named_values(state: &State) -> Vec<(&'static str, f64, Style)> {
     let theme = state.theme;
     let column = named_column(state);
     let ns = |series: TimelineLine| column.and_then(|column| series.ns(column)).map(|ns| ns as f64);
-    let fires = shown_row(state).is_some_and(|row| {
-        let alerts = &state.figures().map_or(&[][..], |figures| &figures.alerts);
-        alerts.iter().any(|alert| alert.is_about(row.class, Statistic::Percentile(0.99)))
-    });
+    let alerted = |class| state.figures().is_some_and(|figures| figures.has_alert_on_p99(class));
+    let fires = shown_row(state).is_some_and(|row| alerted(row.class));
     let p99 = if fires { theme.critical() } else { theme.p99() };
     let max = column.filter(|column| column.n > 0).map(|column| column.max_ns as f64);
     let known = [
