@@ -11,6 +11,8 @@ use records::values::LoadEvent;
 
 use crate::support::{ServerAction, TestServer, TlsVersion, config, plan, run};
 
+/// A server that is never there: no test listens at a port that needs root.
+const NOBODY: &str = "https://127.0.0.1:1/";
 /// Where a timeout is what is waited for.
 const SHORT: Duration = Duration::from_millis(300);
 /// Where it would only tell of a busy machine.
@@ -197,8 +199,7 @@ fn it_is_not_sent_a_third_time() {
 
 #[test]
 fn connects_to_a_dead_server_are_counted_and_delayed() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let target = format!("https://127.0.0.1:{port}/").parse().unwrap();
+    let target = NOBODY.parse().unwrap();
     let (all, _) = run(LoadConfig::new(target, plan("connections=1,duration=500ms"), Trust::Insecure));
     let failed = all.counters[C::FailedConnect];
     assert!((3..=10).contains(&failed), "{failed} attempts in half a second");
@@ -208,8 +209,7 @@ fn connects_to_a_dead_server_are_counted_and_delayed() {
 
 #[test]
 fn in_an_open_loop_the_schedule_goes_on_without_a_server() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let target = format!("https://127.0.0.1:{port}/").parse().unwrap();
+    let target = NOBODY.parse().unwrap();
     let (all, load) =
         run(LoadConfig::new(target, plan("rate=1000,connections=2,duration=500ms"), Trust::Insecure));
     assert_eq!(load.measured().whole, Duration::from_millis(500));

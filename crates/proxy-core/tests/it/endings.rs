@@ -10,8 +10,8 @@ use records::kinds::ConnectionOutcome;
 use records::metrics::ProxyCounter;
 
 use crate::support::{
-    PATIENCE, TLS12, TLS13, TestProxy, TestStream, TestUpstream, echo, end, pattern, read_all, reset,
-    serve_echo,
+    PATIENCE, TLS12, TLS13, TestProxy, TestStream, TestUpstream, echo, end, pattern, read_all,
+    reserved_address, reset, serve_echo,
 };
 
 fn serve_one_answer(stream: &mut dyn TestStream, _: &AtomicU64) {
@@ -89,8 +89,8 @@ fn an_upstream_that_broke_unnoticed_does_not_look_whole() {
 fn an_absent_upstream_ends_clients_cleanly_until_it_appears() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("app.sock");
-    let free_port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    for upstream in [Upstream::Unix(path), free_port.to_string().parse().unwrap()] {
+    let (reserved, addr) = reserved_address();
+    for upstream in [Upstream::Unix(path), addr.to_string().parse().unwrap()] {
         let mut proxy = TestProxy::start(&upstream);
         for version in [&TLS12, &TLS13] {
             let mut tls = proxy.connect(&proxy.client(version));
@@ -109,7 +109,8 @@ fn an_absent_upstream_ends_clients_cleanly_until_it_appears() {
             unix = UnixListener::bind(path).unwrap();
             std::thread::spawn(move || serve_echo(&mut unix.accept().unwrap().0, &AtomicU64::new(0)));
         } else {
-            tcp = std::net::TcpListener::bind(free_port).unwrap();
+            reserved.listen(128).unwrap();
+            tcp = std::net::TcpListener::from(reserved.try_clone().unwrap());
             std::thread::spawn(move || serve_echo(&mut tcp.accept().unwrap().0, &AtomicU64::new(0)));
         }
         let mut tls = proxy.connect(&proxy.client(&TLS13));

@@ -13,6 +13,7 @@ use records::delta::ProxyDelta;
 use records::metrics::{ClientCounter, Counters, FullReason, ProxyCounter};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion};
+use socket2::{Domain, SockRef, Socket, Type};
 
 pub(crate) use rustls::version::{TLS12, TLS13};
 
@@ -193,7 +194,15 @@ pub(crate) fn read_all(tls: &mut Tls) -> (Vec<u8>, bool) {
 
 /// Makes the socket's close a reset.
 pub(crate) fn reset(socket: &TcpStream) {
-    socket2::SockRef::from(socket).set_linger(Some(Duration::ZERO)).unwrap();
+    SockRef::from(socket).set_linger(Some(Duration::ZERO)).unwrap();
+}
+
+/// An address that nobody else can take, and that refuses until its socket listens.
+pub(crate) fn reserved_address() -> (Socket, SocketAddr) {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    let addr = socket.local_addr().unwrap().as_socket().unwrap();
+    (socket, addr)
 }
 
 /// A stream of either kind, as an upstream sees it.

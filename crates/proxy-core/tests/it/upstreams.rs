@@ -12,9 +12,11 @@ use std::time::{Duration, Instant};
 use proxy_core::Upstream;
 use records::kinds::ConnectionOutcome;
 use records::metrics::ProxyCounter;
-use socket2::{Domain, Socket, Type};
+use socket2::Socket;
 
-use crate::support::{TLS13, TestProxy, TestUpstream, Tls, echo, end, eventually, read_all, serve_echo};
+use crate::support::{
+    TLS13, TestProxy, TestUpstream, Tls, echo, end, eventually, read_all, reserved_address, serve_echo,
+};
 
 /// Answers every connection with its name.
 fn named(path: &Path, name: &'static [u8]) {
@@ -67,7 +69,7 @@ fn connections_go_to_the_upstream_that_has_the_least() {
 #[test]
 fn where_one_upstream_is_gone_another_is_tried_and_no_client_notices() {
     let served = TestUpstream::unix(serve_echo);
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (reserved, gone) = reserved_address();
     let mut proxy = TestProxy::start_with(&gone.to_string().parse().unwrap(), |config| {
         config.upstreams.push(Upstream::Unix("/nonexistent/app.sock".into()));
         config.upstreams.push(served.upstream.clone());
@@ -85,7 +87,8 @@ fn where_one_upstream_is_gone_another_is_tried_and_no_client_notices() {
     assert_eq!(said.len(), 2, "once an upstream and episode: {said:?}");
 
     // Once it is back it is found without a restart.
-    let back = TcpListener::bind(gone).unwrap();
+    reserved.listen(128).unwrap();
+    let back = TcpListener::from(reserved);
     thread::spawn(move || {
         for stream in back.incoming() {
             let mut stream = stream.unwrap();
@@ -106,10 +109,8 @@ fn where_one_upstream_is_gone_another_is_tried_and_no_client_notices() {
 /// An address at which connections are neither accepted nor refused, as on a host that is gone. Linux drops what
 /// comes when the backlog is full.
 fn black_hole() -> (Socket, Vec<std::net::TcpStream>, SocketAddr) {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-    socket.bind(&"127.0.0.1:0".parse::<SocketAddr>().unwrap().into()).unwrap();
+    let (socket, addr) = reserved_address();
     socket.listen(0).unwrap();
-    let addr = socket.local_addr().unwrap().as_socket().unwrap();
     let mut fillers = Vec::new();
     while let Ok(filler) = std::net::TcpStream::connect_timeout(&addr, Duration::from_millis(200)) {
         fillers.push(filler);

@@ -24,11 +24,6 @@ impl Drop for Prometheus {
     }
 }
 
-/// A port on which nobody listens.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 impl Prometheus {
     /// Scrapes these addresses once a second as the job `tlsdash`, and evaluates the rules of these files.
     pub(crate) fn start(folder: &Path, targets: &[impl Display], rules: &[&str]) -> Self {
@@ -41,7 +36,7 @@ impl Prometheus {
         });
         // JSON is YAML.
         fs::write(&config, text.to_string()).unwrap();
-        let port = free_port();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut command = outside("prometheus", "prometheus");
         command
             .arg(format!("--config.file={}", config.display()))
