@@ -10,11 +10,12 @@
 use std::time::Duration;
 
 use model::runs::{MetricSeries, Run};
+use records::kinds::Estimate;
 use records::metrics::{Counters, CpuGroup};
 
 use crate::block::{Block, BlockValue, Observation, SideInterval};
 use crate::comparable_figure::ComparableFigure;
-use crate::estimate::{BATCHES, EffectEstimate, estimate_unpaired};
+use crate::estimate::{BATCHES, estimate_unpaired};
 use crate::verdict::too_thin;
 
 /// The fewest blocks of each run: one per quarter.
@@ -47,7 +48,7 @@ pub struct FigureComparison {
     /// The reason; empty if the estimate gives it.
     pub reason: String,
     /// The difference; `None` with too few samples.
-    pub estimate: Option<EffectEstimate>,
+    pub estimate: Option<Estimate>,
 }
 
 /// The blocks of a run.
@@ -182,11 +183,11 @@ pub fn compare(
     let estimate = estimate_unpaired(metric, &of(a), &of(b), alpha);
     let (finding, reason) = match &estimate {
         None => (CompareOutcome::Inconclusive, format!("a quarter of a run has no samples of {metric}")),
-        Some(estimate) if estimate.is_thin => (CompareOutcome::Inconclusive, too_thin(metric)),
-        Some(estimate) if estimate.shows_difference() => (CompareOutcome::Differs, String::new()),
+        Some(sampled) if sampled.is_thin => (CompareOutcome::Inconclusive, too_thin(metric)),
+        Some(sampled) if sampled.shows_difference(alpha) => (CompareOutcome::Differs, String::new()),
         Some(_) => (CompareOutcome::NoDifference, String::new()),
     };
-    FigureComparison { finding, reason, estimate }
+    FigureComparison { finding, reason, estimate: estimate.map(|sampled| sampled.estimate) }
 }
 
 #[cfg(test)]

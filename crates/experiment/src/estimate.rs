@@ -1,5 +1,7 @@
 //! Estimates the difference of a figure from blocks.
 
+use records::kinds::Estimate;
+
 use crate::block::BlockValue;
 use crate::comparable_figure::{ComparableFigure, FigureKind, Scale};
 use crate::statistics::{DifferenceOfMeans, PooledValues, interval, resolution, sign_flip_p};
@@ -20,42 +22,32 @@ impl EstimateOptions {
     pub const DRAWS: u32 = 10_000;
 }
 
-/// The difference of a figure between two arms. Effects are in percent of the first arm's figure, of shares in
-/// percentage points.
+/// The difference of a figure between two arms, and whether enough samples are behind it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct EffectEstimate {
-    pub pairs: u32,
-    /// The figure over all blocks of the first arm, in its unit.
-    pub a: f64,
-    /// The figure over all blocks of the second.
-    pub b: f64,
-    /// By how much the second differs.
-    pub effect: f64,
-    pub low: f64,
-    pub high: f64,
-    /// The interval's confidence is 1 less this.
-    pub alpha: f64,
-    /// p-value of the sign-flip test, or of Student's t for unpaired runs.
-    pub p: f64,
-    /// The smallest difference that the planned pairs show with a power of 80 %.
-    pub resolution: f64,
+pub struct SampledEstimate {
+    pub estimate: Estimate,
     /// True if a percentile rests on fewer than ten samples above it in one of the arms.
     pub is_thin: bool,
 }
 
-impl EffectEstimate {
-    /// True if both the test and the interval show a difference at this error rate.
-    pub fn shows_difference(&self) -> bool {
-        self.p <= self.alpha && (self.low > 0.0 || self.high < 0.0)
+impl SampledEstimate {
+    /// True if both the test and the interval show a difference at this error rate, which is that of the interval.
+    pub(crate) fn shows_difference(&self, alpha: f64) -> bool {
+        let Estimate { p_value, low, high, .. } = self.estimate;
+        p_value <= alpha && (low > 0.0 || high < 0.0)
     }
 }
 
-/// Compares the values of pairs `(a, b)`; `None` with fewer than four pairs that hold something to compare.
+fn confidence_percent(alpha: f64) -> f64 {
+    (1.0 - alpha) * 100.0
+}
+
+/// Compares the values of pairs `(a, b)` by the sign-flip test; `None` with fewer than four pairs that hold something to compare.
 pub fn estimate(
     metric: &ComparableFigure,
     pairs: &[(&BlockValue, &BlockValue)],
     options: &EstimateOptions,
-) -> Option<EffectEstimate> {
+) -> Option<SampledEstimate> {
     let scale = metric.scale();
     let alone = |value: &BlockValue| PooledValues::new(metric, std::iter::once(value)).figure(&[1]);
     let difference = |(a, b): &(&BlockValue, &BlockValue)| difference(scale, alone(a)?, alone(b)?);
@@ -67,49 +59,50 @@ pub fn estimate(
         |weights: &[u32]| self::difference(scale, pooled_a.figure(weights)?, pooled_b.figure(weights)?);
     let all = vec![1; used.len()];
     let (low, high) = interval(used.len(), options.alpha, options.draws, options.seed, effect_of)?;
-    Some(EffectEstimate {
-        pairs: used.len() as u32,
+    let estimate = Estimate {
+        pairs_used: used.len() as u64,
         a: pooled_a.figure(&all)?,
         b: pooled_b.figure(&all)?,
         effect: percent(scale, effect_of(&all)?),
         low: percent(scale, low),
         high: percent(scale, high),
-        alpha: options.alpha,
-        p: sign_flip_p(&differences, options.seed),
+        confidence_percent: confidence_percent(options.alpha),
+        p_value: sign_flip_p(&differences, options.seed),
         resolution: percent(scale, resolution(&differences, options.pairs_planned, options.alpha)?),
-        is_thin: [pooled_a, pooled_b].iter().any(|pooled| is_thin(metric, pooled)),
-    })
+    };
+    let is_thin = [pooled_a, pooled_b].iter().any(|pooled| is_thin(metric, pooled));
+    Some(SampledEstimate { estimate, is_thin })
 }
 
 /// Parts of a run that are compared: quarters.
 pub(crate) const BATCHES: usize = 4;
 
-/// Compares the blocks of two runs by quarters; `None` if a quarter of either has no samples. The estimate's `pairs` is
-/// the number of quarters, and its `resolution` is 0, because it is unknown.
-pub fn estimate_unpaired(
+/// Compares the blocks of two runs by quarters and Student's t; `None` if a quarter of either has no samples. The
+/// estimate's `pairs_used` is the number of quarters, and its `resolution` is 0, because it is unknown.
+pub(crate) fn estimate_unpaired(
     metric: &ComparableFigure,
     a: &[BlockValue],
     b: &[BlockValue],
     alpha: f64,
-) -> Option<EffectEstimate> {
+) -> Option<SampledEstimate> {
     let scale = metric.scale();
     let [a, b] = [a, b].map(|blocks| (PooledValues::new(metric, blocks.iter()), blocks.len()));
     let difference = DifferenceOfMeans::new(&quarters(scale, &a)?, &quarters(scale, &b)?)?;
     let ([(a, blocks_a), (b, blocks_b)], margin) = ([a, b], difference.margin(alpha)?);
     let (of_a, of_b) = (a.figure(&vec![1; blocks_a])?, b.figure(&vec![1; blocks_b])?);
     let effect = self::difference(scale, of_a, of_b)?;
-    Some(EffectEstimate {
-        pairs: BATCHES as u32,
+    let estimate = Estimate {
+        pairs_used: BATCHES as u64,
         a: of_a,
         b: of_b,
         effect: percent(scale, effect),
         low: percent(scale, effect - margin),
         high: percent(scale, effect + margin),
-        alpha,
-        p: difference.p()?,
+        confidence_percent: confidence_percent(alpha),
+        p_value: difference.p()?,
         resolution: 0.0,
-        is_thin: [a, b].iter().any(|pooled| is_thin(metric, pooled)),
-    })
+    };
+    Some(SampledEstimate { estimate, is_thin: [a, b].iter().any(|pooled| is_thin(metric, pooled)) })
 }
 
 /// The figure of each quarter of the blocks, on a scale on which differences add up.
@@ -164,7 +157,7 @@ mod tests {
         pairs.iter().map(|(a, b)| (value(*a), value(*b))).collect()
     }
 
-    fn of(metric: &str, pairs: &[(BlockValue, BlockValue)]) -> Option<EffectEstimate> {
+    fn of(metric: &str, pairs: &[(BlockValue, BlockValue)]) -> Option<SampledEstimate> {
         let pairs: Vec<_> = pairs.iter().map(|(a, b)| (a, b)).collect();
         estimate(&metric.parse().unwrap(), &pairs, &OPTIONS)
     }
@@ -172,18 +165,19 @@ mod tests {
     #[test]
     fn a_constant_ratio_is_found_exactly_whatever_the_pairs_have_in_common() {
         let pairs = quotients(&[100.0, 50.0, 400.0, 80.0, 90.0, 70.0].map(|a| (a, a * 0.95)));
-        let estimate = of("cpu.per_exchange", &pairs).unwrap();
+        let found = of("cpu.per_exchange", &pairs).unwrap();
+        let estimate = found.estimate;
         for found in [estimate.effect, estimate.low, estimate.high] {
             assert!((found + 5.0).abs() < 1e-9, "{estimate:?}");
         }
-        assert!((estimate.p - 2.0 / 64.0).abs() < 1e-12 && estimate.shows_difference());
-        assert!(estimate.resolution.abs() < 1e-9 && estimate.pairs == 6);
+        assert!((estimate.p_value - 2.0 / 64.0).abs() < 1e-12 && found.shows_difference(0.05));
+        assert!(estimate.resolution.abs() < 1e-9 && estimate.pairs_used == 6);
     }
 
     #[test]
     fn shares_differ_in_percentage_points_and_may_be_nothing() {
         let pairs = quotients(&[(0.0, 10.0); 8]);
-        let estimate = of("failed.ratio", &pairs).unwrap();
+        let estimate = of("failed.ratio", &pairs).unwrap().estimate;
         assert!((estimate.effect - 10.0).abs() < 1e-9 && estimate.a.abs() < 1e-12, "{estimate:?}");
         assert_eq!(of("cpu.per_exchange", &pairs), None, "nothing can be so many percent of nothing");
     }
@@ -200,8 +194,8 @@ mod tests {
         let full = || (value(&[100; 50]), value(&[110; 50]));
         let mut pairs: Vec<_> = (0..7).map(|_| full()).collect();
         pairs.push((value(&[]), value(&[5])));
-        let estimate = of("exchange.p50", &pairs).unwrap();
-        assert_eq!((estimate.pairs, estimate.is_thin), (7, false));
+        let SampledEstimate { estimate, is_thin } = of("exchange.p50", &pairs).unwrap();
+        assert_eq!((estimate.pairs_used, is_thin), (7, false));
         assert!((estimate.effect - 10.0).abs() < 0.2, "{estimate:?}");
         assert!(of("exchange.p99", &pairs).unwrap().is_thin, "350 samples are too few for a p99");
         assert_eq!(of("exchange.p50", &pairs[6..]), None, "one pair has no interval");

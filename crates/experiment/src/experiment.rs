@@ -1,14 +1,15 @@
 //! The state machine: switches values, and assigns intervals to blocks.
 
-use records::kinds::{Arm, Stage};
+use model::runs::Verdict;
+use records::kinds::{Arm, Estimate, Stage};
 use records::setting::Value;
 
 use crate::block::{Block, BlockValue, Observation};
 use crate::comparable_figure::ComparableFigure;
-use crate::estimate::{EffectEstimate, EstimateOptions, estimate};
+use crate::estimate::{EstimateOptions, SampledEstimate, estimate};
 use crate::plan::{ExperimentPlan, SettingChange};
 use crate::validity::ValidityChecks;
-use crate::verdict::{FigureVerdict, judge};
+use crate::verdict::judge;
 
 /// Ticks jitter by milliseconds: an interval may begin before the discarded time ends, and a block end early, by this
 /// fraction of an interval (1/10).
@@ -37,11 +38,11 @@ pub enum Step {
         /// The pair, from 1.
         pair: u32,
         /// The estimates so far; `None` with too few pairs.
-        estimates: Vec<Option<EffectEstimate>>,
+        estimates: Vec<Option<Estimate>>,
     },
     Verdict {
         stage: Stage,
-        judgements: Vec<FigureVerdict>,
+        judgements: Vec<Verdict>,
     },
     /// The experiment has ended: restore the setting's value.
     End {
@@ -219,8 +220,9 @@ impl ExperimentRun {
 
     fn end_pair(&mut self, now_us: u64) -> Vec<Step> {
         if self.pair < self.pairs_planned() {
-            let done =
-                Step::Pair { stage: self.stage, pair: self.pair, estimates: self.estimates(RUNNING_DRAWS) };
+            let estimates = self.estimates(RUNNING_DRAWS).into_iter();
+            let estimates = estimates.map(|sampled| Some(sampled?.estimate)).collect();
+            let done = Step::Pair { stage: self.stage, pair: self.pair, estimates };
             return vec![done, self.begin_pair(now_us)];
         }
         let judgements = self.judge();
@@ -245,12 +247,12 @@ impl ExperimentRun {
         Step::End { value: self.change.before.clone(), flush: self.change.flush }
     }
 
-    fn estimates(&self, draws: u32) -> Vec<Option<EffectEstimate>> {
+    fn estimates(&self, draws: u32) -> Vec<Option<SampledEstimate>> {
         let metrics = self.plan.metrics.iter().enumerate();
         metrics.map(|(at, metric)| self.estimate(at, metric, draws)).collect()
     }
 
-    fn estimate(&self, at: usize, metric: &ComparableFigure, draws: u32) -> Option<EffectEstimate> {
+    fn estimate(&self, at: usize, metric: &ComparableFigure, draws: u32) -> Option<SampledEstimate> {
         let pairs: Vec<_> = self.pairs.iter().filter_map(|(a, b)| Some((a.get(at)?, b.get(at)?))).collect();
         let options = EstimateOptions {
             alpha: self.plan.alpha(),
@@ -262,7 +264,7 @@ impl ExperimentRun {
         estimate(metric, &pairs, &options)
     }
 
-    fn judge(&self) -> Vec<FigureVerdict> {
+    fn judge(&self) -> Vec<Verdict> {
         let metrics = self.plan.metrics.iter().zip(self.estimates(EstimateOptions::DRAWS));
         let judge = |(metric, estimate)| {
             judge(metric, self.stage, estimate, self.plan.alpha(), self.validity.reason(metric).as_deref())

@@ -6,7 +6,7 @@
 //!                                  │
 //!   intervals, time ──────> ExperimentRun ──> Step: switch to a value · a pair is done · verdict · restore
 //!                                  │
-//!                      BlockValue of each block ──> estimate ──> FigureVerdict
+//!                      BlockValue of each block ──> estimate ──> Verdict
 //! ```
 //!
 //! No I/O and no clock: the caller passes times, a seed and the settings.
@@ -29,8 +29,8 @@ pub use comparable_figure::{ComparableFigure, NotAComparableFigure, Scale};
 pub use compare::{
     BLOCKS_MIN, CompareOutcome, FigureComparison, RunBlocks, alpha_of, blocks, blocks_between, compare,
 };
-pub use estimate::{EffectEstimate, EstimateOptions, estimate, estimate_unpaired};
+pub use estimate::{EstimateOptions, SampledEstimate, estimate};
 pub use experiment::{ExperimentRun, Step};
 pub use plan::{ExperimentPlan, ExperimentPlanError, SettingChange};
 pub use statistics::{EXACT_PAIRS_MAX, Ratio, holm, median, pairs_min, sign_flip_p, sign_flip_p_of_pairs};
-pub use verdict::{FigureVerdict, judge};
+pub use verdict::judge;

@@ -1,27 +1,10 @@
 //! The records of an experiment's steps.
 
+use model::runs::Verdict;
 use records::kinds::{Arm, Estimate, ExperimentOutcome, ExperimentRecord, ExperimentStep, Stage};
 
 use crate::comparable_figure::ComparableFigure;
-use crate::estimate::EffectEstimate;
 use crate::experiment::{ExperimentRun, Step};
-use crate::verdict::FigureVerdict;
-
-impl From<EffectEstimate> for Estimate {
-    fn from(estimate: EffectEstimate) -> Self {
-        Self {
-            pairs_used: estimate.pairs.into(),
-            a: estimate.a,
-            b: estimate.b,
-            effect: estimate.effect,
-            low: estimate.low,
-            high: estimate.high,
-            confidence_percent: (1.0 - estimate.alpha) * 100.0,
-            p_value: estimate.p,
-            resolution: estimate.resolution,
-        }
-    }
-}
 
 impl ExperimentRun {
     /// The records of a step: one for each figure if the step is about figures. `number` counts the run's experiments.
@@ -39,30 +22,28 @@ impl ExperimentRun {
                 ..self.blank(number, ExperimentStep::Switch)
             }],
             Step::Pair { stage, pair, estimates } => {
-                let told =
-                    |((at, metric), estimate): ((usize, &ComparableFigure), &Option<EffectEstimate>)| {
-                        ExperimentRecord {
-                            stage: *stage,
-                            pair: u64::from(*pair),
-                            pairs: self.planned(*stage),
-                            estimate: estimate.map(Estimate::from),
-                            ..self.of_metric(number, ExperimentStep::Pair, at, metric)
-                        }
-                    };
+                let told = |((at, metric), estimate): ((usize, &ComparableFigure), &Option<Estimate>)| {
+                    ExperimentRecord {
+                        stage: *stage,
+                        pair: u64::from(*pair),
+                        pairs: self.planned(*stage),
+                        estimate: *estimate,
+                        ..self.of_metric(number, ExperimentStep::Pair, at, metric)
+                    }
+                };
                 metrics().zip(estimates).map(told).collect()
             }
             Step::Verdict { stage, judgements } => {
-                let told = |((at, metric), judgement): ((usize, &ComparableFigure), &FigureVerdict)| {
-                    ExperimentRecord {
+                let told =
+                    |((at, metric), judgement): ((usize, &ComparableFigure), &Verdict)| ExperimentRecord {
                         stage: *stage,
                         pair: self.planned(*stage),
                         pairs: self.planned(*stage),
-                        estimate: judgement.estimate.map(Estimate::from),
+                        estimate: judgement.estimate,
                         outcome: judgement.outcome,
                         reason: judgement.reason.clone(),
                         ..self.of_metric(number, ExperimentStep::Verdict, at, metric)
-                    }
-                };
+                    };
                 metrics().zip(judgements).map(told).collect()
             }
             // The change of the setting has a separate record.

@@ -1,39 +1,30 @@
 //! The verdict on a figure.
 
 use model::figures::Better;
+use model::runs::Verdict;
 use records::kinds::{ExperimentOutcome, Stage};
 
 use crate::comparable_figure::ComparableFigure;
-use crate::estimate::EffectEstimate;
+use crate::estimate::SampledEstimate;
 use crate::statistics::pairs_min;
 
-/// The result of a stage for one figure.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FigureVerdict {
-    pub outcome: ExperimentOutcome,
-    /// The reason; empty if the estimate gives it.
-    pub reason: String,
-    /// The difference; `None` with too few samples.
-    pub estimate: Option<EffectEstimate>,
-}
-
-/// Judges a figure by its estimate. `obstacle` says why the figures are not comparable, if they are not.
+/// Judges a figure by its estimate, whose interval is at the error rate `alpha`. `obstacle` says why the figures are not comparable, if they are not.
 pub fn judge(
     metric: &ComparableFigure,
     stage: Stage,
-    estimate: Option<EffectEstimate>,
+    estimate: Option<SampledEstimate>,
     alpha: f64,
     obstacle: Option<&str>,
-) -> FigureVerdict {
+) -> Verdict {
     let (outcome, reason) = match (obstacle, &estimate) {
         (Some(reason), _) => (ExperimentOutcome::Inconclusive, reason.to_owned()),
         (None, None) => (
             ExperimentOutcome::Inconclusive,
             format!("too few pairs with samples of {metric}: take longer blocks, or more load"),
         ),
-        (None, Some(estimate)) => of_estimate(metric, stage, estimate, pairs_min(alpha)),
+        (None, Some(estimate)) => of_estimate(metric, stage, estimate, alpha),
     };
-    FigureVerdict { outcome, reason, estimate }
+    Verdict { outcome, reason, estimate: estimate.map(|sampled| sampled.estimate) }
 }
 
 /// The reason for a percentile with fewer than ten samples above it.
@@ -44,26 +35,27 @@ pub(crate) fn too_thin(metric: &ComparableFigure) -> String {
 fn of_estimate(
     metric: &ComparableFigure,
     stage: Stage,
-    estimate: &EffectEstimate,
-    min: u32,
+    sampled: &SampledEstimate,
+    alpha: f64,
 ) -> (ExperimentOutcome, String) {
-    if estimate.pairs < min {
+    let (estimate, min) = (&sampled.estimate, pairs_min(alpha));
+    if estimate.pairs_used < min.into() {
         return (
             ExperimentOutcome::Inconclusive,
             format!(
                 "too few pairs: {} of the {min} that it takes; plan more, and let all of them run",
-                estimate.pairs
+                estimate.pairs_used
             ),
         );
     }
-    if estimate.is_thin {
+    if sampled.is_thin {
         let why = too_thin(metric);
         return (
             ExperimentOutcome::Inconclusive,
             format!("{why}; take longer blocks, or a lower percentile"),
         );
     }
-    match (stage, estimate.shows_difference()) {
+    match (stage, sampled.shows_difference(alpha)) {
         (Stage::Calibration, true) => (
             ExperimentOutcome::Inconclusive,
             format!(

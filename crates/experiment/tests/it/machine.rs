@@ -148,7 +148,7 @@ fn a_difference_is_found_after_an_a_a_run_that_finds_none() {
     );
     let Some((_, Step::Verdict { judgements, .. })) = course.iter().rev().nth(1) else { panic!() };
     let estimate = judgements[0].estimate.unwrap();
-    assert!((estimate.low..estimate.high).contains(&-7.0) && estimate.pairs == 12, "{estimate:?}");
+    assert!((estimate.low..estimate.high).contains(&-7.0) && estimate.pairs_used == 12, "{estimate:?}");
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn losses_make_it_inconclusive_only_when_they_are_many() {
     });
     let Some((_, Step::Verdict { judgements, .. })) = course.iter().rev().nth(1) else { panic!() };
     assert_eq!(
-        (judgements[0].outcome, judgements[0].estimate.unwrap().pairs),
+        (judgements[0].outcome, judgements[0].estimate.unwrap().pairs_used),
         (ExperimentOutcome::Better, 7)
     );
 }

@@ -163,7 +163,7 @@ fn the_interval_holds_the_truth_as_often_as_it_says() {
             let made = SimulatedSystem::new(ORDINARY, seed).pairs(pairs, 0.95);
             let made: Vec<_> = made.iter().map(|(a, b)| (a, b)).collect();
             let options = EstimateOptions { alpha: ALPHA, draws: 4_000, pairs_planned: pairs, seed };
-            let found = estimate(&metric, &made, &options).unwrap();
+            let found = estimate(&metric, &made, &options).unwrap().estimate;
             (found.low..=found.high).contains(&-5.0)
         });
         // Of 400 at 95 %: fewer than 366 would come up once in a thousand times.

@@ -163,7 +163,7 @@ fn row(
         a: known(over(a), resolution[0]),
         b: known(over(b), resolution[1]),
         resolution,
-        estimate: estimate.map(Into::into),
+        estimate,
         over_time: [over_time((runs[0], &blocks[0])), over_time((runs[1], &blocks[1]))],
         ..ComparisonRow::new(metric, outcome, reason)
     }
