@@ -17,14 +17,14 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs1KeyDer, Priva
 use rustls::sign::Signer;
 use rustls::{NamedGroup, RootCertStore, SignatureScheme};
 
-use super::Certificate;
-use super::config::{TlsConfig, TlsConfigError};
-use super::engine::{Engine, EngineError};
-use super::error::TlsFileError;
-use super::live::{LiveTls, Tls};
-use super::provider::CryptoTime;
-use super::settings::{GROUPS, TlsSettings, supported_version};
 use crate::io::buffer::Buffer;
+use crate::tls::Certificate;
+use crate::tls::certificates::error::TlsFileError;
+use crate::tls::provider::CryptoTime;
+use crate::tls::server::config::{TlsConfig, TlsConfigError};
+use crate::tls::server::engine::{Engine, EngineError};
+use crate::tls::server::live::{LiveTls, Tls};
+use crate::tls::settings::{GROUPS, TlsSettings, supported_version};
 
 /// CPU time that a calibration takes at most; on a slow machine the last slice may exceed it.
 pub const CALIBRATION_CPU: Duration = Duration::from_millis(1_900);

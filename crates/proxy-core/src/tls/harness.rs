@@ -1,9 +1,9 @@
 //! TLS without a socket, for fuzzing and measuring.
 
-use super::config::{TlsConfig, TlsConfigError};
-use super::engine::{Engine, PARTIAL_BYTES_MAX};
-use super::live::{LiveTls, Tls};
 use crate::io::buffer::Buffer;
+use crate::tls::server::config::{TlsConfig, TlsConfigError};
+use crate::tls::server::engine::{Engine, PARTIAL_BYTES_MAX};
+use crate::tls::server::live::{LiveTls, Tls};
 
 /// Hands bytes of a client to TLS as a connection of a proxy does.
 #[derive(Debug)]

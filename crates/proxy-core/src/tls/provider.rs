@@ -254,9 +254,9 @@ impl Tls13AeadAlgorithm for CountedAead {
 
 #[cfg(test)]
 mod tests {
-    use super::super::settings::GROUPS;
     use super::*;
     use crate::Certificate;
+    use crate::tls::settings::GROUPS;
 
     #[test]
     fn a_timed_group_is_told_apart_from_the_group_itself_by_time_alone() {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rcgen::{CertificateParams, KeyPair, SignatureAlgorithm};
 
-use super::Certificate;
+use crate::tls::Certificate;
 
 /// A session of rustls for no name, TLS 1.3 and a suite, as far as it is looked at.
 pub(super) const SESSION: &[u8] = &[0, 3, 4, 0x13, 1, 0, 0, 0];

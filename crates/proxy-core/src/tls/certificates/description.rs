@@ -20,37 +20,37 @@ use crate::accept::proxy_protocol::COMMON_NAME_BYTES_MAX;
 /// Shown bytes of a fingerprint: enough to distinguish certificates, too few to trust one.
 const FINGERPRINT_BYTES: usize = 8;
 
-pub(super) type ParseError = nom::Err<X509Error>;
+pub(in crate::tls) type ParseError = nom::Err<X509Error>;
 
 /// The contents of a certificate that are shown, and its fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Description {
+pub(in crate::tls) struct Description {
     /// The version of X.509, 1 to 3.
-    pub(super) version: u32,
+    pub(in crate::tls) version: u32,
     /// The key in DER (RFC 5280, 4.1.2.7).
-    pub(super) public_key: Box<[u8]>,
+    pub(in crate::tls) public_key: Box<[u8]>,
     /// The key type, such as `ECDSA P-256`, `RSA-2048` or `Ed25519`.
-    pub(super) kind: String,
+    pub(in crate::tls) kind: String,
     /// DNS names of the subject (RFC 5280, 4.2.1.6), in lower case, otherwise unchanged.
-    pub(super) names: Vec<String>,
-    pub(super) not_before: ValidityEnd,
-    pub(super) not_after: ValidityEnd,
+    pub(in crate::tls) names: Vec<String>,
+    pub(in crate::tls) not_before: ValidityEnd,
+    pub(in crate::tls) not_after: ValidityEnd,
     /// The beginning of its SHA-256, in hexadecimal.
     fingerprint: String,
 }
 
 /// The start or end of a validity period.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ValidityEnd {
+pub(in crate::tls) struct ValidityEnd {
     /// Seconds since 1970.
-    pub(super) unix: i64,
+    pub(in crate::tls) unix: i64,
     /// Its day in UTC, such as `2027-01-31`.
-    pub(super) date: String,
+    pub(in crate::tls) date: String,
 }
 
 impl Description {
     /// Reads a certificate in DER.
-    pub(super) fn read(der: &[u8]) -> Result<Self, ParseError> {
+    pub(in crate::tls) fn read(der: &[u8]) -> Result<Self, ParseError> {
         let certificate = parse(der)?;
         let digest = digest::digest(&digest::SHA256, der);
         let fingerprint = digest.as_ref().iter().take(FINGERPRINT_BYTES);
@@ -74,7 +74,7 @@ impl Description {
     }
 
     /// One line: kind, first name and number of further ones, last day, fingerprint.
-    pub(super) fn summary(&self) -> String {
+    pub(in crate::tls) fn summary(&self) -> String {
         let name = self.names.first().map_or_else(|| "no name".to_owned(), |name| clean::text(name));
         let more = match self.names.len() {
             0 | 1 => String::new(),
@@ -118,7 +118,7 @@ pub(crate) enum CommonNameError {
 ///
 /// # Errors
 /// If it has one that cannot be forwarded unchanged.
-pub(super) fn common_name(der: &[u8]) -> Result<Option<String>, CommonNameError> {
+pub(in crate::tls) fn common_name(der: &[u8]) -> Result<Option<String>, CommonNameError> {
     let Ok(certificate) = parse(der) else { return Ok(None) };
     let names: Vec<_> = certificate.subject().iter_common_name().collect();
     let name = match names[..] {
@@ -155,12 +155,12 @@ fn text_of(attribute: &AttributeTypeAndValue<'_>) -> Option<String> {
 }
 
 /// The last second of a certificate's validity, since 1970; `None` if the bytes are no certificate.
-pub(super) fn last_second(der: &[u8]) -> Option<u64> {
+pub(in crate::tls) fn last_second(der: &[u8]) -> Option<u64> {
     parse(der).ok().map(|certificate| certificate.validity().not_after.timestamp().max(0).cast_unsigned())
 }
 
 /// Whom a certificate names, made printable: its common name, else the first of its other names.
-pub(super) fn subject(der: &[u8]) -> String {
+pub(in crate::tls) fn subject(der: &[u8]) -> String {
     let Ok(certificate) = parse(der) else { return String::new() };
     let common = certificate.subject().iter_common_name().find_map(|name| name.as_str().ok());
     let other = || {

@@ -9,7 +9,7 @@ use crate::config::options::{
     AllowedValues, DeclaredOptions, OptionError, OptionKind, OptionSpec, option_names,
 };
 
-use super::settings::{CIPHERS, CipherOrder, ClientAuth, GROUPS, Resumption, TicketSend, TlsSettings};
+use crate::tls::settings::{CIPHERS, CipherOrder, ClientAuth, GROUPS, Resumption, TicketSend, TlsSettings};
 
 /// TLS 1.3 tickets sent after a handshake at most; clients keep about as many.
 const TICKETS_MAX: f64 = 8.0;
@@ -174,7 +174,7 @@ fn not_known(given: &str, known: &[String]) -> OptionError {
 }
 
 /// A suite's IANA name; rustls' own has a 13 in those of TLS 1.3.
-pub(super) fn suite_name(suite: CipherSuite) -> String {
+pub(in crate::tls) fn suite_name(suite: CipherSuite) -> String {
     let name = suite.as_str().unwrap_or_default();
     name.strip_prefix("TLS13_").map_or_else(|| name.to_owned(), |rest| format!("TLS_{rest}"))
 }

@@ -6,15 +6,15 @@ use std::time::Instant;
 use records::kinds::SettingRecord;
 use records::setting::{Applies, Setting, SettingError, Value, certificate_name, is_certificate};
 
-use super::Certificate;
-use super::client_auth::{ClientCa, binding};
-use super::config::{TlsConfig, TlsConfigError, TlsConfigInputs};
-use super::error::{TlsFileError, TlsFileWarning};
-use super::session_cache::SessionCache;
-use super::settings::{Resumption, TlsSettings};
-use super::tickets::snapshot::TicketKeySnapshot;
-use super::tickets::{RotatingTicketKeys, TicketKeyFile, Ticketer};
-use super::watch::{FileChanges, TlsFiles};
+use crate::tls::Certificate;
+use crate::tls::certificates::client_auth::{ClientCa, binding};
+use crate::tls::certificates::error::{TlsFileError, TlsFileWarning};
+use crate::tls::certificates::watch::{FileChanges, TlsFiles};
+use crate::tls::resumption::session_cache::SessionCache;
+use crate::tls::resumption::tickets::snapshot::TicketKeySnapshot;
+use crate::tls::resumption::tickets::{RotatingTicketKeys, TicketKeyFile, Ticketer};
+use crate::tls::server::config::{TlsConfig, TlsConfigError, TlsConfigInputs};
+use crate::tls::settings::{Resumption, TlsSettings};
 
 /// Begins the names of these settings.
 const PREFIX: &str = "proxy.";

@@ -6,11 +6,11 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::Certificate;
-use super::client_auth::ClientCa;
-use super::error::TlsFileError;
-use super::files::{FromFiles, WatchedFiles};
-use super::tickets::TicketKeyFile;
+use crate::tls::Certificate;
+use crate::tls::certificates::client_auth::ClientCa;
+use crate::tls::certificates::error::TlsFileError;
+use crate::tls::certificates::files::{FromFiles, WatchedFiles};
+use crate::tls::resumption::tickets::TicketKeyFile;
 
 /// The files of a running proxy's certificates and keys. Clones share their state.
 #[derive(Clone, Debug, Default)]
@@ -30,17 +30,17 @@ struct WatchedTlsFiles {
 /// The files that were read again, and those that could not be, for [`Proxy::take`](crate::Proxy::take).
 #[derive(Debug, Default)]
 pub struct FileChanges {
-    pub(super) at_once: bool,
+    pub(in crate::tls) at_once: bool,
     /// Files that are read only at the start, such as pipes; listed if all files were to be read.
     pub skipped: Vec<PathBuf>,
     /// Each with its place among the certificates.
-    pub(super) certificates: Vec<(usize, Result<Certificate, TlsFileError>)>,
-    pub(super) client_ca: Option<Result<ClientCa, TlsFileError>>,
-    pub(super) ticket_keys: Option<Result<TicketKeyFile, TlsFileError>>,
+    pub(in crate::tls) certificates: Vec<(usize, Result<Certificate, TlsFileError>)>,
+    pub(in crate::tls) client_ca: Option<Result<ClientCa, TlsFileError>>,
+    pub(in crate::tls) ticket_keys: Option<Result<TicketKeyFile, TlsFileError>>,
 }
 
 impl TlsFiles {
-    pub(super) fn new(
+    pub(in crate::tls) fn new(
         certificates: &[Certificate],
         client_ca: Option<&ClientCa>,
         ticket_keys: Option<&TicketKeyFile>,

@@ -10,12 +10,12 @@ use rustls::server::{
 };
 use rustls::{ServerConfig, SupportedCipherSuite};
 
-use super::Certificate;
-use super::cert_resolver::CertResolver;
-use super::client_auth::ClientCa;
-use super::evidence::Policy;
-use super::settings::{CipherOrder, Resumption, TicketSend, TlsSettings, supported_version};
-use super::tickets::{OWN_KEYS_MAX, RefusingTicketer, Ticketer};
+use crate::tls::Certificate;
+use crate::tls::certificates::cert_resolver::CertResolver;
+use crate::tls::certificates::client_auth::ClientCa;
+use crate::tls::resumption::tickets::{OWN_KEYS_MAX, RefusingTicketer, Ticketer};
+use crate::tls::server::evidence::Policy;
+use crate::tls::settings::{CipherOrder, Resumption, TicketSend, TlsSettings, supported_version};
 use client_hello::Choices;
 
 #[derive(Debug, thiserror::Error)]
@@ -56,13 +56,13 @@ pub(crate) struct TlsConfig {
 }
 
 /// The inputs of a configuration besides the settings.
-pub(super) struct TlsConfigInputs<'a> {
-    pub(super) certificates: Vec<&'a Certificate>,
-    pub(super) client_ca: Option<&'a ClientCa>,
+pub(in crate::tls) struct TlsConfigInputs<'a> {
+    pub(in crate::tls) certificates: Vec<&'a Certificate>,
+    pub(in crate::tls) client_ca: Option<&'a ClientCa>,
     /// Used with [`Resumption::Tickets`]; with [`Resumption::Cache`] it only classifies offered tickets.
-    pub(super) ticketer: Arc<Ticketer>,
+    pub(in crate::tls) ticketer: Arc<Ticketer>,
     /// Used with [`Resumption::Cache`].
-    pub(super) sessions: Arc<dyn StoresServerSessions>,
+    pub(in crate::tls) sessions: Arc<dyn StoresServerSessions>,
 }
 
 impl TlsSettings {
@@ -134,7 +134,10 @@ impl TlsSettings {
 
 impl TlsConfig {
     /// Creates a configuration without 0-RTT and renegotiation; docs/tls.md gives the reasons.
-    pub(super) fn new(settings: &TlsSettings, inputs: TlsConfigInputs<'_>) -> Result<Self, TlsConfigError> {
+    pub(in crate::tls) fn new(
+        settings: &TlsSettings,
+        inputs: TlsConfigInputs<'_>,
+    ) -> Result<Self, TlsConfigError> {
         settings.check()?;
         if inputs.certificates.is_empty() {
             return Err(TlsConfigError::NoCertificate);
@@ -172,12 +175,12 @@ impl TlsConfig {
         Self { server: Arc::new(ServerConfig::clone(&self.server)), ..*self }
     }
 
-    pub(super) fn connection(&self) -> Result<UnbufferedServerConnection, rustls::Error> {
+    pub(in crate::tls) fn connection(&self) -> Result<UnbufferedServerConnection, rustls::Error> {
         UnbufferedServerConnection::new(Arc::clone(&self.server))
     }
 
     /// The parameters that connections may negotiate.
-    pub(super) fn policy(&self) -> Policy {
+    pub(in crate::tls) fn policy(&self) -> Policy {
         self.policy
     }
 

@@ -6,12 +6,12 @@ use rustls::unbuffered::{
 };
 use rustls::{Error, HandshakeKind, PeerIncompatible};
 
-use super::config::TlsConfig;
-use super::evidence::{HandshakeEvidence, HandshakeNotes};
-use super::negotiated::NegotiatedTls;
-use super::provider::take_key_count;
-use super::refusal::describe;
 use crate::io::buffer::Buffer;
+use crate::tls::provider::take_key_count;
+use crate::tls::server::config::TlsConfig;
+use crate::tls::server::evidence::{HandshakeEvidence, HandshakeNotes};
+use crate::tls::server::negotiated::NegotiatedTls;
+use crate::tls::server::refusal::describe;
 
 /// Ciphertext that the engine keeps because it is not a whole message yet, in bytes at most. A record has at most
 /// 18 KiB; only a handshake message in many fragments needs more.

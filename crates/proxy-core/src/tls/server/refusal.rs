@@ -3,7 +3,7 @@
 use rustls::{CertificateError as C, Error, PeerIncompatible};
 
 /// The error in words: a client's certificate that is refused, or one in a file that cannot be read.
-pub(super) fn describe(error: &Error) -> String {
+pub(in crate::tls) fn describe(error: &Error) -> String {
     let Error::InvalidCertificate(error) = error else {
         return match error {
             Error::NoCertificatesPresented => "the client sent no certificate".to_owned(),

@@ -9,11 +9,11 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVer
 
 use super::*;
 use crate::io::buffer::Buffer;
-use crate::tls::client_auth::binding;
-use crate::tls::config::{TlsConfig, TlsConfigInputs};
-use crate::tls::session_cache::SessionCache;
+use crate::tls::certificates::client_auth::binding;
+use crate::tls::resumption::session_cache::SessionCache;
+use crate::tls::resumption::tickets::{RotatingTicketKeys, Ticketer, unix_now};
+use crate::tls::server::config::{TlsConfig, TlsConfigInputs};
 use crate::tls::settings::{ClientAuth, TlsSettings};
-use crate::tls::tickets::{RotatingTicketKeys, Ticketer, unix_now};
 use crate::tls::{Certificate, ClientCa, Engine};
 
 const LIFETIME: Duration = Duration::from_secs(3600);

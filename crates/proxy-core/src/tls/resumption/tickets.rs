@@ -5,7 +5,7 @@
 //! repeated random nonce, which may occur on many hosts under one key. The binding is sealed too, and not only
 //! authenticated, so a ticket with another binding can be recognised.
 
-pub(super) mod snapshot;
+pub(in crate::tls) mod snapshot;
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
@@ -19,10 +19,10 @@ use aws_lc_rs::{hkdf, rand};
 use rustls::server::ProducesTickets;
 use zeroize::Zeroizing;
 
-use super::error::{TlsFileError, TlsFileWarning};
-use super::evidence::{HandshakeNotes, OfferedSession};
-use super::files::{self, FileOrigin, FromFiles};
-use super::session;
+use crate::tls::certificates::error::{TlsFileError, TlsFileWarning};
+use crate::tls::certificates::files::{self, FileOrigin, FromFiles};
+use crate::tls::resumption::session;
+use crate::tls::server::evidence::{HandshakeNotes, OfferedSession};
 
 const NAME_BYTES: usize = 16;
 const KEY_BYTES: usize = 32;
@@ -34,14 +34,14 @@ const BINDING_BYTES: usize = 16;
 const FILE_KEY_BYTES: usize = 80;
 const FILE_KEYS_MAX: usize = 16;
 /// Keys of our own at most; bounds the lifetime of tickets in rotations.
-pub(super) const OWN_KEYS_MAX: u32 = 32;
+pub(in crate::tls) const OWN_KEYS_MAX: u32 = 32;
 
 type Name = [u8; NAME_BYTES];
 /// The digest that a ticket is bound to, besides its key.
-pub(super) type AuthDigest = [u8; 32];
+pub(in crate::tls) type AuthDigest = [u8; 32];
 
 /// A key that seals tickets.
-pub(super) struct TicketKey {
+pub(in crate::tls) struct TicketKey {
     name: Name,
     key: RandomizedNonceKey,
 }
@@ -120,13 +120,13 @@ impl TicketKeyFile {
     }
 
     /// A description in one line without secrets: the beginnings of the keys' names, with the sealing key first.
-    pub(super) fn summary(&self) -> String {
+    pub(in crate::tls) fn summary(&self) -> String {
         let names =
             self.keys.iter().map(|key| format!("{:08x}", (u128::from_be_bytes(key.name) >> 96) as u32));
         format!("{} of {}", names.collect::<Vec<_>>().join(" "), self.origin.paths()[0].display())
     }
 
-    pub(super) fn keys(&self) -> Vec<Arc<TicketKey>> {
+    pub(in crate::tls) fn keys(&self) -> Vec<Arc<TicketKey>> {
         self.keys.clone()
     }
 }
@@ -170,23 +170,23 @@ impl fmt::Debug for OwnKey {
 
 /// Random keys of this process, and of processes that it replaces or that replace it. They are rotated.
 #[derive(Debug)]
-pub(super) struct RotatingTicketKeys {
+pub(in crate::tls) struct RotatingTicketKeys {
     /// The newest first.
     keys: VecDeque<OwnKey>,
 }
 
 impl RotatingTicketKeys {
-    pub(super) fn new(now: Instant) -> Result<Self, Unspecified> {
+    pub(in crate::tls) fn new(now: Instant) -> Result<Self, Unspecified> {
         Ok(Self { keys: VecDeque::from([OwnKey::random(now)?]) })
     }
 
-    pub(super) fn keys(&self) -> Vec<Arc<TicketKey>> {
+    pub(in crate::tls) fn keys(&self) -> Vec<Arc<TicketKey>> {
         self.keys.iter().map(|own| Arc::clone(&own.key)).collect()
     }
 
     /// Makes a new key if the newest has sealed for `rotation`, and forgets those whose last tickets are older than
     /// `lifetime`. Returns whether the keys have changed.
-    pub(super) fn rotate(
+    pub(in crate::tls) fn rotate(
         &mut self,
         now: Instant,
         rotation: Duration,
@@ -207,7 +207,7 @@ impl RotatingTicketKeys {
     }
 
     /// Makes a new key, which seals from now on. The oldest key is dropped if there are too many.
-    pub(super) fn add(&mut self, now: Instant) -> Result<(), Unspecified> {
+    pub(in crate::tls) fn add(&mut self, now: Instant) -> Result<(), Unspecified> {
         self.keys.push_front(OwnKey::random(now)?);
         self.keys.truncate(OWN_KEYS_MAX as usize);
         Ok(())
@@ -215,12 +215,12 @@ impl RotatingTicketKeys {
 }
 
 /// Seals with its first key, and opens with all of them.
-pub(super) struct Ticketer {
+pub(in crate::tls) struct Ticketer {
     keys: Vec<Arc<TicketKey>>,
     lifetime: Duration,
     binding: [u8; BINDING_BYTES],
     /// Seconds since 1970.
-    pub(super) clock: fn() -> u64,
+    pub(in crate::tls) clock: fn() -> u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -241,7 +241,7 @@ struct OpenedTicket {
 
 impl Ticketer {
     /// `keys` are at least one. Tickets of another `binding` are not accepted.
-    pub(super) fn new(keys: Vec<Arc<TicketKey>>, lifetime: Duration, binding: AuthDigest) -> Self {
+    pub(in crate::tls) fn new(keys: Vec<Arc<TicketKey>>, lifetime: Duration, binding: AuthDigest) -> Self {
         let mut own = [0; BINDING_BYTES];
         own.copy_from_slice(&binding[..BINDING_BYTES]);
         Self { keys, lifetime, binding: own, clock: unix_now }
@@ -263,7 +263,7 @@ impl Ticketer {
     }
 
     /// Why a ticket does not resume a session while none is accepted; `None` if it is too short for any ticket.
-    pub(super) fn refuse(&self, ticket: &[u8]) -> Option<OfferedSession> {
+    pub(in crate::tls) fn refuse(&self, ticket: &[u8]) -> Option<OfferedSession> {
         match self.open(ticket, (self.clock)()) {
             Ok(_) => Some(OfferedSession::NotAccepted),
             Err(Refused::Because(verdict)) => Some(verdict),
@@ -326,7 +326,7 @@ impl ProducesTickets for Ticketer {
 
 /// Seals no ticket and accepts none, while sessions are kept in a cache; classifies offered tickets.
 #[derive(Debug)]
-pub(super) struct RefusingTicketer(pub(super) Arc<Ticketer>);
+pub(in crate::tls) struct RefusingTicketer(pub(in crate::tls) Arc<Ticketer>);
 
 impl ProducesTickets for RefusingTicketer {
     fn enabled(&self) -> bool {
@@ -355,7 +355,7 @@ impl fmt::Debug for Ticketer {
 }
 
 /// Seconds since 1970.
-pub(super) fn unix_now() -> u64 {
+pub(in crate::tls) fn unix_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use records::metrics::FullReason;
 
-use super::negotiated::NegotiatedTls;
-use super::session::SessionState;
-use super::settings::Resumption;
+use crate::tls::resumption::session::SessionState;
+use crate::tls::server::negotiated::NegotiatedTls;
+use crate::tls::settings::Resumption;
 use client_hello::{Choices, ClientHello, HelloReader, SingleChoices};
 
 /// The outcome of a session that a client offered to resume; later variants are closer to a resumption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OfferedSession {
+pub(in crate::tls) enum OfferedSession {
     /// The ticket names no key that is known.
     UnknownKey,
     /// The ticket names a key, and it does not open it.
@@ -35,7 +35,7 @@ pub(super) enum OfferedSession {
 
 impl OfferedSession {
     /// The verdict on a session of rustls that is handed to it.
-    pub(super) fn opened(
+    pub(in crate::tls) fn opened(
         session: &[u8],
         began_at: u64,
         age: Duration,
@@ -58,22 +58,22 @@ impl OfferedSession {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PresentedCertificate {
+pub(in crate::tls) struct PresentedCertificate {
     /// The certificate's first name.
-    pub(super) certificate: Arc<str>,
+    pub(in crate::tls) certificate: Arc<str>,
     /// The signature scheme of its key; `None` if the client can verify none of its schemes.
-    pub(super) scheme: Option<u16>,
+    pub(in crate::tls) scheme: Option<u16>,
     /// Whether the client asked for a name that no certificate covers, so this certificate is used instead.
-    pub(super) is_name_uncovered: bool,
+    pub(in crate::tls) is_name_uncovered: bool,
 }
 
 /// Notes that rustls' callbacks made during its current call.
 #[derive(Debug, Default)]
-pub(super) struct HandshakeNotes {
+pub(in crate::tls) struct HandshakeNotes {
     /// The server name of the `ClientHello`, in lower case.
-    pub(super) server_name: Option<Box<str>>,
+    pub(in crate::tls) server_name: Option<Box<str>>,
     presented: Option<PresentedCertificate>,
-    pub(super) offered: Option<OfferedSession>,
+    pub(in crate::tls) offered: Option<OfferedSession>,
 }
 
 thread_local! {
@@ -85,17 +85,17 @@ thread_local! {
 impl HandshakeNotes {
     /// Begins a call into rustls for a client that asked for this name, as far as that is known. `resumed`: the session
     /// that an earlier call has resumed.
-    pub(super) fn begin(server_name: Option<Box<str>>, resumed: Option<OfferedSession>) {
+    pub(in crate::tls) fn begin(server_name: Option<Box<str>>, resumed: Option<OfferedSession>) {
         NOTES.set(Self { server_name, presented: None, offered: resumed });
     }
 
     /// Takes the notes of the call.
-    pub(super) fn take() -> Self {
+    pub(in crate::tls) fn take() -> Self {
         NOTES.take()
     }
 
     /// Notes the answer to a `ClientHello`.
-    pub(super) fn resolved(name: Option<&str>, presented: Option<PresentedCertificate>) {
+    pub(in crate::tls) fn resolved(name: Option<&str>, presented: Option<PresentedCertificate>) {
         NOTES.with_borrow_mut(|notes| {
             if notes.server_name.as_deref() != name {
                 notes.server_name = name.map(Box::from);
@@ -106,7 +106,7 @@ impl HandshakeNotes {
 
     /// When the session began that this handshake resumes; `None` if it begins one. Asked where rustls issues a session:
     /// in the call for a `ClientHello` it does so only after a resumption, and with the session that it was given last.
-    pub(super) fn resumed_session_began_at() -> Option<u64> {
+    pub(in crate::tls) fn resumed_session_began_at() -> Option<u64> {
         NOTES.with_borrow(|notes| match notes.offered {
             Some(OfferedSession::Opened { began_at, .. }) => Some(began_at),
             _ => None,
@@ -114,7 +114,7 @@ impl HandshakeNotes {
     }
 
     /// Notes the fate of an offered session. `judge` gets the requested server name.
-    pub(super) fn offered(judge: impl FnOnce(Option<&str>) -> Option<OfferedSession>) {
+    pub(in crate::tls) fn offered(judge: impl FnOnce(Option<&str>) -> Option<OfferedSession>) {
         NOTES.with_borrow_mut(|notes| {
             let judged = judge(notes.server_name.as_deref());
             notes.offered = better(notes.offered, judged);
@@ -132,14 +132,14 @@ fn better(one: Option<OfferedSession>, other: Option<OfferedSession>) -> Option<
 
 /// The parameters that the configuration allows to a connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Policy {
-    pub(super) resumption: Resumption,
-    pub(super) allowed: Choices,
+pub(in crate::tls) struct Policy {
+    pub(in crate::tls) resumption: Resumption,
+    pub(in crate::tls) allowed: Choices,
 }
 
 /// The evidence about a handshake, kept until it has been counted.
 #[derive(Debug)]
-pub(super) struct HandshakeEvidence {
+pub(in crate::tls) struct HandshakeEvidence {
     policy: Policy,
     reader: HelloReader,
     /// The first one; that after a `HelloRetryRequest` adds nothing.
@@ -149,12 +149,12 @@ pub(super) struct HandshakeEvidence {
 }
 
 impl HandshakeEvidence {
-    pub(super) fn new(policy: Policy) -> Self {
+    pub(in crate::tls) fn new(policy: Policy) -> Self {
         Self { policy, reader: HelloReader::default(), hello: None, presented: None, offered: None }
     }
 
     /// Adds received bytes. Returns the server name once the `ClientHello` is complete.
-    pub(super) fn read(&mut self, bytes: &[u8]) -> Option<Box<str>> {
+    pub(in crate::tls) fn read(&mut self, bytes: &[u8]) -> Option<Box<str>> {
         let mut hello = self.reader.read(bytes)?;
         let name = hello.server_name.take();
         self.hello = Some(hello);
@@ -162,49 +162,49 @@ impl HandshakeEvidence {
     }
 
     /// Adds the notes of a call into rustls, except the server name.
-    pub(super) fn add(&mut self, notes: HandshakeNotes) {
+    pub(in crate::tls) fn add(&mut self, notes: HandshakeNotes) {
         self.presented = notes.presented.or_else(|| self.presented.take());
         self.offered = better(self.offered, notes.offered);
     }
 
     /// The session that the client offered. If there are several, the one that rustls resumed, if any.
-    pub(super) fn offered(&self) -> Option<OfferedSession> {
+    pub(in crate::tls) fn offered(&self) -> Option<OfferedSession> {
         self.offered
     }
 
-    pub(super) fn has_hello(&self) -> bool {
+    pub(in crate::tls) fn has_hello(&self) -> bool {
         self.hello.is_some()
     }
 
-    pub(super) fn presented(&self) -> Option<&PresentedCertificate> {
+    pub(in crate::tls) fn presented(&self) -> Option<&PresentedCertificate> {
         self.presented.as_ref()
     }
 
-    pub(super) fn fingerprint(&self) -> Option<&[u8]> {
+    pub(in crate::tls) fn fingerprint(&self) -> Option<&[u8]> {
         Some(self.hello.as_ref()?.fingerprint.as_ref()?.as_bytes())
     }
 
     /// Whether the client offered only versions that the proxy does not support.
-    pub(super) fn is_without_version(&self) -> bool {
+    pub(in crate::tls) fn is_without_version(&self) -> bool {
         self.hello.as_ref().is_some_and(|hello| !hello.choices.has_version())
     }
 
-    pub(super) fn is_without_tls13(&self) -> bool {
+    pub(in crate::tls) fn is_without_tls13(&self) -> bool {
         self.hello.as_ref().is_some_and(|hello| !hello.choices.has_tls13())
     }
 
-    pub(super) fn has_mlkem(&self) -> bool {
+    pub(in crate::tls) fn has_mlkem(&self) -> bool {
         self.hello.as_ref().is_some_and(|hello| hello.choices.has_mlkem())
     }
 
-    pub(super) fn single_choices(&self, is_tls13: bool) -> SingleChoices {
+    pub(in crate::tls) fn single_choices(&self, is_tls13: bool) -> SingleChoices {
         let single = |hello: &ClientHello| hello.choices.single(self.policy.allowed, is_tls13);
         self.hello.as_ref().map(single).unwrap_or_default()
     }
 
     /// Whether the client offered to resume a session. A session identifier is an offer if the proxy may have issued
     /// it, but not if it may only be there for TLS 1.3's compatibility mode.
-    pub(super) fn has_offer(&self) -> bool {
+    pub(in crate::tls) fn has_offer(&self) -> bool {
         let Some(hello) = &self.hello else { return self.offered.is_some() };
         let offer = hello.resumption;
         let counts = self.policy.resumption != Resumption::Tickets && !hello.choices.has_tls13();
@@ -212,7 +212,7 @@ impl HandshakeEvidence {
     }
 
     /// Why the handshake was full. `was_seen`: the client's address completed a handshake before.
-    pub(super) fn full_reason(&self, session: &NegotiatedTls<'_>, was_seen: bool) -> FullReason {
+    pub(in crate::tls) fn full_reason(&self, session: &NegotiatedTls<'_>, was_seen: bool) -> FullReason {
         let Some(hello) = &self.hello else { return FullReason::Unknown };
         if !was_seen && !self.has_offer() {
             return FullReason::FirstVisit;
@@ -246,7 +246,7 @@ impl HandshakeEvidence {
     }
 
     /// How old the session is that was resumed.
-    pub(super) fn opened_age(&self) -> Option<Duration> {
+    pub(in crate::tls) fn opened_age(&self) -> Option<Duration> {
         match self.offered {
             Some(OfferedSession::Opened { age, .. }) => Some(age),
             _ => None,
@@ -254,7 +254,7 @@ impl HandshakeEvidence {
     }
 
     /// How old the session is that had expired.
-    pub(super) fn expired_age(&self) -> Option<Duration> {
+    pub(in crate::tls) fn expired_age(&self) -> Option<Duration> {
         match self.offered {
             Some(OfferedSession::Expired { age }) => Some(age),
             _ => None,

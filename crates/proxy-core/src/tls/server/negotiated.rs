@@ -13,10 +13,10 @@ use rustls::{
     ProtocolVersion, SignatureScheme,
 };
 
-use super::description::{self, CommonNameError};
-use super::engine::EngineError;
-use super::evidence::{HandshakeEvidence, PresentedCertificate};
-use super::options::suite_name;
+use crate::tls::certificates::description::{self, CommonNameError};
+use crate::tls::server::engine::EngineError;
+use crate::tls::server::evidence::{HandshakeEvidence, PresentedCertificate};
+use crate::tls::settings::options::suite_name;
 use client_hello::SingleChoices;
 
 /// The parameters negotiated up to now; each part is absent until it is known.
@@ -33,7 +33,7 @@ pub(crate) struct NegotiatedTls<'a> {
 }
 
 impl<'a> NegotiatedTls<'a> {
-    pub(super) fn new(
+    pub(in crate::tls) fn new(
         connection: &'a CommonState,
         server_name: Option<&'a str>,
         evidence: Option<&'a HandshakeEvidence>,
@@ -141,7 +141,7 @@ impl<'a> NegotiatedTls<'a> {
     }
 
     /// Whether this version and this cipher suite were negotiated.
-    pub(super) fn has_used(&self, version: u16, cipher: u16) -> bool {
+    pub(in crate::tls) fn has_used(&self, version: u16, cipher: u16) -> bool {
         self.version.map(u16::from) == Some(version) && self.cipher.map(u16::from) == Some(cipher)
     }
 }

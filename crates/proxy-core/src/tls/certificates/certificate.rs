@@ -12,10 +12,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use zeroize::Zeroizing;
 
-use super::description::{Description, ParseError, ValidityEnd};
-use super::error::{TlsFileError, TlsFileWarning};
-use super::files::{self, FileContents, FileOrigin, FromFiles, contains};
-use super::provider::time_signatures;
+use crate::tls::certificates::description::{Description, ParseError, ValidityEnd};
+use crate::tls::certificates::error::{TlsFileError, TlsFileWarning};
+use crate::tls::certificates::files::{self, FileContents, FileOrigin, FromFiles, contains};
+use crate::tls::provider::time_signatures;
 
 /// The text for the names of a certificate that has none.
 const NO_NAME: &str = "no name";
@@ -114,11 +114,11 @@ impl Certificate {
     }
 
     /// The label of handshakes with it in counters: its first name.
-    pub(super) fn label(&self) -> Arc<str> {
+    pub(in crate::tls) fn label(&self) -> Arc<str> {
         self.names().first().map_or_else(|| NO_NAME.into(), |name| clean::text(name).into())
     }
 
-    pub(super) fn certified(&self) -> Arc<CertifiedKey> {
+    pub(in crate::tls) fn certified(&self) -> Arc<CertifiedKey> {
         Arc::clone(&self.certified)
     }
 
@@ -162,7 +162,7 @@ impl fmt::Debug for Certificate {
 }
 
 /// Reads certificates in PEM; at least one.
-pub(super) fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
+pub(in crate::tls) fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
     let text = files::read_pem(path)?.bytes;
     let chain = CertificateDer::pem_slice_iter(&text)
         .collect::<Result<Vec<_>, _>>()

@@ -9,16 +9,16 @@ use lru::LruCache;
 use rustls::server::StoresServerSessions;
 use zeroize::Zeroizing;
 
-use super::evidence::{HandshakeNotes, OfferedSession};
-use super::session;
-use super::tickets::{AuthDigest, Ticketer};
+use crate::tls::resumption::session;
+use crate::tls::resumption::tickets::{AuthDigest, Ticketer};
+use crate::tls::server::evidence::{HandshakeNotes, OfferedSession};
 
 /// Longest session identifier; rustls makes its own this long. A longer value is a ticket.
 const ID_BYTES_MAX: usize = 32;
 
 /// A bounded cache of sessions, which evicts the least recently used one.
 #[derive(Clone, Debug)]
-pub(super) struct SessionCache(Arc<Mutex<CachedSessions>>);
+pub(in crate::tls) struct SessionCache(Arc<Mutex<CachedSessions>>);
 
 struct CachedSessions {
     size: usize,
@@ -36,7 +36,7 @@ struct CachedSession {
 }
 
 impl SessionCache {
-    pub(super) fn new(size: usize) -> Self {
+    pub(in crate::tls) fn new(size: usize) -> Self {
         Self(Arc::new(Mutex::new(CachedSessions {
             size,
             by_id: LruCache::unbounded(),
@@ -45,14 +45,14 @@ impl SessionCache {
         })))
     }
 
-    pub(super) fn resize(&self, size: usize) {
+    pub(in crate::tls) fn resize(&self, size: usize) {
         let mut sessions = lock(&self.0);
         sessions.size = size;
         sessions.fit();
     }
 
     /// An empty cache, which remembers that it had these sessions.
-    pub(super) fn emptied(&self) -> Self {
+    pub(in crate::tls) fn emptied(&self) -> Self {
         let mut sessions = lock(&self.0);
         let (size, hashes) = (sessions.size, sessions.hashes.clone());
         while sessions.evict().is_some() {}
@@ -62,7 +62,7 @@ impl SessionCache {
 
     /// The storage of rustls, which checks neither the age of a session nor its binding. `tickets` classifies offered
     /// tickets.
-    pub(super) fn store(
+    pub(in crate::tls) fn store(
         &self,
         lifetime: Duration,
         binding: AuthDigest,
@@ -192,8 +192,8 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
+    use crate::tls::resumption::tickets::{RotatingTicketKeys, unix_now};
     use crate::tls::testing::SESSION;
-    use crate::tls::tickets::{RotatingTicketKeys, unix_now};
 
     fn store(cache: &SessionCache, binding: u8) -> Store {
         let (lifetime, binding) = (Duration::from_secs(60), [binding; 32]);

@@ -9,13 +9,13 @@ use rustls::crypto::CryptoProvider;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 
-use super::certificate::read_chain;
-use super::config::TlsConfigError;
-use super::error::TlsFileError;
-use super::files::{FileOrigin, FromFiles};
-use super::refusal::describe;
-use super::settings::ClientAuth;
-use super::tickets::AuthDigest;
+use crate::tls::certificates::certificate::read_chain;
+use crate::tls::certificates::error::TlsFileError;
+use crate::tls::certificates::files::{FileOrigin, FromFiles};
+use crate::tls::resumption::tickets::AuthDigest;
+use crate::tls::server::config::TlsConfigError;
+use crate::tls::server::refusal::describe;
+use crate::tls::settings::ClientAuth;
 
 /// The authorities that vouch for clients.
 #[derive(Clone, Debug)]
@@ -41,13 +41,13 @@ impl ClientCa {
         Ok(Self { roots: Arc::new(roots), digest: to_binding(&all.finish()), origin })
     }
 
-    pub(super) fn summary(&self) -> String {
+    pub(in crate::tls) fn summary(&self) -> String {
         let digest = u64::from_be_bytes(self.digest.first_chunk().copied().unwrap_or_default());
         let path = self.origin.paths()[0].display();
         format!("{} of {path}, together sha256:{digest:016x}", self.roots.len())
     }
 
-    pub(super) fn verifier(
+    pub(in crate::tls) fn verifier(
         &self,
         auth: ClientAuth,
         provider: &Arc<CryptoProvider>,
@@ -74,7 +74,7 @@ impl FromFiles for ClientCa {
 
 /// The digest that sessions are bound to. A session that began without a certificate, or with one of other
 /// authorities, must not be resumed where a certificate is required, because a resumption does not check it.
-pub(super) fn binding(ca: Option<&ClientCa>, auth: ClientAuth) -> AuthDigest {
+pub(in crate::tls) fn binding(ca: Option<&ClientCa>, auth: ClientAuth) -> AuthDigest {
     let mut all = digest::Context::new(&digest::SHA256);
     if let Some(ca) = ca {
         all.update(&[1 + u8::from(auth == ClientAuth::Required)]);

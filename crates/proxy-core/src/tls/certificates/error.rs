@@ -48,15 +48,15 @@ fn reason(error: &io::Error) -> String {
 
 impl TlsFileError {
     /// Whether the cause is not the file: the process or the system is short of descriptors or memory.
-    pub(super) fn is_shortage(&self) -> bool {
+    pub(in crate::tls) fn is_shortage(&self) -> bool {
         matches!(self, Self::Unreadable { source, .. } if is_shortage(source))
     }
 
-    pub(super) fn not_regular(path: &Path) -> Self {
+    pub(in crate::tls) fn not_regular(path: &Path) -> Self {
         Self::Unreadable { path: path.to_owned(), source: io::Error::other("it is not a regular file") }
     }
 
-    pub(super) fn malformed(path: &Path, problem: String) -> Self {
+    pub(in crate::tls) fn malformed(path: &Path, problem: String) -> Self {
         Self::Malformed { path: path.to_owned(), problem }
     }
 }

@@ -8,9 +8,9 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{SignatureAlgorithm, SignatureScheme};
 
-use super::Certificate;
-use super::evidence::{HandshakeNotes, PresentedCertificate};
-use super::provider::schemes;
+use crate::tls::Certificate;
+use crate::tls::provider::schemes;
+use crate::tls::server::evidence::{HandshakeNotes, PresentedCertificate};
 
 /// Certificates for the same name, those first whose keys sign with the least work.
 type Candidates = Vec<Candidate>;
@@ -39,7 +39,7 @@ impl Candidate {
 /// Chooses by the name that a client asks for, and among the certificates for that name by the signatures that it
 /// can verify.
 #[derive(Debug)]
-pub(super) struct CertResolver {
+pub(in crate::tls) struct CertResolver {
     exact: HashMap<String, Candidates>,
     /// By the part after `*.`; a wildcard matches one label (RFC 9525, 6.3).
     wildcard: HashMap<String, Candidates>,
@@ -49,7 +49,7 @@ pub(super) struct CertResolver {
 }
 
 impl CertResolver {
-    pub(super) fn new(certificates: &[&Certificate]) -> Self {
+    pub(in crate::tls) fn new(certificates: &[&Certificate]) -> Self {
         let mut sorted = certificates.to_vec();
         sorted.sort_by_key(|certificate| signing_work(certificate));
         let (mut exact, mut wildcard) = (HashMap::<_, Candidates>::new(), HashMap::<_, Candidates>::new());

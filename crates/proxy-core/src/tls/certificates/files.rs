@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-use super::error::{TlsFileError, TlsFileWarning};
+use crate::tls::certificates::error::{TlsFileError, TlsFileWarning};
 
 /// Largest file that is read, in bytes; chains are a few kilobytes, bundles of authorities a few hundred.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The contents of a file, and its permissions, both of the same open file.
-pub(super) struct FileContents {
-    pub(super) bytes: Zeroizing<Vec<u8>>,
+pub(in crate::tls) struct FileContents {
+    pub(in crate::tls) bytes: Zeroizing<Vec<u8>>,
     mode: u32,
 }
 
 /// Reads a file that must not be empty.
-pub(super) fn read(path: &Path) -> Result<FileContents, TlsFileError> {
+pub(in crate::tls) fn read(path: &Path) -> Result<FileContents, TlsFileError> {
     let unreadable = |source| TlsFileError::Unreadable { path: path.to_owned(), source };
     let file = fs::File::open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
@@ -37,7 +37,7 @@ pub(super) fn read(path: &Path) -> Result<FileContents, TlsFileError> {
 }
 
 /// Reads a file that must hold PEM.
-pub(super) fn read_pem(path: &Path) -> Result<FileContents, TlsFileError> {
+pub(in crate::tls) fn read_pem(path: &Path) -> Result<FileContents, TlsFileError> {
     let contents = read(path)?;
     // Certificates and keys in DER are a SEQUENCE; text may begin with the same byte, a zero.
     if contents.bytes[0] == 0x30 && !contains(&contents.bytes, b"-----BEGIN") {
@@ -46,13 +46,13 @@ pub(super) fn read_pem(path: &Path) -> Result<FileContents, TlsFileError> {
     Ok(contents)
 }
 
-pub(super) fn contains(text: &[u8], part: &[u8]) -> bool {
+pub(in crate::tls) fn contains(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window == part)
 }
 
 impl FileContents {
     /// Returns a warning if users other than the owner may read the secret.
-    pub(super) fn exposure(&self, path: &Path) -> Option<TlsFileWarning> {
+    pub(in crate::tls) fn exposure(&self, path: &Path) -> Option<TlsFileWarning> {
         let exposed = self.mode & 0o077 != 0;
         exposed.then(|| TlsFileWarning::Exposed { path: path.to_owned(), mode: self.mode })
     }
@@ -74,20 +74,20 @@ fn is_not_regular(stamp: FileStamp) -> bool {
 
 /// Where something was read from, and how the files were just before that.
 #[derive(Clone, Debug)]
-pub(super) struct FileOrigin {
+pub(in crate::tls) struct FileOrigin {
     paths: Vec<PathBuf>,
     stamps: Vec<FileStamp>,
 }
 
 impl FileOrigin {
     /// To be created before the files are read, so no change is missed.
-    pub(super) fn of(paths: &[&Path]) -> Self {
+    pub(in crate::tls) fn of(paths: &[&Path]) -> Self {
         let paths: Vec<PathBuf> = paths.iter().map(|&path| path.to_owned()).collect();
         let stamps = paths.iter().map(|path| stamp(path)).collect();
         Self { paths, stamps }
     }
 
-    pub(super) fn paths(&self) -> &[PathBuf] {
+    pub(in crate::tls) fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
 
@@ -102,7 +102,7 @@ impl FileOrigin {
 }
 
 /// A value that can be read from its files again.
-pub(super) trait FromFiles: Clone {
+pub(in crate::tls) trait FromFiles: Clone {
     /// Where it comes from; `None` if it was made in memory.
     fn origin(&self) -> Option<&FileOrigin>;
     fn read_again(&self) -> Result<Self, TlsFileError>;
@@ -110,7 +110,7 @@ pub(super) trait FromFiles: Clone {
 
 /// A value from files that are checked regularly.
 #[derive(Debug)]
-pub(super) struct WatchedFiles<T> {
+pub(in crate::tls) struct WatchedFiles<T> {
     value: T,
     /// How the files were when they were last read, successfully or not.
     tried: Vec<FileStamp>,
@@ -122,25 +122,25 @@ pub(super) struct WatchedFiles<T> {
 }
 
 impl<T: FromFiles> WatchedFiles<T> {
-    pub(super) fn new(value: T) -> Self {
+    pub(in crate::tls) fn new(value: T) -> Self {
         let stamps = value.origin().map(|origin| origin.stamps.clone()).unwrap_or_default();
         Self { value, seen: stamps.clone(), tried: stamps, unread: None }
     }
 
     /// The files; none if the value was made in memory.
-    pub(super) fn paths(&self) -> &[PathBuf] {
+    pub(in crate::tls) fn paths(&self) -> &[PathBuf] {
         self.value.origin().map_or(&[], FileOrigin::paths)
     }
 
     /// The file that can never be read again, if there is one: then [`check`](Self::check) does nothing.
-    pub(super) fn pipe(&self) -> Option<&Path> {
+    pub(in crate::tls) fn pipe(&self) -> Option<&Path> {
         self.value.origin()?.pipe()
     }
 
     /// Reads the files again if they have changed, and have then been stable since the last check, because a
     /// certificate and its key are replaced one after the other. With `at_once` they are read in any case. Returns the
     /// new content, or an error, which is reported once.
-    pub(super) fn check(&mut self, at_once: bool) -> Option<Result<T, TlsFileError>> {
+    pub(in crate::tls) fn check(&mut self, at_once: bool) -> Option<Result<T, TlsFileError>> {
         let origin = self.value.origin().filter(|origin| origin.pipe().is_none())?;
         let stamps: Vec<FileStamp> = origin.paths.iter().map(|path| stamp(path)).collect();
         let has_settled = stamps == self.seen;

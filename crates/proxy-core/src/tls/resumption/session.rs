@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::description::last_second;
+use crate::tls::certificates::description::last_second;
 
 /// How far the clock of a host that shares our keys may be ahead of ours. A session from further ahead has no age that
 /// we know: our clock may have been set back.
@@ -10,15 +10,15 @@ const CLOCK_SKEW_MAX: Duration = Duration::from_secs(60);
 
 /// The TLS parameters that a session was created with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SessionState {
-    pub(super) is_same_name: bool,
-    pub(super) version: u16,
-    pub(super) cipher: u16,
+pub(in crate::tls) struct SessionState {
+    pub(in crate::tls) is_same_name: bool,
+    pub(in crate::tls) version: u16,
+    pub(in crate::tls) cipher: u16,
 }
 
 impl SessionState {
     /// Parses the beginning of a session; `None` if it is not a session.
-    pub(super) fn read(session: &[u8], server_name: Option<&str>) -> Option<Self> {
+    pub(in crate::tls) fn read(session: &[u8], server_name: Option<&str>) -> Option<Self> {
         let mut rest = session;
         let name = read_optional::<1>(&mut rest)?;
         let [v1, v2, c1, c2] = read_array(&mut rest)?;
@@ -37,7 +37,12 @@ impl SessionState {
 ///
 /// # Errors
 /// With its age if the session has ended: by its lifetime, or with a certificate of the client.
-pub(super) fn age(session: &[u8], began_at: u64, now: u64, lifetime: Duration) -> Result<Duration, Duration> {
+pub(in crate::tls) fn age(
+    session: &[u8],
+    began_at: u64,
+    now: u64,
+    lifetime: Duration,
+) -> Result<Duration, Duration> {
     // Another host's clock may be ahead of ours.
     let age = Duration::from_secs(now.saturating_sub(began_at));
     let ahead = Duration::from_secs(began_at.saturating_sub(now));

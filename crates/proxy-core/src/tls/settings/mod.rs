@@ -1,5 +1,7 @@
 //! How the proxy speaks TLS.
 
+pub(in crate::tls) mod options;
+
 use std::time::Duration;
 
 use records::values::TlsVersion;
@@ -7,9 +9,9 @@ use rustls::crypto::SupportedKxGroup;
 use rustls::crypto::aws_lc_rs::{cipher_suite, kx_group};
 use rustls::{SupportedCipherSuite, SupportedProtocolVersion, Tls13CipherSuite};
 
-use super::provider::{CountedAead, TimedGroup};
+use crate::tls::provider::{CountedAead, TimedGroup};
 
-pub(super) fn supported_version(version: TlsVersion) -> &'static SupportedProtocolVersion {
+pub(in crate::tls) fn supported_version(version: TlsVersion) -> &'static SupportedProtocolVersion {
     match version {
         TlsVersion::V12 => &rustls::version::TLS12,
         TlsVersion::V13 => &rustls::version::TLS13,
@@ -63,7 +65,7 @@ macro_rules! counted {
 
 /// All cipher suites, those with AES-128 first: it costs the least, and foreseeable attacks on it break the key
 /// exchange first.
-pub(super) const CIPHERS: &[SupportedCipherSuite] = &[
+pub(in crate::tls) const CIPHERS: &[SupportedCipherSuite] = &[
     counted!(cipher_suite::TLS13_AES_128_GCM_SHA256),
     counted!(cipher_suite::TLS13_AES_256_GCM_SHA384),
     counted!(cipher_suite::TLS13_CHACHA20_POLY1305_SHA256),
@@ -76,7 +78,7 @@ pub(super) const CIPHERS: &[SupportedCipherSuite] = &[
 ];
 
 /// The key exchange groups, with their IANA names in lower case.
-pub(super) const GROUPS: &[(&str, &dyn SupportedKxGroup)] = &[
+pub(in crate::tls) const GROUPS: &[(&str, &dyn SupportedKxGroup)] = &[
     ("x25519", &TimedGroup(kx_group::X25519)),
     ("secp256r1", &TimedGroup(kx_group::SECP256R1)),
     ("secp384r1", &TimedGroup(kx_group::SECP384R1)),
@@ -91,10 +93,10 @@ pub struct TlsSettings {
     /// Newest version.
     pub max: TlsVersion,
     /// Cipher suites in the proxy's order of preference; at least one.
-    pub(super) ciphers: Vec<SupportedCipherSuite>,
+    pub(in crate::tls) ciphers: Vec<SupportedCipherSuite>,
     pub cipher_order: CipherOrder,
     /// Groups that may be chosen, in the client's order of preference.
-    pub(super) groups: Vec<&'static dyn SupportedKxGroup>,
+    pub(in crate::tls) groups: Vec<&'static dyn SupportedKxGroup>,
     /// Application protocols offered by ALPN, most preferred first. If empty, ALPN is omitted, because the proxy does
     /// not know its upstream's protocol.
     pub alpn: Vec<String>,

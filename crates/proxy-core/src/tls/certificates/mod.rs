@@ -1,0 +1,9 @@
+//! What the terminator presents and trusts: read from files, described, chosen for a client, and watched for renewal.
+
+pub(in crate::tls) mod cert_resolver;
+pub(in crate::tls) mod certificate;
+pub(in crate::tls) mod client_auth;
+pub(in crate::tls) mod description;
+pub(in crate::tls) mod error;
+pub(in crate::tls) mod files;
+pub(in crate::tls) mod watch;

@@ -1,0 +1,8 @@
+//! The server's side of a connection: its configuration, its engine, and what was negotiated and why.
+
+pub(in crate::tls) mod config;
+pub(in crate::tls) mod engine;
+pub(in crate::tls) mod evidence;
+pub(in crate::tls) mod live;
+pub(in crate::tls) mod negotiated;
+pub(in crate::tls) mod refusal;
