@@ -289,11 +289,11 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
         Body::Host(HostRecord {
             memory_bytes: numbers[12],
             memory_pss_bytes: numbers[11],
-            listen_drops_total: numbers[10],
             observed_cpu_us: numbers[13],
             observed_processes: ProcessCpuList::new(vec![ProcessCpu::new(7, text, numbers[13])]),
             worker_cpu: ProcessCpuList::new(vec![ProcessCpu::new(9, text, numbers[14])]),
             cpu: fill(numbers),
+            withheld: fill(numbers),
             ..HostRecord::default()
         }),
         Body::Health(HealthRecord {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::slow_reading::SlowReading;
 use records::kinds::HostRecord;
+use records::metrics::{Counters, HostCounter};
 
 /// How often the files are read: the kernel adds up figures of all CPUs for each.
 const READ_EVERY: Duration = Duration::from_secs(2);
@@ -14,18 +15,15 @@ const READ_EVERY: Duration = Duration::from_secs(2);
 #[derive(Debug, Default)]
 pub(crate) struct ContentionSampler {
     cpu_stat: Option<PathBuf>,
-    first: Option<HostContention>,
+    first: Option<Counters<HostCounter>>,
     last: SlowReading<HostContention>,
 }
 
-/// Totals since the machine or the cgroup began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct HostContention {
-    listen_overflows: u64,
-    listen_drops: u64,
-    throttled_us: u64,
-    stolen_us: u64,
-    /// CPUs over which that is counted.
+    /// Since the machine or the cgroup began.
+    withheld: Counters<HostCounter>,
+    /// CPUs over which stolen time is counted.
     cpus: u64,
 }
 
@@ -33,11 +31,7 @@ impl ContentionSampler {
     /// Writes the withheld resources into a record.
     pub(crate) fn sample(&mut self, host: &mut HostRecord) {
         let now = self.read();
-        let first = *self.first.get_or_insert(now);
-        host.listen_overflows_total = now.listen_overflows.saturating_sub(first.listen_overflows);
-        host.listen_drops_total = now.listen_drops.saturating_sub(first.listen_drops);
-        host.cpu_throttled_us_total = now.throttled_us.saturating_sub(first.throttled_us);
-        host.cpu_stolen_us_total = now.stolen_us.saturating_sub(first.stolen_us);
+        host.withheld = now.withheld.since(self.first.get_or_insert(now.withheld));
         host.machine_cpus = now.cpus;
     }
 
@@ -62,13 +56,12 @@ impl HostContention {
         let cpu = stat.lines().next().unwrap_or_default().split_whitespace().nth(8);
         let is_one = |line: &&str| line.starts_with("cpu") && !line.starts_with("cpu ");
         let ticks = cpu.and_then(|steal| steal.parse::<u64>().ok()).unwrap_or(0);
-        Self {
-            listen_overflows: tcp_counter(netstat, "ListenOverflows"),
-            listen_drops: tcp_counter(netstat, "ListenDrops"),
-            throttled_us: throttled.and_then(|us| us.trim().parse().ok()).unwrap_or(0),
-            stolen_us: ticks * 1_000_000 / rustix::param::clock_ticks_per_second(),
-            cpus: stat.lines().filter(is_one).count() as u64,
-        }
+        let mut withheld = Counters::default();
+        withheld[HostCounter::ListenOverflows] = tcp_counter(netstat, "ListenOverflows");
+        withheld[HostCounter::ListenDrops] = tcp_counter(netstat, "ListenDrops");
+        withheld[HostCounter::CpuThrottled] = throttled.and_then(|us| us.trim().parse().ok()).unwrap_or(0);
+        withheld[HostCounter::CpuStolen] = ticks * 1_000_000 / rustix::param::clock_ticks_per_second();
+        Self { withheld, cpus: stat.lines().filter(is_one).count() as u64 }
     }
 }
 
@@ -102,14 +95,8 @@ mod tests {
         let read =
             HostContention::parse(NETSTAT, "usage_usec 81\nnr_throttled 2\nthrottled_usec 1250\n", stat);
         let stolen_us = 17_804 * 1_000_000 / rustix::param::clock_ticks_per_second();
-        let expected = HostContention {
-            listen_overflows: 316,
-            listen_drops: 318,
-            throttled_us: 1_250,
-            stolen_us,
-            cpus: 2,
-        };
-        assert_eq!(read, expected);
+        let withheld: Vec<u64> = read.withheld.iter().map(|(_, total)| total).collect();
+        assert_eq!((withheld, read.cpus), (vec![316, 318, 1_250, stolen_us], 2));
     }
 
     #[test]
@@ -121,12 +108,17 @@ mod tests {
 
     #[test]
     fn counts_start_with_the_first_reading() {
-        let first = HostContention { listen_drops: 10, ..HostContention::default() };
-        let mut sampler = ContentionSampler { first: Some(first), ..ContentionSampler::default() };
-        sampler.last.get(READ_EVERY, || HostContention { listen_drops: 17, throttled_us: 5, ..first });
+        let withheld = |drops, throttled_us| {
+            let mut withheld = Counters::default();
+            withheld[HostCounter::ListenDrops] = drops;
+            withheld[HostCounter::CpuThrottled] = throttled_us;
+            withheld
+        };
+        let mut sampler = ContentionSampler { first: Some(withheld(10, 0)), ..ContentionSampler::default() };
+        sampler.last.get(READ_EVERY, || HostContention { withheld: withheld(17, 5), cpus: 1 });
         let mut host = HostRecord::default();
         sampler.sample(&mut host);
-        assert_eq!((host.listen_drops_total, host.cpu_throttled_us_total), (7, 5));
+        assert_eq!(host.withheld, withheld(7, 5));
         let mut host = HostRecord::default();
         ContentionSampler::default().sample(&mut host);
         assert!(host.machine_cpus > 0, "this one is known");

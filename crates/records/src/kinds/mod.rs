@@ -15,7 +15,7 @@ pub use journal::Timestamps;
 use crate::histogram::Sketch;
 use crate::ids::{ClientId, ConnId, RunId};
 use crate::metrics::{
-    ClientCounter, Counters, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
+    ClientCounter, Counters, CpuGroup, HostCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
 };
 use crate::setting::Setting;
 use crate::text::clean;
@@ -278,14 +278,6 @@ wire! {
         /// Sum, over the readings, of the CPU time of the proxy's busiest thread between two readings, in
         /// microseconds.
         pub peak_worker_cpu_us_total: u64 = &field::PEAK_WORKER_CPU,
-        /// Connections that found the backlog of a listening socket full, in the network namespace, during the run.
-        pub listen_overflows_total: u64 = &field::LISTEN_OVERFLOWS,
-        /// Connections that a listening socket dropped for this or another cause, during the run.
-        pub listen_drops_total: u64 = &field::LISTEN_DROPS,
-        /// Time that the cgroup's threads were throttled by its CPU quota, in microseconds of the run.
-        pub cpu_throttled_us_total: u64 = &field::CPU_THROTTLED,
-        /// CPU time of the machine that its hypervisor gave to others, in microseconds of the run.
-        pub cpu_stolen_us_total: u64 = &field::CPU_STOLEN,
         /// Online CPUs of the machine; 0 if unknown.
         pub machine_cpus: u64 = &field::MACHINE_CPUS,
         /// The first process that is observed with all its descendants; 0 if none is.
@@ -309,6 +301,7 @@ wire! {
         pub observed_processes: ProcessCpuList = &field::OBSERVED_PROCESSES,
         /// CPU time by group of threads, in microseconds of the run.
         pub cpu: Counters<CpuGroup> = &FAMILY,
+        pub withheld: Counters<HostCounter> = &FAMILY,
     }
 }
 

@@ -296,6 +296,20 @@ metrics! {
     }
 }
 
+metrics! {
+    /// What the kernel or the hypervisor withheld since the run began, read every 2 s.
+    HostCounter {
+        ListenOverflows = "LISTEN_OVERFLOWS_TOTAL", Count, "0", "Connections that found the backlog of a listening socket full, of all sockets in the network namespace."
+            => metric: "listen_overflows";
+        ListenDrops = "LISTEN_DROPS_TOTAL", Count, "0", "Connections that a listening socket dropped for this or another cause, of all sockets in the network namespace."
+            => metric: "listen_drops";
+        CpuThrottled = "CPU_THROTTLED_US_TOTAL", Micros, "0", "Time that the threads of the process's cgroup were throttled by its CPU quota; 0 without cgroup v2."
+            => metric: "cpu_throttled_seconds";
+        CpuStolen = "CPU_STOLEN_US_TOTAL", Micros, "0", "CPU time that the hypervisor gave to others, over all CPUs of the machine."
+            => metric: "cpu_stolen_seconds";
+    }
+}
+
 /// The groups of threads of the program, by the beginning of their names.
 pub const CPU_GROUPS: [(&str, CpuGroup); 5] = [
     ("proxy", CpuGroup::Proxy),

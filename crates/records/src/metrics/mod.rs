@@ -17,7 +17,7 @@ mod tls;
 pub use counters::{Counters, Metric, MetricNames};
 pub use dimension::Dimension;
 pub use families::{
-    CPU_GROUPS, ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
+    CPU_GROUPS, ClientCounter, CpuGroup, HostCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
 };
 pub use field::{Field, Unit};
 pub use full_reason::FullReason;

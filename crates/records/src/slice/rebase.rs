@@ -144,10 +144,6 @@ impl HostRecord {
             busiest_worker_cpu_us_total,
             worker_cpu,
             peak_worker_cpu_us_total,
-            listen_overflows_total,
-            listen_drops_total,
-            cpu_throttled_us_total,
-            cpu_stolen_us_total,
             machine_cpus: _,
             observed_pid: _,
             observed_cpu_us,
@@ -160,6 +156,7 @@ impl HostRecord {
             observed_backlog: _,
             observed_processes,
             cpu,
+            withheld,
         } = self;
         *observed_cpu_us = observed_cpu_us.saturating_sub(before.observed_cpu_us);
         observed_processes.rebase(&before.observed_processes);
@@ -167,15 +164,12 @@ impl HostRecord {
         let pairs = [
             (busiest_worker_cpu_us_total, before.busiest_worker_cpu_us_total),
             (peak_worker_cpu_us_total, before.peak_worker_cpu_us_total),
-            (listen_overflows_total, before.listen_overflows_total),
-            (listen_drops_total, before.listen_drops_total),
-            (cpu_throttled_us_total, before.cpu_throttled_us_total),
-            (cpu_stolen_us_total, before.cpu_stolen_us_total),
         ];
         for (total, before) in pairs {
             *total = total.saturating_sub(before);
         }
         *cpu = cpu.since(&before.cpu);
+        *withheld = withheld.since(&before.withheld);
     }
 }
 

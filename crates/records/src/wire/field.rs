@@ -155,10 +155,6 @@ fields! {
     BUSIEST_WORKER_CPU = "BUSIEST_WORKER_CPU_US_TOTAL", Micros, "812033", "CPU time of the proxy's running thread that has used the most; beside the CPU time of all threads it shows how evenly workers are used.";
     WORKER_CPU = "WORKER_CPU", Text, "4711 812033 proxy-0; 4712 790012 proxy-1", "CPU time of each worker of the proxy: the id of its thread, microseconds of the run, its name; the 16 that have used the most (absent if none).";
     PEAK_WORKER_CPU = "PEAK_WORKER_CPU_US_TOTAL", Micros, "910410", "CPU time of the proxy's busiest thread between two readings, summed over the readings of the run.";
-    LISTEN_OVERFLOWS = "LISTEN_OVERFLOWS_TOTAL", Count, "0", "Connections that found the backlog of a listening socket full: all sockets in the network namespace, since the run began, read every 2 s.";
-    LISTEN_DROPS = "LISTEN_DROPS_TOTAL", Count, "0", "Connections that listening sockets dropped for this or another cause, in the same way.";
-    CPU_THROTTLED = "CPU_THROTTLED_US_TOTAL", Micros, "0", "Time that the threads of the process's cgroup were throttled by its CPU quota, since the run began, read every 2 s; 0 without cgroup v2.";
-    CPU_STOLEN = "CPU_STOLEN_US_TOTAL", Micros, "0", "CPU time that the hypervisor gave to others, over all CPUs of the machine, since the run began, read every 2 s.";
     MACHINE_CPUS = "MACHINE_CPUS", Count, "8", "Online CPUs of the machine, over which stolen CPU time is counted; 0 if unknown.";
     OBSERVED_PID = "OBSERVED_PID", Id, "4711", "The first observed process, whose descendants are included; 0 if none.";
     OBSERVED_CPU = "OBSERVED_CPU_US_TOTAL", Micros, "812033", "CPU time of the observed processes since the observation began.";

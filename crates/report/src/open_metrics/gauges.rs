@@ -2,7 +2,7 @@
 
 use model::insight::Severity;
 use model::runs::Run;
-use records::metrics::CpuGroup;
+use records::metrics::{CpuGroup, HostCounter, Metric, Unit};
 
 use super::counters::{label, named};
 use super::family::{Family, Label};
@@ -73,31 +73,17 @@ pub(super) fn of_process(run: &Run) -> Vec<Family> {
     let cpu = |group: CpuGroup, labels: &[Label], samples: &mut Vec<_>| {
         samples.push((labels.to_vec(), host.cpu[group] as f64 / 1e6));
     };
+    let withheld = |counter: HostCounter, labels: &[Label], samples: &mut Vec<_>| {
+        let total = host.withheld[counter] as f64;
+        let is_time = counter.field().unit == Unit::Micros;
+        samples.push((labels.to_vec(), if is_time { total / 1e6 } else { total }));
+    };
     let mut all = named(cpu, Family::counter);
+    all.extend(named(withheld, Family::counter));
     all.extend([
         one("memory_resident_bytes", "Resident memory of the process", host.memory_bytes as f64),
         one("descriptors_open", "Open file descriptors", host.descriptors as f64),
         one("threads", "Threads of the process", host.threads as f64),
-        total(
-            "listen_overflows",
-            "Connections that found the backlog of a listening socket full, in the network namespace",
-            host.listen_overflows_total as f64,
-        ),
-        total(
-            "listen_drops",
-            "Connections that a listening socket dropped, in the network namespace",
-            host.listen_drops_total as f64,
-        ),
-        total(
-            "cpu_throttled_seconds",
-            "Time that the cgroup's threads did not run because its CPU bound was met",
-            host.cpu_throttled_us_total as f64 / 1e6,
-        ),
-        total(
-            "cpu_stolen_seconds",
-            "CPU time of the machine that its hypervisor gave to others",
-            host.cpu_stolen_us_total as f64 / 1e6,
-        ),
     ]);
     if host.descriptors_max > 0 {
         all.push(one("descriptors_max", "The bound on open file descriptors", host.descriptors_max as f64));

@@ -8,8 +8,9 @@ use records::histogram::{Histogram, Sketch};
 use records::ids::{ClientId, RunId};
 use records::kinds::{Body, ClientRecord, Record, RouteRecord, Stamp, UsageRecord};
 use records::metrics::{
-    ClientCounter, Counters, CpuGroup, Dimension, HttpCounter, HttpLatency, LoadCounter, LoadLatency, Metric,
-    ProxyCounter, ProxyLatency, RouteCounter, RouteLatency, TimeResolution, TlsCounter, TlsLatency,
+    ClientCounter, Counters, CpuGroup, Dimension, HostCounter, HttpCounter, HttpLatency, LoadCounter,
+    LoadLatency, Metric, ProxyCounter, ProxyLatency, RouteCounter, RouteLatency, TimeResolution, TlsCounter,
+    TlsLatency,
 };
 
 use super::histograms::{BOUNDS_S, classic};
@@ -32,6 +33,7 @@ fn every_counter_has_a_metric() {
     assert_eq!(missing::<ClientCounter>(), []);
     assert_eq!(missing::<RouteCounter>(), []);
     assert_eq!(missing::<CpuGroup>(), []);
+    assert_eq!(missing::<HostCounter>(), []);
 }
 
 /// The metric of each member, and what tells it from others.
@@ -44,7 +46,8 @@ fn names<M: Metric>() -> impl Iterator<Item = [&'static str; 3]> {
 fn names_are_unique_and_well_formed() {
     let counters = names::<ProxyCounter>().chain(names::<TlsCounter>()).chain(names::<HttpCounter>());
     let counters = counters.chain(names::<LoadCounter>()).chain(names::<ClientCounter>());
-    let counters = counters.chain(names::<RouteCounter>()).chain(names::<CpuGroup>());
+    let counters =
+        counters.chain(names::<RouteCounter>()).chain(names::<CpuGroup>()).chain(names::<HostCounter>());
     let latencies = names::<ProxyLatency>().chain(names::<TlsLatency>()).chain(names::<HttpLatency>());
     let latencies = latencies.chain(names::<LoadLatency>()).chain(names::<RouteLatency>());
     let names: Vec<[&str; 3]> = counters.chain(latencies).collect();

@@ -1,10 +1,11 @@
 //! Findings about resources that the kernel or the hypervisor withholds.
 
 use super::context::{FindingContext, HysteresisLimit};
+use super::sums::HostCounts;
 use super::{FindingText, Rule, Severity};
 use crate::insight::{percent, share};
 use records::histogram::SparseHistogram;
-use records::metrics::{ProxyCounter, ProxyLatency};
+use records::metrics::{HostCounter, ProxyCounter, ProxyLatency};
 use records::setting::Value;
 use records::text::quantity::counted;
 
@@ -39,11 +40,16 @@ fn accept_errors_text(context: &FindingContext<'_>) -> FindingText {
 }
 
 fn overflow(context: &FindingContext<'_>) -> Option<Severity> {
-    let host = context.minute().host;
+    let host = &context.minute().host;
     let is_ours = connect_p99_ns(context).is_some_and(|ns| ns >= SYN_RESENT_NS);
     // The kernel counts all sockets of the machine: without a sign that these are ours, they may be a stranger's.
     let severity = if is_ours { Severity::Warning } else { Severity::Info };
-    (host.listen_overflows.max(host.listen_drops) > 0).then_some(severity)
+    (dropped(host) > 0).then_some(severity)
+}
+
+/// Each overflow is a drop too, where the kernel counts both.
+fn dropped(host: &HostCounts) -> u64 {
+    host.withheld[HostCounter::ListenOverflows].max(host.withheld[HostCounter::ListenDrops])
 }
 
 /// Shorter than the wait before a SYN is sent again (1 s, RFC 6298 section 2), by the error of times in a histogram.
@@ -58,9 +64,8 @@ fn connect_p99_ns(context: &FindingContext<'_>) -> Option<u64> {
 }
 
 fn overflow_text(context: &FindingContext<'_>) -> FindingText {
-    let host = context.minute().host;
-    let n = host.listen_overflows.max(host.listen_drops);
-    let what = counted(n, "connection");
+    let host = &context.minute().host;
+    let what = counted(dropped(host), "connection");
     let dropped = format!("The kernel dropped {what} before they could be accepted, in the last minute");
     let connect_ns = connect_p99_ns(context).filter(|ns| *ns >= SYN_RESENT_NS);
     let whose = match connect_ns {
@@ -68,8 +73,8 @@ fn overflow_text(context: &FindingContext<'_>) -> FindingText {
         None => "which of this host's programs they were for is unknown",
     };
     let text = FindingText::new(format!("{dropped}; {whose}"))
-        .figure("backlog full (ListenOverflows), last minute", host.listen_overflows)
-        .figure("dropped in all (ListenDrops), last minute", host.listen_drops)
+        .figure("backlog full (ListenOverflows), last minute", host.withheld[HostCounter::ListenOverflows])
+        .figure("dropped in all (ListenDrops), last minute", host.withheld[HostCounter::ListenDrops])
         .figure("counted over", "all listening sockets of the network namespace");
     let Some(connect_ns) = connect_ns else {
         return text.advise(
@@ -121,12 +126,16 @@ fn throttled(context: &FindingContext<'_>) -> Option<Severity> {
     let limits =
         [(Severity::Warning, HysteresisLimit::at(0.05)), (Severity::Critical, HysteresisLimit::at(0.5))];
     let minute = context.minute();
-    context.graded((minute.host.cpu_throttled_us, minute.span_us), WITHHELD_US_MIN, &limits)
+    context.graded(
+        (minute.host.withheld[HostCounter::CpuThrottled], minute.span_us),
+        WITHHELD_US_MIN,
+        &limits,
+    )
 }
 
 fn throttled_text(context: &FindingContext<'_>) -> FindingText {
     let minute = context.minute();
-    let seconds = minute.host.cpu_throttled_us as f64 / 1e6;
+    let seconds = minute.host.withheld[HostCounter::CpuThrottled] as f64 / 1e6;
     let title = format!(
         "The CPU bound of the cgroup kept threads from running for {seconds:.1} s in the last minute"
     );
@@ -145,7 +154,7 @@ fn stolen_of(context: &FindingContext<'_>) -> (u64, u64) {
     let machine = context.run.host().map_or(0, |host| host.machine_cpus);
     let cores = context.run.began().map_or(1, |began| began.cores);
     let cpus = if machine > 0 { machine } else { cores.max(1) };
-    (minute.host.cpu_stolen_us, minute.span_us.saturating_mul(cpus))
+    (minute.host.withheld[HostCounter::CpuStolen], minute.span_us.saturating_mul(cpus))
 }
 
 fn stolen(context: &FindingContext<'_>) -> Option<Severity> {

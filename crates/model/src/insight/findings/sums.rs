@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use crate::runs::{MetricSeries, Run};
 use records::kinds::HostRecord;
 use records::metrics::{
-    Counters, CpuGroup, Dimension, HttpCounter, LoadCounter, Metric, ProxyCounter, TlsCounter, UsageCounter,
+    Counters, CpuGroup, Dimension, HostCounter, HttpCounter, LoadCounter, Metric, ProxyCounter, TlsCounter,
+    UsageCounter,
 };
 
 /// Counts of all parts of a run in some time.
@@ -26,10 +27,7 @@ pub(super) struct RunCounts {
 /// Counters of the host's records.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HostCounts {
-    pub(super) listen_overflows: u64,
-    pub(super) listen_drops: u64,
-    pub(super) cpu_throttled_us: u64,
-    pub(super) cpu_stolen_us: u64,
+    pub(super) withheld: Counters<HostCounter>,
     /// CPU time of the proxy's workers, and of whichever used the most in each interval.
     pub(super) proxy_cpu_us: u64,
     pub(super) peak_worker_cpu_us: u64,
@@ -39,25 +37,24 @@ impl HostCounts {
     /// Counts since the beginning of the run.
     fn so_far(host: &HostRecord) -> Self {
         Self {
-            listen_overflows: host.listen_overflows_total,
-            listen_drops: host.listen_drops_total,
-            cpu_throttled_us: host.cpu_throttled_us_total,
-            cpu_stolen_us: host.cpu_stolen_us_total,
+            withheld: host.withheld,
             proxy_cpu_us: host.cpu[CpuGroup::Proxy],
             peak_worker_cpu_us: host.peak_worker_cpu_us_total,
         }
     }
 
-    /// Both, by a function such as an addition.
-    fn with(self, other: Self, both: fn(u64, u64) -> u64) -> Self {
+    fn since(&self, earlier: &Self) -> Self {
         Self {
-            listen_overflows: both(self.listen_overflows, other.listen_overflows),
-            listen_drops: both(self.listen_drops, other.listen_drops),
-            cpu_throttled_us: both(self.cpu_throttled_us, other.cpu_throttled_us),
-            cpu_stolen_us: both(self.cpu_stolen_us, other.cpu_stolen_us),
-            proxy_cpu_us: both(self.proxy_cpu_us, other.proxy_cpu_us),
-            peak_worker_cpu_us: both(self.peak_worker_cpu_us, other.peak_worker_cpu_us),
+            withheld: self.withheld.since(&earlier.withheld),
+            proxy_cpu_us: self.proxy_cpu_us.saturating_sub(earlier.proxy_cpu_us),
+            peak_worker_cpu_us: self.peak_worker_cpu_us.saturating_sub(earlier.peak_worker_cpu_us),
         }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.withheld.add(&other.withheld);
+        self.proxy_cpu_us = self.proxy_cpu_us.saturating_add(other.proxy_cpu_us);
+        self.peak_worker_cpu_us = self.peak_worker_cpu_us.saturating_add(other.peak_worker_cpu_us);
     }
 }
 
@@ -68,7 +65,7 @@ impl RunCounts {
         self.tls.add(tls);
         self.http.add(http);
         self.load.add(load);
-        self.host = self.host.with(*host, u64::saturating_add);
+        self.host.add(host);
         self.not_covered = self.not_covered.saturating_add(*not_covered);
         self.records_lost = self.records_lost.saturating_add(*records_lost);
         self.span_us = self.span_us.saturating_add(*span_us);
@@ -153,7 +150,7 @@ impl RecentSums {
             tls: latest(run.tls(), tls),
             http: latest(run.http(), http),
             load: latest(run.load(), load),
-            host: host.with(self.host_before.unwrap_or(host), u64::saturating_sub),
+            host: host.since(&self.host_before.unwrap_or(host)),
             not_covered: not_covered.saturating_sub(self.not_covered),
             records_lost: lost.saturating_sub(self.lost),
             span_us: length_us(run.proxy()).or_else(|| length_us(run.load())).unwrap_or(0),

@@ -10,8 +10,8 @@ use records::kinds::{
     Body, ClientRecord, HealthRecord, HostRecord, HttpRecord, LoadRecord, RunRecord, UsageRecord,
 };
 use records::metrics::{
-    ClientCounter, Counters, CpuGroup, Dimension, HttpCounter, LoadCounter, Metric, ProxyCounter,
-    ProxyLatency, TlsCounter, UsageCounter,
+    ClientCounter, Counters, CpuGroup, Dimension, HostCounter, HttpCounter, LoadCounter, Metric,
+    ProxyCounter, ProxyLatency, TlsCounter, UsageCounter,
 };
 use records::setting::Value;
 use records::values::Latencies;
@@ -147,10 +147,10 @@ fn scarcity_of_the_host_opens_and_closes_findings() {
     let counted = |id, severity, withhold: fn(&mut HostRecord)| {
         opens_and_closes(&mut begun(&[]), (id, severity), |recorder| withhold(&mut recorder.host));
     };
-    counted("backlog-overflow", Severity::Info, |host| host.listen_overflows_total += 1);
-    counted("backlog-overflow", Severity::Info, |host| host.listen_drops_total += 1);
-    counted("cpu-throttled", Severity::Warning, |host| host.cpu_throttled_us_total += 200_000);
-    counted("cpu-stolen", Severity::Critical, |host| host.cpu_stolen_us_total += 900_000);
+    counted("backlog-overflow", Severity::Info, |host| host.withheld[HostCounter::ListenOverflows] += 1);
+    counted("backlog-overflow", Severity::Info, |host| host.withheld[HostCounter::ListenDrops] += 1);
+    counted("cpu-throttled", Severity::Warning, |host| host.withheld[HostCounter::CpuThrottled] += 200_000);
+    counted("cpu-stolen", Severity::Critical, |host| host.withheld[HostCounter::CpuStolen] += 900_000);
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn dropped_connections_are_the_upstreams_if_its_syns_are_sent_again() {
         recorder.proxy.latencies = Latencies::new(&times, &Counters::default());
         recorder.seconds(3, |recorder| {
             calm(recorder);
-            recorder.host.listen_overflows_total += 1;
+            recorder.host.withheld[HostCounter::ListenOverflows] += 1;
         });
         let found = recorder.run().findings();
         let finding = found.iter().find(|finding| finding.id == "backlog-overflow").unwrap();
@@ -185,7 +185,7 @@ fn stolen_time_is_a_share_of_all_cpus_of_the_machine() {
     // As much as 1.4 % of 64 CPUs, and 90 % of one.
     recorder.seconds(60, |recorder| {
         calm(recorder);
-        recorder.host.cpu_stolen_us_total += 900_000;
+        recorder.host.withheld[HostCounter::CpuStolen] += 900_000;
     });
     assert_eq!(open(&recorder), []);
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::merged::{AlignedRun, sum_by_host};
 use super::retention::{BRIEF_INTERVALS_MAX, BRIEF_US};
 use records::kinds::{HostRecord, Stamp};
-use records::metrics::CpuGroup;
+use records::metrics::{CpuGroup, HostCounter, Metric};
 use records::values::{ProcessCpu, ProcessCpuList};
 
 /// CPU that a group of threads used.
@@ -57,10 +57,6 @@ impl HostSamples {
                 // Threads of several processes may have the same id.
                 worker_cpu: _,
                 peak_worker_cpu_us_total,
-                listen_overflows_total: _,
-                listen_drops_total: _,
-                cpu_throttled_us_total: _,
-                cpu_stolen_us_total: _,
                 machine_cpus: _,
                 observed_pid,
                 observed_cpu_us,
@@ -74,6 +70,7 @@ impl HostSamples {
                 // Processes of several hosts may have the same id.
                 observed_processes: _,
                 cpu,
+                withheld: _,
             } = host;
             if is_together {
                 sum.memory_bytes += memory_bytes;
@@ -99,12 +96,11 @@ impl HostSamples {
             sum.cpu.add(cpu);
         }
         // These are the machine's: processes that share one read the same.
-        let by_host = |of: fn(&HostRecord) -> u64| sum_by_host(members, |run| run.host().map_or(0, of));
-        sum.listen_overflows_total = by_host(|host| host.listen_overflows_total);
-        sum.listen_drops_total = by_host(|host| host.listen_drops_total);
-        sum.cpu_throttled_us_total = by_host(|host| host.cpu_throttled_us_total);
-        sum.cpu_stolen_us_total = by_host(|host| host.cpu_stolen_us_total);
-        sum.machine_cpus = by_host(|host| host.machine_cpus);
+        for &counter in HostCounter::ALL {
+            sum.withheld[counter] =
+                sum_by_host(members, |run| run.host().map_or(0, |host| host.withheld[counter]));
+        }
+        sum.machine_cpus = sum_by_host(members, |run| run.host().map_or(0, |host| host.machine_cpus));
         sum.observed_threads_max = sum.observed_threads_max.max(threads_max);
         sum.observed_memory_max_bytes = sum.observed_memory_max_bytes.max(memory_max_bytes);
         let samples = last.map(|last| (last.mono_us, sum)).into_iter().collect();
