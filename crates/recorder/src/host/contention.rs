@@ -1,9 +1,11 @@
 //! Contention: connections that found a backlog full, and CPU time that the cgroup or the hypervisor withheld.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::listen_drops::ListenDrops;
 use super::slow_reading::SlowReading;
 use records::kinds::HostRecord;
 use records::metrics::{Counters, HostCounter};
@@ -17,6 +19,7 @@ pub(crate) struct ContentionSampler {
     cpu_stat: Option<PathBuf>,
     first: Option<Counters<HostCounter>>,
     last: SlowReading<HostContention>,
+    own: ListenDrops,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +31,10 @@ struct HostContention {
 }
 
 impl ContentionSampler {
+    pub(super) fn listen_at(&mut self, addrs: &[SocketAddr]) {
+        self.own = ListenDrops::at(addrs.to_vec());
+    }
+
     /// Writes the withheld resources into a record.
     pub(crate) fn sample(&mut self, host: &mut HostRecord) {
         let now = self.read();
@@ -39,11 +46,13 @@ impl ContentionSampler {
         let text = |path: &Path| fs::read_to_string(path).unwrap_or_default();
         let cpu_stat = self.cpu_stat.get_or_insert_with(cpu_stat_path);
         self.last.get(READ_EVERY, || {
-            HostContention::parse(
+            let mut read = HostContention::parse(
                 &text(Path::new("/proc/net/netstat")),
                 &text(cpu_stat),
                 &text(Path::new("/proc/stat")),
-            )
+            );
+            read.withheld[HostCounter::OwnListenDrops] = self.own.read();
+            read
         })
     }
 }
@@ -96,7 +105,7 @@ mod tests {
             HostContention::parse(NETSTAT, "usage_usec 81\nnr_throttled 2\nthrottled_usec 1250\n", stat);
         let stolen_us = 17_804 * 1_000_000 / rustix::param::clock_ticks_per_second();
         let withheld: Vec<u64> = read.withheld.iter().map(|(_, total)| total).collect();
-        assert_eq!((withheld, read.cpus), (vec![316, 318, 1_250, stolen_us], 2));
+        assert_eq!((withheld, read.cpus), (vec![316, 318, 0, 1_250, stolen_us], 2));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Resource usage of this process, from `/proc/self`.
 
 mod contention;
+mod listen_drops;
 mod listening;
 mod process_observer;
 mod process_tree;
@@ -9,6 +10,7 @@ mod unit_processes;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use records::kinds::HostRecord;
@@ -44,6 +46,11 @@ pub struct HostSampler {
 }
 
 impl HostSampler {
+    /// Counts connections that the sockets at these addresses drop from now on.
+    pub fn listen_at(&mut self, addrs: &[SocketAddr]) {
+        self.contention.listen_at(addrs);
+    }
+
     /// Takes a reading; a figure that `/proc` lacks is 0.
     pub fn sample(&mut self) -> HostRecord {
         let mut workers = BTreeMap::new();

@@ -303,6 +303,8 @@ metrics! {
             => metric: "listen_overflows";
         ListenDrops = "LISTEN_DROPS_TOTAL", Count, "0", "Connections that a listening socket dropped for this or another cause, of all sockets in the network namespace."
             => metric: "listen_drops";
+        OwnListenDrops = "OWN_LISTEN_DROPS_TOTAL", Count, "0", "Of these, connections that the proxy's own listening sockets dropped; 0 if the kernel does not tell."
+            => metric: "own_listen_drops";
         CpuThrottled = "CPU_THROTTLED_US_TOTAL", Micros, "0", "Time that the threads of the process's cgroup were throttled by its CPU quota; 0 without cgroup v2."
             => metric: "cpu_throttled_seconds";
         CpuStolen = "CPU_STOLEN_US_TOTAL", Micros, "0", "CPU time that the hypervisor gave to others, over all CPUs of the machine."

@@ -43,6 +43,7 @@ fn overflow(context: &FindingContext<'_>) -> Option<Severity> {
     let host = &context.minute().host;
     let is_ours = connect_p99_ns(context).is_some_and(|ns| ns >= SYN_RESENT_NS);
     // The kernel counts all sockets of the machine: without a sign that these are ours, they may be a stranger's.
+    let is_ours = is_ours || own_drops(host) > 0;
     let severity = if is_ours { Severity::Warning } else { Severity::Info };
     (dropped(host) > 0).then_some(severity)
 }
@@ -50,6 +51,11 @@ fn overflow(context: &FindingContext<'_>) -> Option<Severity> {
 /// Each overflow is a drop too, where the kernel counts both.
 fn dropped(host: &HostCounts) -> u64 {
     host.withheld[HostCounter::ListenOverflows].max(host.withheld[HostCounter::ListenDrops])
+}
+
+/// Drops of the sockets that the proxy itself listens on.
+fn own_drops(host: &HostCounts) -> u64 {
+    host.withheld[HostCounter::OwnListenDrops]
 }
 
 /// Shorter than the wait before a SYN is sent again (1 s, RFC 6298 section 2), by the error of times in a histogram.
@@ -68,18 +74,27 @@ fn overflow_text(context: &FindingContext<'_>) -> FindingText {
     let what = counted(dropped(host), "connection");
     let dropped = format!("The kernel dropped {what} before they could be accepted, in the last minute");
     let connect_ns = connect_p99_ns(context).filter(|ns| *ns >= SYN_RESENT_NS);
+    let own = own_drops(host);
     let whose = match connect_ns {
-        Some(_) => "most likely those to the upstream, whose backlog was full",
-        None => "which of this host's programs they were for is unknown",
+        _ if own > 0 => format!("{own} of them were for this proxy"),
+        Some(_) => "most likely those to the upstream, whose backlog was full".to_owned(),
+        None => "none that it tells of were for this proxy".to_owned(),
     };
     let text = FindingText::new(format!("{dropped}; {whose}"))
+        .figure("of this proxy's own listening sockets, last minute", own)
         .figure("backlog full (ListenOverflows), last minute", host.withheld[HostCounter::ListenOverflows])
         .figure("dropped in all (ListenDrops), last minute", host.withheld[HostCounter::ListenDrops])
         .figure("counted over", "all listening sockets of the network namespace");
+    if own > 0 {
+        return text
+            .advise(
+                "the workers accept too slowly: give them more CPU, or start more of them; each one's backlog is \
+                 4096, or net.core.somaxconn if that is less",
+            )
+            .about("proxy.workers");
+    }
     let Some(connect_ns) = connect_ns else {
-        return text.advise(
-            "`ss -ltn` tells whose backlog is full: its Recv-Q is about its Send-Q; of this proxy, each worker has one",
-        );
+        return text.advise("`ss -ltn` tells whose backlog is full: its Recv-Q is about its Send-Q");
     };
     let upstream = context.run.began().map_or("", |began| began.upstream.as_str());
     // Which of several it was is unknown, and the header of a log names its terminator here.

@@ -154,10 +154,11 @@ fn scarcity_of_the_host_opens_and_closes_findings() {
 }
 
 #[test]
-fn dropped_connections_are_the_upstreams_if_its_syns_are_sent_again() {
-    for (connect_ms, severity, whose, whom) in [
-        (2, Severity::Info, "is unknown", vec![]),
-        (1_025, Severity::Warning, "those to the upstream", vec!["10.0.0.2:80"]),
+fn dropped_connections_are_the_proxys_or_the_upstreams_where_that_is_known() {
+    for (connect_ms, own, severity, whose, whom) in [
+        (2, 0, Severity::Info, "none that it tells of", vec![]),
+        (1_025, 0, Severity::Warning, "those to the upstream", vec!["10.0.0.2:80"]),
+        (1_025, 1, Severity::Warning, "of them were for this proxy", vec![]),
     ] {
         let mut recorder = begun(&[]);
         let began = RunRecord { upstream: "10.0.0.2:80".to_owned(), ..RunRecord::default() };
@@ -170,6 +171,7 @@ fn dropped_connections_are_the_upstreams_if_its_syns_are_sent_again() {
         recorder.seconds(3, |recorder| {
             calm(recorder);
             recorder.host.withheld[HostCounter::ListenOverflows] += 1;
+            recorder.host.withheld[HostCounter::OwnListenDrops] += own;
         });
         let found = recorder.run().findings();
         let finding = found.iter().find(|finding| finding.id == "backlog-overflow").unwrap();

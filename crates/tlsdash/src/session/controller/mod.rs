@@ -183,6 +183,9 @@ impl RunController {
         self.experiments
             .check(&self.workload.settings(), self.setup.interval)
             .map_err(|error| usage(format!("--ab {error}")))?;
+        if let Some(proxy) = &self.workload.proxy {
+            self.host.listen_at(proxy.local_addrs());
+        }
         // Finds every thread before the first of them can end.
         self.host.sample();
         if let Some(start_us) = self.workload.load_start_us {
