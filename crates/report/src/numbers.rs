@@ -3,23 +3,11 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use records::metrics::{KnownTime, TimeResolution};
-use records::text::quantity;
+use records::text::quantity::trimmed;
+pub(crate) use records::text::quantity::{fixed, grouped, three_digits};
 
 /// Shown for an unknown value.
 pub(crate) const DASH: &str = "–";
-
-/// A whole number with its thousands grouped, such as `19,995`.
-pub(crate) fn grouped(number: u64) -> String {
-    quantity::grouped(&number.to_string())
-}
-
-/// A number with this many decimals and its thousands grouped; a value that is not a number is written unchanged.
-pub(crate) fn fixed(value: f64, decimals: usize) -> String {
-    let text = format!("{value:.decimals$}");
-    let (sign, text) = text.strip_prefix('-').map_or(("", &*text), |rest| ("-", rest));
-    let (whole, rest) = text.find('.').map_or((text, ""), |at| text.split_at(at));
-    whole.parse().map_or_else(|_| format!("{sign}{text}"), |whole| format!("{sign}{}{rest}", grouped(whole)))
-}
 
 /// Milliseconds with three decimals, so the decimals of a column are aligned.
 pub(crate) fn ms(value: f64) -> String {
@@ -52,19 +40,7 @@ pub(crate) fn short(value: f64) -> String {
         0.0 => 0,
         _ => 4,
     };
-    let text = fixed(value, decimals);
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
-}
-
-/// A number with three digits at least, which is what histograms keep.
-pub(crate) fn three_digits(value: f64) -> String {
-    let decimals = match value.abs() {
-        100.0.. => 0,
-        10.0.. => 1,
-        1.0.. => 2,
-        _ => 3,
-    };
-    fixed(value, decimals)
+    trimmed(&fixed(value, decimals)).to_owned()
 }
 
 /// A share in percent.
@@ -95,14 +71,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thousands_are_grouped_and_decimals_kept() {
-        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!([-1234.5, 0.0, 999.9999].map(|value| fixed(value, 2)), ["-1,234.50", "0.00", "1,000.00"]);
+    fn some_four_digits_have_no_zeros_at_their_end() {
         assert_eq!(
             [0.0, 0.1234, 1.5, 12.34, 123_456.0].map(short),
             ["0", "0.1234", "1.5", "12.3", "123,456"]
         );
-        assert_eq!(fixed(f64::INFINITY, 1), "inf");
     }
 
     #[test]

@@ -1,20 +1,10 @@
 //! Figures and texts as the screen shows them. Units are beside them or in the heading.
 
 use records::metrics::{KnownTime, TimeResolution};
-use records::text::quantity::grouped;
+use records::text::quantity::{fixed, grouped, three_digits, trimmed};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::theme::Glyphs;
-
-/// Three significant digits, and never fewer than all before the point.
-fn three_digits(value: f64) -> String {
-    match value.abs() {
-        v if v < 0.9995 => format!("{value:.3}"),
-        v if v < 9.995 => format!("{value:.2}"),
-        v if v < 99.95 => format!("{value:.1}"),
-        _ => grouped(&format!("{value:.0}")),
-    }
-}
 
 /// Nanoseconds in milliseconds.
 pub(crate) fn millis(ns: u64) -> String {
@@ -23,7 +13,7 @@ pub(crate) fn millis(ns: u64) -> String {
 
 /// Nanoseconds in milliseconds, no finer than the time is known.
 pub(crate) fn latency(ns: u64, resolution: TimeResolution, glyphs: Glyphs) -> String {
-    let whole = |ns: u64| grouped(&(ns / 1_000_000).to_string());
+    let whole = |ns: u64| grouped(ns / 1_000_000);
     match resolution.known(ns) {
         KnownTime::Fine(ns) => millis(ns),
         KnownTime::Rounded(ns) => whole(ns),
@@ -36,7 +26,7 @@ pub(crate) fn per_second(rate: f64) -> String {
     match rate {
         r if r < 0.05 => if r > 0.0 { "<0.1" } else { "0" }.to_owned(),
         r if r < 99.95 => format!("{r:.1}"),
-        r if r < 999_999.5 => grouped(&format!("{r:.0}")),
+        r if r < 999_999.5 => fixed(r, 0),
         r => format!("{}M", three_digits(r / 1e6)),
     }
 }
@@ -44,7 +34,7 @@ pub(crate) fn per_second(rate: f64) -> String {
 /// A count: exact to seven digits, then in millions or billions.
 pub(crate) fn count(n: u64) -> String {
     match n {
-        0..=9_999_999 => grouped(&n.to_string()),
+        0..=9_999_999 => grouped(n),
         10_000_000..=999_499_999 => format!("{}M", three_digits(n as f64 / 1e6)),
         _ => format!("{}G", three_digits(n as f64 / 1e9)),
     }
@@ -121,8 +111,7 @@ pub(crate) fn span(us: u64) -> String {
 
 /// A number without needless zeros, for values of settings.
 pub(crate) fn plain(number: f64) -> String {
-    let text = format!("{number:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    trimmed(&format!("{number:.3}")).to_owned()
 }
 
 /// Cells that a text takes.

@@ -1,7 +1,7 @@
 //! Numbers of a column: one unit, and as many decimals for each.
 
 use model::figures::FigureUnit;
-use records::text::quantity::grouped;
+use records::text::quantity;
 
 const DECIMALS_MAX: i32 = 3;
 
@@ -30,9 +30,7 @@ impl ColumnFormat {
 
     /// A value without its unit.
     pub fn show(&self, value: f64) -> String {
-        let text = format!("{:.*}", self.decimals, value * self.factor);
-        let (whole, decimals) = text.split_at(text.find('.').unwrap_or(text.len()));
-        grouped(whole) + decimals
+        quantity::fixed(value * self.factor, self.decimals)
     }
 
     pub fn heading(&self, title: &str) -> String {

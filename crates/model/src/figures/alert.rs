@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{FigureName, FigureUnit, three_digits};
+use super::{FigureName, FigureUnit, significant_digits};
 use records::kinds::{AlertRecord, AlertSentence, AlertState};
 use records::metrics::{KnownValue, TimeResolution};
 
@@ -63,6 +63,6 @@ pub(crate) struct RoundedSeconds(pub(crate) u64);
 
 impl fmt::Display for RoundedSeconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} s", three_digits(self.0 as f64 / 1e6))
+        write!(f, "{} s", significant_digits(self.0 as f64 / 1e6))
     }
 }

@@ -22,6 +22,7 @@ use std::fmt;
 use crate::runs::{MetricSeries, Run};
 use records::histogram::{Histogram, quantile_is_thin};
 use records::metrics::{KnownValue, LatencyClass, Metric, Percentile, TimeResolution};
+use records::text::quantity;
 
 pub use alert::AlertFigure;
 pub(crate) use alert::RoundedSeconds;
@@ -159,7 +160,7 @@ impl FigureUnit {
 impl FigureUnit {
     /// A value in this unit, for people: three digits with the unit's symbol.
     pub fn show(self, value: f64) -> String {
-        let digits = three_digits;
+        let digits = significant_digits;
         match self {
             Self::Count => digits(value),
             Self::Bytes => match value.abs() {
@@ -185,11 +186,10 @@ impl FigureUnit {
     }
 }
 
-/// A number with three digits, or all of its whole ones.
-pub(crate) fn three_digits(value: f64) -> String {
+/// A number with three significant digits, or all of its whole ones, without zeros at their end.
+pub(crate) fn significant_digits(value: f64) -> String {
     let places = if value == 0.0 { 0.0 } else { (2.0 - value.abs().log10().floor()).clamp(0.0, 9.0) };
-    let text = format!("{value:.0$}", places as usize);
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    quantity::trimmed(&format!("{value:.0$}", places as usize)).to_owned()
 }
 
 impl Statistic {

@@ -157,12 +157,11 @@ fn run_sentence(run: &RunRecord, interval_us: u64) -> String {
     if !run.listen.is_empty() {
         let _ = write!(
             text,
-            ", {} > {}, {}, {} worker{}",
+            ", {} > {}, {}, {}",
             run.listen,
             run.upstream,
             run.certificate,
-            run.workers,
-            if run.workers == 1 { "" } else { "s" }
+            quantity::counted(run.workers, "worker")
         );
     } else if !run.log.is_empty() {
         let _ = write!(text, ", observing {}", run.upstream);

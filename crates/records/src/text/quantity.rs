@@ -1,5 +1,6 @@
 //! Numbers with units as people write them: in flags, configuration files, prompts and lists of settings.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 /// Formats a number in a unit of settings: `10s`, `24h`, `512MiB`, `80%`, `1000/s`, `4`.
@@ -84,7 +85,8 @@ pub fn counted(n: u64, noun: &str) -> String {
 }
 
 /// A whole number with its thousands grouped, such as `19,995` or `-1,234`.
-pub fn grouped(digits: &str) -> String {
+pub fn grouped(number: impl Display) -> String {
+    let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.char_indices() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) && !text.ends_with('-') {
@@ -93,6 +95,29 @@ pub fn grouped(digits: &str) -> String {
         text.push(digit);
     }
     text
+}
+
+/// A number with this many decimals and its thousands grouped; a value that is not a number is written unchanged.
+pub fn fixed(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+    grouped(whole) + rest
+}
+
+/// A number with three digits, but at most three decimals and all digits before the point: `0.041`, `1.92`, `60,000`.
+pub fn three_digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v < 0.9995 => 3,
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
+        _ => 0,
+    };
+    fixed(value, decimals)
+}
+
+/// A number's text without the zeros at the end of its decimals.
+pub fn trimmed(text: &str) -> &str {
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
 
 #[cfg(test)]
@@ -145,6 +170,19 @@ mod tests {
     fn counts_are_grouped_and_agree_with_their_noun() {
         assert_eq!((counted(1, "client"), counted(0, "client")), ("1 client".into(), "0 clients".into()));
         assert_eq!(["7", "1000", "123456"].map(grouped), ["7", "1,000", "123,456"]);
-        assert_eq!(["-123", "-1234"].map(grouped), ["-123", "-1,234"]);
+        assert_eq!([-123, -1_234].map(grouped), ["-123", "-1,234"]);
+    }
+
+    #[test]
+    fn decimals_are_kept_and_thousands_grouped() {
+        assert_eq!([-1234.5, 0.0, 999.9999].map(|value| fixed(value, 2)), ["-1,234.50", "0.00", "1,000.00"]);
+        assert_eq!([f64::INFINITY, f64::NEG_INFINITY].map(|value| fixed(value, 1)), ["inf", "-inf"]);
+        assert_eq!(["1.50", "2.000", "100", "0"].map(trimmed), ["1.5", "2", "100", "0"]);
+    }
+
+    #[test]
+    fn three_digits_never_become_four_by_rounding() {
+        let values = [0.0413, 0.9996, 1.92, 9.996, 99.96, 60_000.0, -1.5];
+        assert_eq!(values.map(three_digits), ["0.041", "1.00", "1.92", "10.0", "100", "60,000", "-1.50"]);
     }
 }

@@ -1,5 +1,7 @@
 //! Numbers in the format of each imitated tool.
 
+use records::text::quantity::trimmed;
+
 /// A duration as Go prints it: `491.133µs`, `1.5ms`, `29.98051442s`.
 pub(super) fn go(ns: f64) -> String {
     let ns = ns.round();
@@ -16,16 +18,11 @@ pub(super) fn go(ns: f64) -> String {
             return format!("{minutes}m{}", go_seconds(ns - minutes * 60e9));
         }
     };
-    format!("{}{unit}", trimmed(scaled, digits))
+    format!("{}{unit}", trimmed(&format!("{scaled:.digits$}")))
 }
 
 fn go_seconds(ns: f64) -> String {
-    format!("{}s", trimmed(ns / 1e9, 9))
-}
-
-fn trimmed(value: f64, digits: usize) -> String {
-    let text = format!("{value:.digits$}");
-    if digits == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').to_owned() }
+    format!("{}s", trimmed(&format!("{:.9}", ns / 1e9)))
 }
 
 /// A duration in whole milliseconds, as ab prints it.

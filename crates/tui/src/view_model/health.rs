@@ -3,6 +3,7 @@
 use model::runs::{Gap, Model, Run};
 use records::metrics::{CpuGroup, LoadCounter, ProxyCounter};
 use records::setting::Value;
+use records::text::quantity::counted;
 
 use super::span::Span;
 use super::{NOW_US, now};
@@ -73,7 +74,7 @@ pub(crate) fn warnings(run: &Run, health: &Health, span: Span) -> Vec<Warning> {
     if health.refused > 0 {
         let error = &run.health().error;
         let because = if error.is_empty() { String::new() } else { format!(": {error}") };
-        found.push(format!("the journal refused {} records{because}", health.refused));
+        found.push(format!("the journal refused {}{because}", counted(health.refused, "record")));
     }
     if health.suppressed > 0 {
         found
@@ -104,20 +105,20 @@ fn gaps(run: &Run, span: Span) -> Vec<String> {
     let (lossy, unmeasured): (Vec<&Gap>, Vec<&Gap>) = recent.partition(|gap| gap.missing > 0);
     let missing = lossy.iter().fold(0_u64, |sum, gap| sum.saturating_add(gap.missing));
     let told = |gaps: usize, what: String| {
-        let noun = if gaps == 1 { "gap" } else { "gaps" };
-        (gaps > 0).then(|| format!("{what} in {gaps} {noun}: rates over a gap are averages"))
+        let times = counted(gaps as u64, "gap");
+        (gaps > 0).then(|| format!("{what} in {times}: rates over a gap are averages"))
     };
-    let lost = told(lossy.len(), format!("{missing} records lost"));
+    let lost = told(lossy.len(), format!("{} lost", counted(missing, "record")));
     let unmeasured = told(unmeasured.len(), "tlsdash was stopped or starved".to_owned());
     lost.into_iter().chain(unmeasured).collect()
 }
 
 /// The application behind the proxy is not there, or goes away.
 fn upstream(run: &Run) -> Option<String> {
-    let counted = now(run.proxy()?);
-    let connections = |n: u64| if n == 1 { "1 connection".to_owned() } else { format!("{n} connections") };
+    let counts = now(run.proxy()?);
+    let connections = |n| counted(n, "connection");
     let seconds = NOW_US / 1_000_000;
-    match (counted[ProxyCounter::UpstreamConnectsFailed], counted[ProxyCounter::UpstreamBroken]) {
+    match (counts[ProxyCounter::UpstreamConnectsFailed], counts[ProxyCounter::UpstreamBroken]) {
         (0, 0) => None,
         (0, n) => Some(format!("the upstream broke off {} in the last {seconds} s", connections(n))),
         (n, _) => {

@@ -25,6 +25,7 @@ use model::insight;
 use model::runs::{LogLine, MetricSeries, Model, Run};
 use records::kinds::HostRecord;
 use records::metrics::{Counters, CpuGroup, LatencyClass, Metric, ProxyCounter, TlsCounter};
+use records::text::quantity::counted;
 use records::values::ProcessCpu;
 
 /// Log lines that are taken: more than any screen shows.
@@ -232,8 +233,7 @@ fn setup(run: &records::kinds::RunRecord) -> String {
     if run.listen.is_empty() {
         return String::new();
     }
-    let workers = if run.workers == 1 { "worker" } else { "workers" };
-    format!("{}, {} {workers}", run.certificate, run.workers)
+    format!("{}, {}", run.certificate, counted(run.workers, "worker"))
 }
 
 /// The usual time between the records of a series, in microseconds; 0 while unknown. The median, since the last
