@@ -22,8 +22,8 @@ impl Order {
     }
 }
 
-/// The sort key of a row; smaller keys come first. It holds nearly all that is compared, so that ranking ten
-/// thousand rows does not look at them again and again.
+/// The sort key of a row; smaller keys come first, and those of unknown values last in both directions. It holds nearly
+/// all that is compared, so that ranking ten thousand rows does not look at them again and again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rank {
     number: u64,
@@ -40,9 +40,11 @@ impl Rank {
         } else {
             let settled = settled.unwrap_or_else(|| Settled::of(order, row));
             let has_second = R::second(order.column).is_some();
-            (bits(settled.number), if has_second { !bits(settled.second) } else { row.tie() })
+            let second = || settled.second.map_or(UNKNOWN, |number| !bits(number));
+            (settled.number.map(bits), if has_second { second() } else { row.tie() })
         };
-        Self { number: if order.is_descending { !number } else { number }, tie, row: at as u32 }
+        let number = number.map_or(UNKNOWN, |number| if order.is_descending { !number } else { number });
+        Self { number, tie, row: at as u32 }
     }
 
     /// Rows of equal rank lie by their ids; the rest of long texts and addresses is looked up.
@@ -85,10 +87,13 @@ impl Settled {
     }
 }
 
-/// Returns a number that grows with a figure. What is unknown counts as less than nothing. No figure below zero has to be
-/// told apart, so the bits of a float are in its order.
-fn bits(number: Option<f64>) -> u64 {
-    number.map_or(0, |number| 1 + number.max(0.0).to_bits())
+/// The sort key of a value that is not known.
+const UNKNOWN: u64 = u64::MAX;
+
+/// Returns a number that grows with a figure, and that differs from [`UNKNOWN`] in both directions. No figure below zero
+/// has to be told apart, so the bits of a float are in its order.
+fn bits(number: f64) -> u64 {
+    1 + number.max(0.0).to_bits()
 }
 
 /// Compares whole texts and addresses.
@@ -102,18 +107,19 @@ fn texts<R: Row>(a: &R, b: &R, order: Order) -> Ordering {
     if order.is_descending { compared.reverse() } else { compared }
 }
 
-/// Returns a number that grows with a value. What is unknown counts as less than nothing.
-fn key(value: &CellValue<'_>) -> u64 {
+/// Returns a number that grows with a value; `None` if it is unknown.
+fn key(value: &CellValue<'_>) -> Option<u64> {
     match value {
+        CellValue::Text(text) if text.is_empty() => None,
         CellValue::Text(text) => {
             let mut beginning = [0; 8];
             for (to, from) in beginning.iter_mut().zip(text.bytes()) {
                 *to = from;
             }
-            u64::from_be_bytes(beginning)
+            Some(u64::from_be_bytes(beginning))
         }
-        CellValue::Client(id) => address_key(*id),
-        CellValue::Number(_) | CellValue::Quantile(_) | CellValue::Time(..) => bits(value.number()),
+        CellValue::Client(id) => Some(address_key(*id)),
+        CellValue::Number(_) | CellValue::Quantile(_) | CellValue::Time(..) => value.number().map(bits),
     }
 }
 

@@ -45,19 +45,23 @@ impl<R: Row> Columns<R> {
         let column = |at: usize| &R::columns()[at];
         let mut chosen: Vec<usize> = table.columns.clone();
         chosen.retain(|&at| at == 0 || !table.is_blank(at));
-        let needed = |chosen: &[usize]| chosen.iter().map(|&at| column(at).cells.0).sum::<usize>();
+        let needed =
+            |chosen: &[usize]| (0..chosen.len()).map(|place| cells_min(table, chosen, place)).sum::<usize>();
         while needed(&chosen) > width {
             let last = chosen.iter().enumerate().skip(1).max_by_key(|(_, at)| column(**at).rank);
             let Some((place, _)) = last else { break };
             chosen.remove(place);
         }
         let mut left = width.saturating_sub(needed(&chosen));
-        let shown =
-            |&at: &usize| ShownColumn { at, cells: column(at).cells.0, bytes: byte_unit(table, column(at)) };
-        let mut columns: Vec<ShownColumn> = chosen.iter().map(shown).collect();
+        let shown = |(place, &at): (usize, &usize)| ShownColumn {
+            at,
+            cells: cells_min(table, &chosen, place),
+            bytes: byte_unit(table, column(at)),
+        };
+        let mut columns: Vec<ShownColumn> = chosen.iter().enumerate().map(shown).collect();
         for ShownColumn { at, cells, .. } in &mut columns {
             let title = if *at == 0 { format::width(&filter_title(table)) + TITLE_MARGIN } else { 0 };
-            let wanted = content(table, column(*at)).max(title).clamp(*cells, column(*at).cells.1);
+            let wanted = content(table, column(*at)).max(title).min(column(*at).cells.1).max(*cells);
             let given = (wanted - *cells).min(left);
             (*cells, left) = (*cells + given, left - given);
         }
@@ -98,13 +102,6 @@ impl<R: Row> Columns<R> {
             };
             let is_left = column.is_left();
             let room = cells.saturating_sub(usize::from(is_left || column.unit == ColumnUnit::Latency));
-            // Without a blank between them two names would be read as one.
-            let touches = format::width(&name) >= room && text.ends_with(|last| last != ' ');
-            let name = if touches && !is_left && name != column.heading {
-                sorted(theme, table, at, column.heading.split(' ').next().unwrap_or_default())
-            } else {
-                name
-            };
             let name = longest_fitting(theme, &[&name, column.heading], room);
             let fill = " ".repeat(room.saturating_sub(format::width(&name)));
             match column.unit {
@@ -165,6 +162,23 @@ impl<R: Row> Columns<R> {
         let line = Line::from(spans);
         if is_selected { selected(theme, line) } else { line }
     }
+}
+
+/// Returns the cells that a column needs at least: those of its figures, or of its heading with unit and sort direction.
+fn cells_min<R: Row>(table: &TableState<R>, chosen: &[usize], place: usize) -> usize {
+    let column = &R::columns()[chosen[place]];
+    let unit = match column.unit {
+        ColumnUnit::Text | ColumnUnit::Address | ColumnUnit::Graph => return column.cells.0,
+        ColumnUnit::Bytes => " MB",
+        ColumnUnit::BytesPerSecond => " MB/s",
+        // A cell for the bracket of a percentile.
+        ColumnUnit::Latency => " ",
+        ColumnUnit::Count | ColumnUnit::PerSecond | ColumnUnit::Ratio => "",
+    };
+    let sign = usize::from(chosen[place] == table.order.column);
+    // A blank parts it from the heading before it, unless that ends with one as texts do.
+    let gap = usize::from(place > 0 && !R::columns()[chosen[place - 1]].is_left());
+    column.cells.0.max(format::width(column.heading) + unit.len() + sign + gap)
 }
 
 /// Gives columns of figures what is left, evenly, and the first column the rest.
