@@ -32,6 +32,36 @@ fn the_newest_column_is_at_the_right_and_those_of_a_young_run_are_wide() {
 }
 
 #[test]
+fn the_window_of_a_young_run_is_the_run() {
+    for (seconds, words) in [(5, "5 s"), (15, "10 s")] {
+        let axis = row(&TestDashboard::live(options(), seconds).screen(160, 48), "   time ");
+        let bracket = axis.split('└').nth(1).unwrap();
+        assert_eq!(bracket.trim_matches(['─', '┘']), words, "{axis}");
+    }
+}
+
+#[test]
+fn the_values_beside_the_plot_are_in_their_order() {
+    let mut stage = TestDashboard::live(options(), 30);
+    for rows in 20..48 {
+        let screen = stage.screen(100, rows);
+        let values: Vec<f64> = ["max", "p99", "p50"]
+            .into_iter()
+            .flat_map(|name| {
+                screen.lines().enumerate().filter_map(move |(y, line)| {
+                    let (_, value) = line.rsplit_once(&format!(" {name} "))?;
+                    Some((y, value.parse().ok()?))
+                })
+            })
+            .collect::<std::collections::BTreeMap<usize, f64>>()
+            .into_values()
+            .collect();
+        assert!(values.is_sorted_by(|above, below| above >= below), "{values:?} in {screen}");
+        assert!(!values.is_empty(), "{screen}");
+    }
+}
+
+#[test]
 fn a_run_that_is_over_is_shown_from_its_beginning_to_its_end() {
     for seconds in [3, 20, 138, 200] {
         let mut stage = TestDashboard::live(options(), seconds);

@@ -77,7 +77,8 @@ fn window(
     (y, axis): (u16, TimeAxis),
     taken: &[(u16, u16)],
 ) -> Option<(u16, u16)> {
-    let Span::Last(span_us) = state.figures()?.span else { return None };
+    let figures = state.figures()?;
+    let Span::Last(span_us) = figures.span else { return None };
     let columns = span_us.div_ceil(state.timeline.column_us()).min(axis.shown as u64) as u16;
     let cells = columns * axis.column_cells();
     if cells < 2 || cursor(state).is_some() {
@@ -85,7 +86,9 @@ fn window(
     }
     let (from, to) = (axis.end() - cells, axis.end() - 1);
     let (left, right) = state.theme.glyphs.bracket();
-    let words = format::span(span_us);
+    // The window of a young run is the run.
+    let known_us = figures.duration_us / 1_000_000 * 1_000_000;
+    let words = format::span(span_us.min(known_us.max(state.timeline.column_us())));
     let at = from + 1 + cells.saturating_sub(2 + format::width(&words) as u16) / 2;
     let end = at + format::width(&words) as u16;
     let is_free = end <= to && taken.iter().all(|&(start, taken_to)| taken_to <= at || start >= end);

@@ -222,7 +222,11 @@ fn named_values(state: &State) -> Vec<(&'static str, f64, Style)> {
     known.into_iter().filter_map(|(name, ns, style)| Some((name, ns?, style))).collect()
 }
 
-/// Draws the values right of the plot, each in its row or in the next free one.
+/// By how many rows a value's label may be off its row.
+const OFF_ROWS_MAX: usize = 2;
+
+/// Draws the values right of the plot in their order, each in its row or near it. Those without room are left out, the
+/// least important first.
 fn values(state: &State, frame: &mut Frame<'_>, area: Rect, scale: LogScale) {
     let axis = TimeAxis::of(state, area);
     let x = axis.end() + 1;
@@ -230,16 +234,38 @@ fn values(state: &State, frame: &mut Frame<'_>, area: Rect, scale: LogScale) {
     if room == 0 {
         return;
     }
-    let mut free = vec![true; usize::from(area.height)];
-    for (name, ns, style) in named_values(state) {
-        let wanted = if name == "max" { 0 } else { usize::from(row(scale.height(ns), area) - area.y) };
-        let nearest = (0..free.len()).filter(|&y| free[y]).min_by_key(|&y| y.abs_diff(wanted));
-        let Some(y) = nearest.filter(|y| y.abs_diff(wanted) <= 2) else { continue };
-        free[y] = false;
+    let own_row = |ns| usize::from(row(scale.height(ns), area) - area.y);
+    let mut shown: Vec<((&str, f64, Style), usize)> = Vec::new();
+    for value in named_values(state) {
+        let mut values: Vec<_> = shown.iter().map(|(value, _)| *value).chain([value]).collect();
+        // Of equal values the less important is above, as the maximum is.
+        values.sort_by(|(_, a, _), (_, b, _)| a.total_cmp(b));
+        values.reverse();
+        let own_rows: Vec<usize> = values.iter().map(|(_, ns, _)| own_row(*ns)).collect();
+        if let Some(rows) = label_rows(&own_rows, usize::from(area.height)) {
+            shown = values.into_iter().zip(rows).collect();
+        }
+    }
+    for ((name, ns, style), y) in shown {
         let text = format!("{name} {}", value(name, ns));
         let text = format::cut(&text, room, state.theme.glyphs);
         frame.buffer_mut().set_string(x, area.y + y as u16, text, style);
     }
+}
+
+/// Returns a row of its own for each label, in the same order and near the wanted rows, which ascend; `None` without room.
+fn label_rows(wanted: &[usize], height: usize) -> Option<Vec<usize>> {
+    let mut rows = Vec::with_capacity(wanted.len());
+    for &row in wanted {
+        rows.push(rows.last().map_or(row, |last: &usize| row.max(last + 1)));
+    }
+    let mut end = height;
+    for row in rows.iter_mut().rev() {
+        end = end.checked_sub(1)?.min(*row);
+        *row = end;
+    }
+    let is_near = |(row, wanted): (&usize, &usize)| row.abs_diff(*wanted) <= OFF_ROWS_MAX;
+    rows.iter().zip(wanted).all(is_near).then_some(rows)
 }
 
 fn value(name: &str, ns: f64) -> String {
@@ -273,6 +299,14 @@ mod tests {
         assert_eq!(labels(0, 1), ["1", "2", "5", "10"]);
         assert_eq!(labels(-1, 0), ["0.1", "0.2", "0.5", "1"]);
         assert_eq!(labels(-1, 2), ["0.1", "1", "10", "100"]);
+    }
+
+    #[test]
+    fn labels_have_rows_of_their_own_in_the_order_of_their_values() {
+        assert_eq!(label_rows(&[0, 0, 4], 6), Some(vec![0, 1, 4]));
+        assert_eq!(label_rows(&[4, 5, 5], 6), Some(vec![3, 4, 5]));
+        assert_eq!(label_rows(&[0, 1, 1, 1], 3), None, "more labels than rows");
+        assert_eq!(label_rows(&[2, 2, 2, 2], 9), None, "too far off its row");
     }
 
     #[test]
