@@ -2,6 +2,7 @@
 
 use crate::text::ParseIdError;
 use crate::text::keywords::Keyword;
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -80,6 +81,9 @@ impl FromStr for ConnectionOutcome {
     }
 }
 
+/// The detail of a handshake whose client offers no version of TLS that is enabled.
+pub const NO_COMMON_VERSION: &str = "the client offers no version of TLS that is enabled";
+
 /// One connection, at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionRecord {
@@ -112,4 +116,79 @@ pub struct ConnectionRecord {
     pub lifetime_us: u64,
 }
 
+impl ConnectionRecord {
+    /// Why it failed, in a few words; empty if it ended well.
+    pub fn reason(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self.outcome {
+            ConnectionOutcome::Ended => "",
+            ConnectionOutcome::HandshakeTimeout => "handshake too slow",
+            ConnectionOutcome::HandshakeEof => "left in the handshake",
+            ConnectionOutcome::NotTls => "sends no TLS",
+            ConnectionOutcome::HandshakeAlert
+            | ConnectionOutcome::Incompatible
+            | ConnectionOutcome::HandshakeOther => return Cow::Owned(handshake_failure(&self.detail)),
+            ConnectionOutcome::UpstreamConnect => "no upstream answers",
+            ConnectionOutcome::UpstreamBroken => "upstream broke off",
+            ConnectionOutcome::ClientBroken => "client broke off",
+            ConnectionOutcome::IdleTimeout => "idle for too long",
+            ConnectionOutcome::DrainTimeout => "cut by the drain",
+            ConnectionOutcome::SendTimeout => "reads nothing",
+            ConnectionOutcome::PendingBound => "holds too much memory",
+        })
+    }
+}
+
+/// Shortens the detail of a failed handshake to its last part: rustls' `received fatal alert: UnknownCA` to `unknown CA`,
+/// OpenSSL's `error:0A000102:SSL routines::unsupported protocol` to `unsupported protocol`.
+pub fn handshake_failure(detail: &str) -> String {
+    if detail == NO_COMMON_VERSION {
+        return "no common TLS version".to_owned();
+    }
+    let last = detail.rsplit(": ").next().unwrap_or_default();
+    let last = last.rsplit_once("::").map_or(last, |(_, words)| words.split(':').next().unwrap_or_default());
+    if last.contains(' ') { last.to_owned() } else { variant_words(last) }
+}
+
+/// Splits the name of a variant, such as `UnknownCA`, into words: `unknown CA`.
+fn variant_words(name: &str) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    let is_upper = |at: usize| letters.get(at).is_some_and(|letter| letter.is_uppercase());
+    let mut text = String::new();
+    for (at, &letter) in letters.iter().enumerate() {
+        let follows_lower = at > 0 && !is_upper(at - 1);
+        if is_upper(at) && follows_lower {
+            text.push(' ');
+        }
+        let is_abbreviation = is_upper(at + 1) || (at > 0 && is_upper(at - 1));
+        if is_abbreviation { text.push(letter) } else { text.extend(letter.to_lowercase()) }
+    }
+    text
+}
+
 impl Keyword for ConnectionOutcome {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_detail_of_a_failed_handshake_is_shortened_to_its_reason() {
+        for (detail, reason) in [
+            (NO_COMMON_VERSION, "no common TLS version"),
+            ("received fatal alert: UnknownCA", "unknown CA"),
+            ("peer is incompatible: NoCipherSuitesInCommon", "no cipher suites in common"),
+            (
+                "SSL handshake failure: error:0A000102:SSL routines::unsupported protocol",
+                "unsupported protocol",
+            ),
+            (
+                "error:0A000418:SSL routines::tlsv1 alert unknown ca:SSL alert number 48",
+                "tlsv1 alert unknown ca",
+            ),
+            ("the certificate has expired", "the certificate has expired"),
+            ("", ""),
+        ] {
+            assert_eq!(handshake_failure(detail), reason, "{detail}");
+        }
+    }
+}

@@ -24,7 +24,7 @@ use crate::values::{AbsentFigures, EventCounts, Latencies, ProcessCpuList};
 use crate::wire::{FAMILY, field, wire};
 
 pub use alert::{AlertRecord, AlertSentence, AlertState, operator_at};
-pub use connection::{ConnectionOutcome, ConnectionRecord};
+pub use connection::{ConnectionOutcome, ConnectionRecord, NO_COMMON_VERSION, handshake_failure};
 pub use costs::{Cost, CostTable, FULL, HYBRID, HandshakeCosts, RESUMED};
 pub use experiment::{Arm, Estimate, ExperimentOutcome, ExperimentRecord, ExperimentStep, Stage};
 pub use http::{HttpRecord, HttpVersion, RequestRecord, RouteRecord};

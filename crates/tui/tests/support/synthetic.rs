@@ -459,7 +459,7 @@ impl SyntheticLoad {
             conn: ConnId(self.second * 500),
             client: "10.0.0.23".parse().expect("the address is well formed"),
             outcome: ConnectionOutcome::HandshakeAlert,
-            detail: "the client sent the alert unknown_ca".into(),
+            detail: "received fatal alert: UnknownCA".into(),
             tls_version: String::new(),
             cipher: String::new(),
             group: String::new(),

@@ -1,5 +1,6 @@
 //! Errors of rustls about certificates, in plain words.
 
+use records::kinds::NO_COMMON_VERSION;
 use rustls::{CertificateError as C, Error, PeerIncompatible};
 
 /// The error in words: a client's certificate that is refused, or one in a file that cannot be read.
@@ -9,7 +10,7 @@ pub(in crate::tls) fn describe(error: &Error) -> String {
             Error::NoCertificatesPresented => "the client sent no certificate".to_owned(),
             Error::PeerIncompatible(
                 PeerIncompatible::Tls12NotOffered | PeerIncompatible::Tls12NotOfferedOrEnabled,
-            ) => "the client offers no version of TLS that is enabled".to_owned(),
+            ) => NO_COMMON_VERSION.to_owned(),
             other => other.to_string(),
         };
     };
@@ -41,9 +42,24 @@ pub(in crate::tls) fn describe(error: &Error) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use rustls::OtherError;
+    use records::kinds::handshake_failure;
+    use rustls::{AlertDescription, OtherError};
 
     use super::*;
+
+    #[test]
+    fn reasons_are_recognised_in_the_words_of_rustls() {
+        for (error, reason) in [
+            (PeerIncompatible::Tls12NotOffered.into(), "no common TLS version"),
+            (PeerIncompatible::NoCipherSuitesInCommon.into(), "no cipher suites in common"),
+            (PeerIncompatible::NoKxGroupsInCommon.into(), "no kx groups in common"),
+            (Error::AlertReceived(AlertDescription::UnknownCA), "unknown CA"),
+            (Error::AlertReceived(AlertDescription::BadCertificate), "bad certificate"),
+            (Error::NoApplicationProtocol, "peer doesn't support any known protocol"),
+        ] {
+            assert_eq!(handshake_failure(&describe(&error)), reason);
+        }
+    }
 
     #[test]
     fn no_name_of_a_rust_variant_reaches_the_user() {

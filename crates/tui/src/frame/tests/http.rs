@@ -115,7 +115,7 @@ fn keys_act_on_the_clients_unless_the_routes_have_the_focus() {
     stage.press('1');
     stage.want(Intent::Scroll(ListMove::Down));
     stage.press('\n');
-    assert!(stage.screen(160, 48).contains("┌ client 10.0.0.11"), "{}", stage.screen(160, 48));
+    assert!(stage.screen(160, 48).contains("┌ client 10.0.0.23"), "{}", stage.screen(160, 48));
 }
 
 #[test]

@@ -9,7 +9,7 @@
 //! | handshakes  full 240 (3.0%)  resumed 7883  errors 0                     |
 //! | why full    no ticket 12  expired 3  without TLS 1.3 2                  |
 //! | connection  TLSv1.3, AES-256-GCM, X25519, ALPN h2, name example.org     |
-//! | failed      handshake-alert: the client sent the alert unknown_ca       |
+//! | failed      handshake-alert: received fatal alert: UnknownCA            |
 //! | bytes/s     ▁▁▂▁▁▁▃█▆▂▁▁▁▁▁                                             |
 //! +-------------------------------------------------------------------------+
 //! ```

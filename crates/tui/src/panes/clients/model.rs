@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use model::runs::{ClientRate, ClientStats, DEFERRED_US_MAX, MetricSeries, Run};
 use records::histogram::{Sketch, quantile_is_thin};
 use records::ids::ClientId;
-use records::kinds::{ConnectionOutcome, ConnectionRecord};
 use records::metrics::{ClientCounter, Counters, ProxyCounter, TimeResolution, TlsCounter, labels};
 
 use super::history::SLOTS;
@@ -91,7 +90,7 @@ impl ClientRow {
             tls: connection.map_or("", |connection| tls_version(&connection.tls_version)),
             cipher: connection.map_or("", |connection| cipher(&connection.cipher)),
             sni: connection.map_or_else(Box::default, |connection| connection.sni.as_str().into()),
-            failure: failed.map_or(Cow::Borrowed(""), |(_, connection)| why_failed(connection)),
+            failure: failed.map_or(Cow::Borrowed(""), |(_, connection)| connection.reason()),
             ..Self::unknown(client.id)
         }
     }
@@ -165,53 +164,6 @@ impl ClientRow {
             (full + resumed > 0.0).then(|| full / (full + resumed))
         });
     }
-}
-
-/// Says in a few words why a connection failed.
-fn why_failed(connection: &ConnectionRecord) -> Cow<'static, str> {
-    const OLD: [&str; 3] = ["no version of TLS", "Tls12NotOffered", "SignatureAlgorithmsExtensionRequired"];
-    let detail = connection.detail.rsplit(": ").next().unwrap_or_default();
-    // As an observed log, or another library, has it.
-    let detail = detail.strip_prefix("the client sent the alert ").unwrap_or(detail);
-    Cow::Borrowed(match connection.outcome {
-        ConnectionOutcome::Ended => "",
-        ConnectionOutcome::HandshakeTimeout => "handshake too slow",
-        ConnectionOutcome::HandshakeEof => "left in the handshake",
-        ConnectionOutcome::NotTls => "sends no TLS",
-        ConnectionOutcome::Incompatible if OLD.iter().any(|old| detail.contains(old)) => {
-            "offers only old TLS"
-        }
-        ConnectionOutcome::HandshakeAlert
-        | ConnectionOutcome::Incompatible
-        | ConnectionOutcome::HandshakeOther => {
-            return Cow::Owned(
-                if detail.contains(' ') { detail.to_owned() } else { spaced(detail) }.replace('_', " "),
-            );
-        }
-        ConnectionOutcome::UpstreamConnect => "no upstream answers",
-        ConnectionOutcome::UpstreamBroken => "upstream broke off",
-        ConnectionOutcome::ClientBroken => "client broke off",
-        ConnectionOutcome::IdleTimeout => "idle for too long",
-        ConnectionOutcome::DrainTimeout => "cut by the drain",
-        ConnectionOutcome::SendTimeout => "reads nothing",
-        ConnectionOutcome::PendingBound => "holds too much memory",
-    })
-}
-
-/// Returns the words of a name such as `UnknownCA`: `unknown CA`.
-fn spaced(name: &str) -> String {
-    let letters: Vec<char> = name.chars().collect();
-    let mut text = String::new();
-    for (at, &letter) in letters.iter().enumerate() {
-        let begins = at > 0 && letter.is_uppercase() && letters[at - 1].is_lowercase();
-        if begins {
-            text.push(' ');
-        }
-        let is_abbreviation = letters.get(at + 1).is_some_and(|next| next.is_uppercase())
-            || (at > 0 && letters[at - 1].is_uppercase());
-        if is_abbreviation { text.push(letter) } else { text.extend(letter.to_lowercase()) }
-    }
-    text
 }
 
 fn tls_version(name: &str) -> &'static str {

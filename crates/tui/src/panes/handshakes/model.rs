@@ -1,6 +1,7 @@
 //! Handshakes: how many, how, and why not.
 
 use model::runs::Run;
+use records::kinds::handshake_failure;
 use records::metrics::{Counters, LoadCounter, Metric, ProxyCounter, ProxyLatency, labels};
 use records::values::LogFigure;
 
@@ -133,9 +134,7 @@ const REASONS_MAX: usize = 8;
 pub(crate) fn reasons(run: &Run) -> Vec<(String, u64)> {
     let all = run.failures().by_frequency();
     let words = |(kind, detail, n): (&str, &str, u64)| {
-        let detail = detail.rsplit(": ").next().unwrap_or(detail);
-        let detail = detail.strip_prefix("the client sent the alert ").unwrap_or(detail);
-        (if detail.is_empty() { kind.to_owned() } else { detail.to_owned() }, n)
+        (if detail.is_empty() { kind.to_owned() } else { handshake_failure(detail) }, n)
     };
     all.into_iter().take(REASONS_MAX).map(words).collect()
 }

@@ -4,8 +4,7 @@ use super::press;
 use crate::input::intent::{Direction, Intent};
 use crate::panes::clients::model::ClientRow;
 use crate::state::screen::Screen;
-use crate::table::ListMove;
-use crate::table::Row as _;
+use crate::table::{CellValue, ColumnUnit, ListMove, Row as _, Table as _};
 use crate::testing::{TestDashboard, options};
 
 #[test]
@@ -36,6 +35,34 @@ fn every_order_sorts_by_its_column() {
     assert!(totals(&stage).is_sorted_by(|a, b| a >= b));
     stage.want(Intent::SortReverse);
     assert!(totals(&stage).is_sorted());
+}
+
+#[test]
+fn unknown_values_are_last_in_both_directions() {
+    let mut stage = TestDashboard::live(options(), 5);
+    let is_known = |value: CellValue<'_>| match value {
+        CellValue::Text(text) => !text.is_empty(),
+        CellValue::Client(_) => true,
+        value => value.number().is_some(),
+    };
+    let mut mixed = Vec::new();
+    for (at, column) in ClientRow::columns().iter().enumerate() {
+        if column.unit == ColumnUnit::Graph {
+            continue;
+        }
+        stage.state.clients.order_by(at);
+        for _ in 0..2 {
+            stage.screen(160, 60);
+            let known: Vec<bool> =
+                stage.state.clients.page().iter().map(|row| is_known(column.cell(row))).collect();
+            assert!(known.is_sorted_by(|a, b| a >= b), "{}: {known:?}", column.name);
+            if known.contains(&true) && known.contains(&false) {
+                mixed.push(column.name);
+            }
+            stage.state.clients.reverse();
+        }
+    }
+    assert!(mixed.iter().filter(|name| **name == "why").count() == 2, "{mixed:?}");
 }
 
 #[test]
@@ -84,7 +111,7 @@ fn all_about_a_client_can_be_seen() {
     press(&mut stage, "/0.23\nj\n");
     let screen = stage.screen(120, 40);
     assert!(screen.contains("client 10.0.0.23"), "{screen}");
-    for text in ["handshakes  full", "the client sent the alert unknown_ca", "connections"] {
+    for text in ["handshakes  full", "received fatal alert: UnknownCA", "connections"] {
         assert!(screen.contains(text), "{text}: {screen}");
     }
     stage.want(Intent::Back);
