@@ -78,16 +78,16 @@ fn click(state: &mut State, at: (u16, u16), now: ClockReading) -> Vec<Effect> {
     if state.prompt.is_some() {
         return Vec::new();
     }
+    let (pane, target) = layout::target(state, at);
     let has_targets = matches!(
         state.screen,
         Screen::Dashboard | Screen::Runs | Screen::Requests { .. } | Screen::Choice(..)
     );
-    if !has_targets {
+    if !has_targets && !matches!(target, Some(ClickTarget::Key(_))) {
         // Details have nothing to point at: a click leaves them.
         let is_docked = matches!(state.screen, Screen::Tuning | Screen::Experiments);
         return if is_docked { Vec::new() } else { want(state, Intent::Back, now) };
     }
-    let (pane, target) = layout::target(state, at);
     state.panes.focus = pane.or(state.panes.focus);
     match target {
         Some(ClickTarget::Row(list, row)) => match state.table_mut(list).select_in_sight(row) {

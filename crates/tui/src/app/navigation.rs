@@ -2,14 +2,18 @@
 
 use crate::input::intent::List;
 use crate::panes::PaneId;
-use crate::screens::help;
+use crate::screens::help::view;
 use crate::state::State;
 use crate::state::screen::Screen;
 use crate::table::ListMove;
 
 pub(crate) fn toggle_help(state: &mut State) {
-    state.help_search.clear();
-    toggle_screen(state, Screen::Help { offset: 0 });
+    state.help.search.clear();
+    if matches!(state.screen, Screen::Help { .. }) {
+        return back(state);
+    }
+    state.help.over = state.screen;
+    state.screen = Screen::Help { offset: 0 };
 }
 
 pub(crate) fn toggle_tuning(state: &mut State) {
@@ -19,7 +23,7 @@ pub(crate) fn toggle_tuning(state: &mut State) {
 
 pub(crate) fn scroll(state: &mut State, to: ListMove) {
     if let Screen::Help { offset } = state.screen {
-        let page = help::rows(state).max(1);
+        let page = view::page(state).max(1);
         let offset = match to {
             ListMove::Up => offset.saturating_sub(1),
             ListMove::Down => offset + 1,
@@ -28,7 +32,7 @@ pub(crate) fn scroll(state: &mut State, to: ListMove) {
             ListMove::First => 0,
             ListMove::Last => usize::MAX,
         };
-        state.screen = Screen::Help { offset: offset.min(help::offset_max(state)) };
+        state.screen = Screen::Help { offset: offset.min(view::offset_max(state)) };
         return;
     }
     match state.screen {
@@ -68,9 +72,11 @@ fn select_setting(state: &mut State, to: ListMove) {
     (state.tuning.complaint, state.tuning.answer) = (None, None);
 }
 
-/// Closes what covers the panes, else deselects the client, else leaves usage, else returns to the present.
+/// Closes the help or what covers the panes, else deselects the client, else leaves usage, else returns to the present.
 pub(crate) fn back(state: &mut State) {
-    if state.screen != Screen::Dashboard {
+    if matches!(state.screen, Screen::Help { .. }) {
+        state.screen = state.help.over;
+    } else if state.screen != Screen::Dashboard {
         state.screen = Screen::Dashboard;
     } else if state.panes.maximised.is_some() {
         state.panes.maximised = None;

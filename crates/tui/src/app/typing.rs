@@ -35,7 +35,7 @@ impl State {
 
     /// Opens the prompt for a search in the help.
     pub(crate) fn type_help_search(&mut self) {
-        self.prompt = Some(Prompt::new(PromptPurpose::Help, self.help_search.clone()));
+        self.prompt = Some(Prompt::new(PromptPurpose::Help, self.help.search.clone()));
     }
 
     /// Opens the prompt for a moment.
@@ -100,7 +100,11 @@ impl State {
         Ok(std::iter::once(Effect::Draw(Urgency::Now)).chain(export).collect())
     }
 
+    /// Opens the palette, in the place of the help: what a command does is seen.
     pub(crate) fn open_palette(&mut self) {
+        if matches!(self.screen, Screen::Help { .. }) {
+            self.screen = self.help.over;
+        }
         let found = palette::find(self, "");
         self.prompt = Some(Prompt::new(PromptPurpose::Palette { found, selected: 0 }, String::new()));
     }
@@ -196,7 +200,7 @@ impl State {
         match &prompt.purpose {
             PromptPurpose::Filter(list) => self.table_mut(*list).set_filter(prompt.text()),
             PromptPurpose::Help => {
-                prompt.text().clone_into(&mut self.help_search);
+                prompt.text().clone_into(&mut self.help.search);
                 self.screen = Screen::Help { offset: 0 };
             }
             PromptPurpose::Palette { .. } => {
@@ -219,7 +223,7 @@ impl State {
     fn give_up_typing(&mut self, prompt: &Prompt) {
         match prompt.purpose {
             PromptPurpose::Filter(list) => self.table_mut(list).set_filter(""),
-            PromptPurpose::Help => self.help_search.clear(),
+            PromptPurpose::Help => self.help.search.clear(),
             _ => {}
         }
     }

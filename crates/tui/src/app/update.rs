@@ -9,11 +9,9 @@ use super::action::{Action, Effect};
 use super::navigation::{back, open, scroll, toggle_help, toggle_screen, toggle_tuning};
 use crate::clock::ClockReading;
 use crate::frame::layout;
-use crate::input::intent::{
-    Direction, Intent, List, PaneAction, PlayControl, Preset, QuickControl, SettingEdit,
-};
+use crate::input::intent::{Direction, Intent, List, PlayControl, QuickControl, SettingEdit};
 use crate::options::Exit;
-use crate::screens::help;
+use crate::screens::help::view;
 use crate::state::State;
 use crate::state::moment::View;
 use crate::state::screen::Screen;
@@ -65,7 +63,7 @@ pub(crate) fn update(state: &mut State, action: Action, now: ClockReading) -> Ve
         Action::Resize(columns, rows) => {
             state.size = (columns, rows);
             if let Screen::Help { offset } = state.screen {
-                state.screen = Screen::Help { offset: offset.min(help::offset_max(state)) };
+                state.screen = Screen::Help { offset: offset.min(view::offset_max(state)) };
             }
             vec![DRAW]
         }
@@ -139,7 +137,7 @@ fn typed(state: &mut State, key: KeyEvent, now: ClockReading) -> Vec<Effect> {
 }
 
 pub(crate) fn want(state: &mut State, intent: Intent, now: ClockReading) -> Vec<Effect> {
-    if !applies(state, intent) {
+    if !state.accepts(intent) {
         return Vec::new();
     }
     match intent {
@@ -221,34 +219,10 @@ fn screen_of(intent: Intent) -> Screen {
     }
 }
 
-/// Returns whether a request makes sense on this screen and in this mode.
-fn applies(state: &State, intent: Intent) -> bool {
-    let is_of_http = matches!(intent, Intent::Requests | Intent::Pane(PaneAction::Preset(Preset::Routes)));
-    let is_of_hosts = matches!(intent, Intent::Pane(PaneAction::Preset(Preset::Hosts)));
-    let is_seen = !matches!(state.screen, Screen::Help { .. }) || acts_on_help(intent);
-    is_seen && (!is_of_http || state.has_http()) && (!is_of_hosts || state.has_hosts())
-}
-
 /// Sorts the list that keys act on by its next column, or the other way round.
 fn sort(state: &mut State, reverse: bool) {
     let table = state.table_mut(state.list());
     if reverse { table.reverse() } else { table.sort_by_next() }
-}
-
-/// Returns whether a request makes sense while the help covers the panes: what it changes would not be seen.
-fn acts_on_help(intent: Intent) -> bool {
-    matches!(
-        intent,
-        Intent::Quit
-            | Intent::Help
-            | Intent::Back
-            | Intent::Filter
-            | Intent::Scroll(_)
-            | Intent::Palette
-            | Intent::Copy
-            | Intent::Redraw
-            | Intent::Suspend
-    )
 }
 
 /// Only a viewer suspends: a server would stop serving its clients.

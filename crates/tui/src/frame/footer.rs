@@ -11,11 +11,8 @@ use ratatui::text::{Line, Span};
 use super::status;
 use crate::format;
 use crate::input::intent::Intent;
-use crate::input::keymap::{
-    CHOICE_HINTS, EXPERIMENT_HINTS, FINDING_HINTS, FROZEN_HINTS, HINTS, Hint, Keymap, PANE_HINTS,
-    REPLAY_HINTS, REQUEST_HINTS, RUN_HINTS, TUNING_HINTS,
-};
-use crate::panes::pane::pane;
+use crate::input::keymap::{FROZEN_HINTS, HINTS, Hint, Keymap, REPLAY_HINTS, SCREEN_HINTS};
+use crate::screens::own_hints;
 use crate::state::State;
 use crate::state::screen::Screen;
 use crate::widgets::parts::put;
@@ -65,25 +62,19 @@ fn cells(hint: &Hint, keys: &str) -> usize {
 
 /// Returns the hints that fit, each with its keys.
 fn fitting(state: &State, width: u16) -> Vec<(&'static Hint, String)> {
-    let hints = match state.screen {
-        Screen::Tuning => TUNING_HINTS,
-        Screen::Experiments => EXPERIMENT_HINTS,
-        Screen::Runs => RUN_HINTS,
-        Screen::Choice(..) => CHOICE_HINTS,
-        Screen::Requests { .. } => REQUEST_HINTS,
-        Screen::Findings(_) => FINDING_HINTS,
-        _ if state.is_replay() => REPLAY_HINTS,
-        _ if state.past_us().is_some() => FROZEN_HINTS,
-        _ => HINTS,
+    let own = own_hints(state.screen, &state.panes);
+    let general = match state.screen {
+        Screen::Dashboard if state.is_replay() => REPLAY_HINTS,
+        Screen::Dashboard if state.past_us().is_some() => FROZEN_HINTS,
+        Screen::Dashboard => HINTS,
+        _ => SCREEN_HINTS,
     };
     // The keys of a pane with the focus precede those of the dashboard, after quit and help.
-    let of_pane: &[&[Hint]] = match state.panes.focus.filter(|_| state.screen == Screen::Dashboard) {
-        Some(focus) => &[pane(focus).hints, PANE_HINTS],
-        None => &[],
-    };
-    let (first, rest) = hints.split_at(hints.len().min(if of_pane.is_empty() { 0 } else { 2 }));
-    let is_new = |hint: &&Hint| of_pane.iter().all(|own| own.iter().all(|own| own.intents != hint.intents));
-    let hints = first.iter().chain(of_pane.iter().copied().flatten()).chain(rest.iter().filter(is_new));
+    let is_of_pane = state.screen == Screen::Dashboard && !own.is_empty();
+    let (first, rest) = general.split_at(if is_of_pane { 2 } else { 0 });
+    let is_new =
+        |hint: &&Hint| own.iter().all(|own| hint.intents.iter().all(|intent| !own.intents.contains(intent)));
+    let hints = first.iter().chain(own.iter().copied()).chain(rest.iter().filter(is_new));
     let named = hints
         .filter(|hint| state.can(hint.needs))
         .map(|hint| (hint, keys(&state.options.keymap, hint, state.screen == Screen::Tuning)));

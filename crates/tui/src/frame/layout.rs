@@ -257,6 +257,11 @@ pub(crate) fn of_screen(state: &State) -> Option<Panes> {
 
 /// Returns the pane and the target at a column and row of the screen.
 pub(crate) fn target(state: &State, (x, y): (u16, u16)) -> (Option<PaneId>, Option<ClickTarget>) {
+    let panes = of_screen(state);
+    let is_in = |area: Rect| area.contains((x, y).into());
+    if let Some(footer) = panes.as_ref().map(|panes| panes.footer).filter(|footer| is_in(*footer)) {
+        return (None, footer::intent_at(state, footer, x).map(ClickTarget::Key));
+    }
     if state.screen == Screen::Runs {
         return (None, runs::column_at(state, (x, y)).map(|column| ClickTarget::Heading(List::Runs, column)));
     }
@@ -266,18 +271,14 @@ pub(crate) fn target(state: &State, (x, y): (u16, u16)) -> (Option<PaneId>, Opti
     if let Screen::Choice(of, selected) = state.screen {
         return (None, choice::line_at(state, of, selected, (x, y)).map(ClickTarget::Choice));
     }
-    let Some(panes) = of_screen(state) else { return (None, None) };
-    let inside = |area: Rect| area.contains((x, y).into());
-    if inside(panes.playback) {
+    let Some(panes) = panes else { return (None, None) };
+    if is_in(panes.playback) {
         return (None, playback::place_at(state, panes.playback, x).map(ClickTarget::Played));
     }
-    if inside(panes.footer) {
-        return (None, footer::intent_at(state, panes.footer, x).map(ClickTarget::Key));
-    }
-    if inside(panes.status) {
+    if is_in(panes.status) {
         return (None, (y == panes.status.y + 1).then_some(ClickTarget::Problem));
     }
-    let found = panes.shown.iter().find(|(_, area)| inside(*area));
+    let found = panes.shown.iter().find(|(_, area)| is_in(*area));
     found.map_or((None, None), |&(id, area)| (Some(id), (pane(id).target)(state, area, (x, y))))
 }
 

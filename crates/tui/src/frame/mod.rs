@@ -47,7 +47,7 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
     }
     match state.screen {
         Screen::Dashboard | Screen::Tuning | Screen::Experiments => {}
-        Screen::Help { offset } => screens::help::render(state, frame, offset),
+        Screen::Help { offset } => screens::help::view::render(state, frame, offset),
         Screen::Runs => screens::runs::view::render(state, frame),
         Screen::Choice(of, selected) => screens::choice::view::render(state, frame, of, selected),
         Screen::Client(id) => panes::clients::detail_view::render(state, frame, id),

@@ -134,6 +134,11 @@ impl PaneLayout {
         }
     }
 
+    /// Returns the pane that was maximised or focused by hand, if it may be drawn.
+    pub(crate) fn in_focus(&self) -> Option<PaneId> {
+        self.maximised.or(self.focus).filter(|id| self.shows(*id))
+    }
+
     /// Returns the rows that a person gave to a pane.
     pub(crate) fn rows_of(&self, id: PaneId) -> Option<u16> {
         self.rows.iter().find(|(pane, _)| *pane == id).map(|(_, rows)| *rows)

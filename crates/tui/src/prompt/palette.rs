@@ -29,51 +29,6 @@ pub(crate) enum PaletteEntry {
     Run(RunId, String),
 }
 
-/// Ordinary words for commands whose meaning has others, by the command's name in the configuration.
-const SYNONYMS: &[(&str, &str)] = &[
-    ("quit", "exit leave stop"),
-    ("help", "keys shortcuts manual glossary"),
-    ("freeze", "pause hold stop resume"),
-    ("play", "pause replay"),
-    ("go-to", "jump seek time"),
-    ("worst", "spike peak slowest"),
-    ("beginning", "start rewind"),
-    ("end", "now live"),
-    ("zoom-out", "zoom scale resolution"),
-    ("zoom-in", "zoom scale resolution"),
-    ("class", "metric series"),
-    ("course", "histogram heatmap plot graph percentiles"),
-    ("shorter-window", "interval range"),
-    ("longer-window", "interval range"),
-    ("filter", "search grep find"),
-    ("sort", "order"),
-    ("overview", "layout preset reset"),
-    ("only-clients", "layout preset"),
-    ("only-latency", "layout preset"),
-    ("tuning", "layout preset"),
-    ("reverse", "order sort"),
-    ("open", "drill down details"),
-    ("requests", "slowest requests failed errors http"),
-    ("findings", "advice tickets resumption explain problems"),
-    ("only-routes", "layout preset http"),
-    ("usage", "sni ja4 alpn tls12 mlkem post-quantum legacy"),
-    ("copy", "clipboard yank"),
-    ("export", "export save file screenshot json html page report"),
-    ("log", "events messages"),
-    ("tune", "configure options parameters limits"),
-    ("experiments", "compare ab test"),
-    ("load", "pause traffic generator"),
-    ("slower", "rate rps throttle"),
-    ("faster", "rate rps"),
-    ("mark", "annotate note bookmark"),
-    ("record", "capture save"),
-    ("write-configuration", "print-config save toml options"),
-    ("rise", "last increase regression jump when"),
-    ("undo", "revert back"),
-    ("redraw", "refresh repaint"),
-    ("suspend", "background shell"),
-];
-
 /// Ordinary words for what comes first in an order, by the column's name.
 const ORDER_SYNONYMS: &[(&str, &str)] = &[
     ("p99", "slowest slow latency"),
@@ -86,10 +41,7 @@ impl PaletteEntry {
     /// The text that is searched: that of the line, and ordinary words for it.
     fn searched(&self, state: &State) -> String {
         let others = match self {
-            Self::Command(binding) => {
-                let found = SYNONYMS.iter().find(|(name, _)| *name == binding.name);
-                found.map_or_else(String::new, |(_, words)| (*words).to_owned())
-            }
+            Self::Command(binding) => return binding.searched(),
             Self::Setting(name) => state.info(name).map_or_else(String::new, |info| info.about.clone()),
             Self::SortBy(list, column) => {
                 let name = match list {
@@ -126,7 +78,7 @@ impl PaletteEntry {
 
 /// Returns the matches, best first; all commands without a text.
 pub(crate) fn find(state: &State, text: &str) -> Vec<PaletteEntry> {
-    let commands = BINDINGS.iter().filter(|binding| state.can(binding.needs)).map(PaletteEntry::Command);
+    let commands = BINDINGS.iter().filter(|binding| state.can_run(binding)).map(PaletteEntry::Command);
     if text.trim().is_empty() {
         return commands.collect();
     }
@@ -166,7 +118,8 @@ pub(crate) fn find(state: &State, text: &str) -> Vec<PaletteEntry> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{TestDashboard, options};
+    use crate::state::screen::Screen;
+    use crate::testing::{TestDashboard, options, watching};
 
     #[test]
     fn ordinary_words_find_what_they_name_first() {
@@ -179,10 +132,44 @@ mod tests {
             ("errors client", "sort by failed"),
             ("rise", "to the last rise of p99"),
             ("keepalive", "setting load.keepalive"),
+            ("go back", "go back"),
+            ("escape", "go back"),
         ] {
             let found = find(&stage.state, text);
             let words: Vec<String> = found.iter().take(3).map(PaletteEntry::words).collect();
             assert!(words[0].starts_with(first), "{text}: {words:?}");
         }
+    }
+
+    #[test]
+    fn nothing_is_listed_that_cannot_run_here() {
+        let listed = |stage: &TestDashboard| -> Vec<&'static str> {
+            let command = |entry| match entry {
+                PaletteEntry::Command(binding) => Some(binding.name),
+                _ => None,
+            };
+            find(&stage.state, "").into_iter().filter_map(command).collect()
+        };
+        let mut stage = TestDashboard::live(options(), 3);
+        let on_panes = listed(&stage);
+        for name in ["step-up", "choose", "show-run", "end-experiment", "play-faster", "next-run", "suspend"]
+        {
+            assert!(!on_panes.contains(&name), "{name}");
+        }
+        for name in ["freeze", "tune", "mark", "back"] {
+            assert!(on_panes.contains(&name), "{name}");
+        }
+        stage.press('t');
+        let on_settings = listed(&stage);
+        assert!(on_settings.contains(&"step-up") && !on_settings.contains(&"choose"), "{on_settings:?}");
+        let read_only = listed(&TestDashboard::live(watching(), 3));
+        assert!(!read_only.contains(&"mark") && read_only.contains(&"suspend"), "{read_only:?}");
+    }
+
+    #[test]
+    fn a_command_that_is_found_from_the_help_is_seen_to_run() {
+        let mut stage = TestDashboard::live(options(), 3);
+        "?:settings of proxy\n".chars().for_each(|key| drop(stage.press(key)));
+        assert_eq!(stage.state.screen, Screen::Tuning);
     }
 }

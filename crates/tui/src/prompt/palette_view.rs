@@ -30,7 +30,7 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, found: &[PaletteEntry
                 PaletteEntry::Command(binding) => state.options.keymap.names(binding.intent).join(" "),
                 PaletteEntry::Setting(name) => {
                     let setting = state.settings().iter().find(|setting| setting.name == *name);
-                    setting.map_or_else(String::new, |setting| setting.shown(&setting.value))
+                    setting.map_or_else(String::new, |setting| state.value_words(setting))
                 }
                 PaletteEntry::SortBy(..)
                 | PaletteEntry::Client(_)
@@ -53,5 +53,11 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, found: &[PaletteEntry
     if lines.is_empty() {
         lines.push(Line::styled("nothing of that name", theme.quiet()));
     }
-    overlay::render(state, frame, area, &format!("find: {} found", found.len()), &lines);
+    overlay::render(
+        state,
+        frame,
+        area,
+        &format!("find: {} found, Enter does it, Esc leaves", found.len()),
+        &lines,
+    );
 }

@@ -43,7 +43,7 @@ fn text(state: &State, prompt: &Prompt, frame: &mut Frame<'_>, area: Rect) {
     let theme = state.theme;
     let name = match &prompt.purpose {
         PromptPurpose::Filter(list) => format!("filter {}: ", list.name()),
-        PromptPurpose::Help => "search the help: ".to_owned(),
+        PromptPurpose::Help => "search the help (Esc shows all): ".to_owned(),
         PromptPurpose::Value(name) => format!("{name}: "),
         PromptPurpose::Experiment(form) => format!("A/B {}: ", form.field().label()),
         PromptPurpose::Moment => "go to: ".to_owned(),
@@ -140,11 +140,11 @@ fn effect(state: &State, prompt: &Prompt) -> Result<String, String> {
             Ok(state.moment_words(us))
         }
         PromptPurpose::FileName if is_page(text) => {
-            Ok(format!("writes the report page of what is in memory to {text}"))
+            Ok(format!("Enter writes the report page of what is in memory to {text}"))
         }
-        PromptPurpose::FileName => {
-            Ok(format!("writes {text}.txt and {text}.json; a name that ends in .html gets the report page"))
-        }
+        PromptPurpose::FileName => Ok(format!(
+            "Enter writes {text}.txt and {text}.json; a name that ends in .html gets the report page"
+        )),
         PromptPurpose::Recording => {
             let path = recording_path(text)?;
             Ok(format!("Enter records from now on into {}, Esc gives up", path.display()))

@@ -6,3 +6,32 @@ pub(crate) mod help;
 pub(crate) mod requests;
 pub(crate) mod runs;
 pub(crate) mod settings;
+
+use crate::input::intent::Choice;
+use crate::input::keymap::{
+    CHOICE_HINTS, COLUMN_HINTS, DETAIL_HINTS, EXPERIMENT_HINTS, FINDING_HINTS, HELP_HINTS, Hint, PANE_HINTS,
+    REQUEST_HINTS, RUN_HINTS, TUNING_HINTS,
+};
+use crate::panes::PaneLayout;
+use crate::panes::pane::pane;
+use crate::state::screen::Screen;
+
+/// Returns the hints of a screen over or beside the panes, or of the pane that keys act on; none for the bare dashboard.
+pub(crate) fn own_hints(screen: Screen, panes: &PaneLayout) -> Vec<&'static Hint> {
+    let (hints, more): (&[Hint], &[Hint]) = match screen {
+        Screen::Dashboard => match panes.in_focus() {
+            Some(id) => (pane(id).hints, PANE_HINTS),
+            None => (&[], &[]),
+        },
+        Screen::Help { .. } => (HELP_HINTS, &[]),
+        Screen::Tuning => (TUNING_HINTS, &[]),
+        Screen::Experiments => (EXPERIMENT_HINTS, &[]),
+        Screen::Runs => (RUN_HINTS, &[]),
+        Screen::Choice(Choice::Columns(_), _) => (CHOICE_HINTS, COLUMN_HINTS),
+        Screen::Choice(Choice::Panes, _) => (CHOICE_HINTS, &[]),
+        Screen::Client(_) | Screen::Route(_) | Screen::Usage(_) => (DETAIL_HINTS, &[]),
+        Screen::Findings(_) => (FINDING_HINTS, &[]),
+        Screen::Requests { .. } => (REQUEST_HINTS, &[]),
+    };
+    hints.iter().chain(more).collect()
+}

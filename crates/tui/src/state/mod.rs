@@ -4,6 +4,7 @@ pub(crate) mod arrangement;
 #[cfg(test)]
 mod arrangement_tests;
 pub(crate) mod control;
+mod keys;
 pub(crate) mod lists;
 pub(crate) mod moment;
 pub(crate) mod recording;
@@ -21,7 +22,6 @@ use records::codec::message::without_connection;
 use records::ids::RunId;
 
 use crate::clock::ClockReading;
-use crate::input::keymap::{KeyContext, KeyRequirement};
 use crate::options::Options;
 use crate::panes::clients::model::ClientRow;
 use crate::panes::routes::model::RouteRow;
@@ -35,7 +35,7 @@ use crate::theme::Theme;
 use crate::view_model::ViewModel;
 use crate::view_model::span::Span;
 use moment::zoom::TimeView;
-use screen::Screen;
+use screen::{HelpState, Screen};
 use sight::Sight;
 use status::ViewStatus;
 
@@ -78,8 +78,7 @@ pub(crate) struct State {
     pub(crate) prompt_history: PromptHistory,
     /// The form of the last experiment that was begun here.
     pub(crate) last_form: Option<ExperimentForm>,
-    /// The text that lines of the help must contain; empty for all.
-    pub(crate) help_search: String,
+    pub(crate) help: HelpState,
     pub(crate) model: Model,
     /// True if the model, the span or the order has changed since the figures were taken.
     pub(crate) stale: bool,
@@ -134,7 +133,7 @@ impl State {
             prompt: None,
             prompt_history: PromptHistory::default(),
             last_form: None,
-            help_search: String::new(),
+            help: HelpState::default(),
             model: Model::default(),
             stale: true,
             live: Snapshot::default(),
@@ -186,45 +185,9 @@ impl State {
         }
     }
 
-    /// The context that decides what keys do.
-    pub(crate) fn context(&self) -> KeyContext {
-        match self.screen {
-            Screen::Tuning => KeyContext::Tuning,
-            Screen::Experiments => KeyContext::Experiments,
-            Screen::Runs => KeyContext::Runs,
-            Screen::Choice(..) => KeyContext::Choice,
-            _ if self.is_replay() => KeyContext::Replay,
-            Screen::Dashboard
-            | Screen::Help { .. }
-            | Screen::Client(_)
-            | Screen::Route(_)
-            | Screen::Findings(_)
-            | Screen::Usage(_)
-            | Screen::Requests { .. } => KeyContext::Panes,
-        }
-    }
-
     /// Returns whether several hosts are watched.
     pub(crate) fn has_hosts(&self) -> bool {
         self.hosts.has_several
-    }
-
-    /// Returns whether the requirements of a key are met.
-    pub(crate) fn can(&self, needs: KeyRequirement) -> bool {
-        let figures = self.figures();
-        match needs {
-            KeyRequirement::Nothing => true,
-            KeyRequirement::Clients => figures.is_none_or(|figures| figures.proxy.is_some()),
-            KeyRequirement::Http => self.has_http(),
-            KeyRequirement::Hosts => self.has_hosts(),
-            KeyRequirement::Journal => self.options.history.is_some(),
-            KeyRequirement::Process => !self.options.watches,
-            KeyRequirement::Recorder => !self.options.watches || self.options.remote.is_some(),
-            KeyRequirement::Control => self.obstacle().is_none(),
-            KeyRequirement::Load => {
-                self.obstacle().is_none() && figures.is_none_or(|figures| figures.load.is_some())
-            }
-        }
     }
 
     /// The experiments of the shown run, oldest first.

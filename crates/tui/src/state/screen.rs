@@ -6,8 +6,9 @@ use crate::input::intent::Choice;
 use crate::panes::routes::model::RouteId;
 use crate::panes::usage::model::UsageId;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Screen {
+    #[default]
     Dashboard,
     Help {
         /// The lines scrolled away.
@@ -30,4 +31,13 @@ pub(crate) enum Screen {
     Requests {
         failed_only: bool,
     },
+}
+
+/// What the help shows, and where it leads back to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HelpState {
+    /// The text that its lines must contain; empty for all.
+    pub(crate) search: String,
+    /// The screen that it was opened on.
+    pub(crate) over: Screen,
 }

@@ -73,6 +73,11 @@ fn what_the_mouse_points_at_does_what_a_person_expects() {
     mouse(&mut stage, PRESS, at);
     assert_eq!(stage.state.screen, Screen::Tuning, "a key in the last line");
     stage.press('\x1b');
+    stage.press('?');
+    let at = place(&mut stage, "/ search  Up");
+    mouse(&mut stage, PRESS, at);
+    assert!(stage.state.prompt.is_some(), "a key below the help");
+    (0..2).for_each(|_| drop(stage.press('\x1b')));
     let at = place(&mut stage, "66 records lost");
     mouse(&mut stage, PRESS, at);
     assert_eq!(stage.state.screen, Screen::Findings(0), "the worst problem");
@@ -130,6 +135,24 @@ fn the_order_of_the_clients_is_said_where_no_column_shows_it() {
     assert!(headings.iter().all(|heading| heading.matches('▼').count() + heading.matches('▲').count() == 1));
     for order in ["by conns▼", "by client▲"] {
         assert!(headings.iter().any(|heading| heading.contains(order)), "{order}: {headings:#?}");
+    }
+}
+
+#[test]
+fn a_sorted_column_of_bytes_keeps_its_unit() {
+    let mut stage = TestDashboard::live(options(), 3);
+    for name in ["out", "in", "total"] {
+        let kept = format!(
+            r#"{{"version":1,"clients":{{"columns":["failed","out","in","total"],"sort":"{name}"}}}}"#
+        );
+        stage.act(Action::Restore(kept));
+        for columns in [80, 160] {
+            let screen = stage.screen(columns, 24);
+            let heading = screen.lines().find(|line| line.contains(" clients ")).unwrap();
+            let unit = if name == "total" { "B▼" } else { "B/s▼" };
+            let sorted = heading.split("  ").map(str::trim).find(|heading| heading.contains('▼')).unwrap();
+            assert!(sorted.ends_with(unit) && sorted.contains(name), "{heading}");
+        }
     }
 }
 

@@ -71,7 +71,13 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind("quit", &["q", "ctrl-c"], Intent::Quit, ANYWHERE, "quit"),
     bind("help", &["?", "f1"], Intent::Help, ANYWHERE, "show or close this help"),
     bind("palette", &[":", "ctrl-p"], Intent::Palette, ANYWHERE, "find a command, a setting or a client"),
-    bind("back", &["esc"], Intent::Back, ANYWHERE, "close what is open, deselect, or return to live"),
+    bind(
+        "back",
+        &["esc"],
+        Intent::Back,
+        ANYWHERE,
+        "go back: close what is open, deselect, or return to live",
+    ),
     bind("freeze", &["space"], Intent::Freeze, PANES, "freeze the view, or return to live; reading goes on"),
     bind("back-in-time", &["left"], Intent::Seek(SeekTarget::Columns(-1)), PANES, "back in time by a column"),
     bind(
@@ -235,7 +241,13 @@ pub(crate) const BINDINGS: &[Binding] = &[
         (KeyContext::Anywhere, KeyRequirement::Hosts),
         "only hosts and log",
     ),
-    bind("next-run", &["h"], Intent::NextRun, PANES, "next watched run or host"),
+    bind(
+        "next-run",
+        &["h"],
+        Intent::NextRun,
+        (KeyContext::Panes, KeyRequirement::Runs),
+        "next watched run or host",
+    ),
     bind("runs", &["shift-h"], Intent::Runs, ANYWHERE, "show or close the list of runs and hosts"),
     bind("tune", &["t"], Intent::Tune, ANYWHERE, "show or close the settings of proxy and load"),
     bind("experiments", &["a"], Intent::Experiments, ANYWHERE, "show or close the A/B experiments"),
@@ -347,5 +359,11 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "back to what is usual",
     ),
     bind("redraw", &["ctrl-l"], Intent::Redraw, ANYWHERE, "redraw the whole screen"),
-    bind("suspend", &["ctrl-z"], Intent::Suspend, ANYWHERE, "in `watch`: back to the shell; fg returns"),
+    bind(
+        "suspend",
+        &["ctrl-z"],
+        Intent::Suspend,
+        (KeyContext::Anywhere, KeyRequirement::Viewer),
+        "back to the shell; fg returns",
+    ),
 ];

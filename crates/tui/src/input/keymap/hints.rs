@@ -31,6 +31,7 @@ pub(crate) const HINTS: &[Hint] = &[
     hint(&[Intent::Seek(SeekTarget::Worst)], "worst", KeyRequirement::Nothing),
     hint(&[Intent::Tune], "tune", KeyRequirement::Control),
     hint(&[Intent::Experiments], "A/B", KeyRequirement::Control),
+    hint(&[Intent::NextRun, Intent::Runs], "hosts", KeyRequirement::Hosts),
     hint(&[Intent::Filter], "filter", KeyRequirement::Clients),
     hint(&[Intent::SortNext], "sort", KeyRequirement::Clients),
     hint(&[Intent::Palette], "find", KeyRequirement::Nothing),
@@ -165,6 +166,7 @@ pub(crate) const HOST_HINTS: &[Hint] = &[
     hint(&[Intent::Open], "show host", KeyRequirement::Hosts),
     hint(&[Intent::SortNext], "sort", KeyRequirement::Hosts),
     hint(&[Intent::Filter], "filter", KeyRequirement::Hosts),
+    hint(&[Intent::NextRun, Intent::Runs], "next, list", KeyRequirement::Hosts),
     hint(&[Intent::Pane(PaneAction::Preset(Preset::Hosts))], "only hosts", KeyRequirement::Hosts),
 ];
 
@@ -177,11 +179,47 @@ pub(crate) const REQUEST_HINTS: &[Hint] = &[
     hint(&[Intent::Back], "leave", KeyRequirement::Nothing),
 ];
 
+/// The hints of every screen over or beside the panes, after its own.
+pub(crate) const SCREEN_HINTS: &[Hint] = &[
+    hint(&[Intent::Back], "leave", KeyRequirement::Nothing),
+    hint(&[Intent::Help], "help", KeyRequirement::Nothing),
+    hint(&[Intent::Quit], "quit", KeyRequirement::Nothing),
+];
+
 /// What the footer names for the findings, and below their details.
 pub(crate) const FINDING_HINTS: &[Hint] = &[
     hint(&[Intent::Findings], "figures, close", KeyRequirement::Nothing),
     hint(&[Intent::Scroll(ListMove::Up), Intent::Scroll(ListMove::Down)], "select", KeyRequirement::Nothing),
     hint(&[Intent::Tune], "tune", KeyRequirement::Control),
+];
+
+/// The hints below the details of a client, a route or a value of usage.
+pub(crate) const DETAIL_HINTS: &[Hint] = &[
+    hint(&[Intent::Back], "leave", KeyRequirement::Nothing),
+    hint(
+        &[Intent::Scroll(ListMove::Up), Intent::Scroll(ListMove::Down)],
+        "previous, next",
+        KeyRequirement::Nothing,
+    ),
+    hint(&[Intent::Copy], "copy", KeyRequirement::Nothing),
+    hint(&[Intent::Freeze], "freeze", KeyRequirement::Nothing),
+    hint(
+        &[Intent::Seek(SeekTarget::Columns(-1)), Intent::Seek(SeekTarget::Columns(1))],
+        "time",
+        KeyRequirement::Nothing,
+    ),
+];
+
+pub(crate) const HELP_HINTS: &[Hint] = &[
+    hint(&[Intent::Back, Intent::Help], "leave", KeyRequirement::Nothing),
+    hint(&[Intent::Filter], "search", KeyRequirement::Nothing),
+    hint(&[Intent::Scroll(ListMove::Up), Intent::Scroll(ListMove::Down)], "scroll", KeyRequirement::Nothing),
+    hint(
+        &[Intent::Scroll(ListMove::PageUp), Intent::Scroll(ListMove::PageDown)],
+        "page",
+        KeyRequirement::Nothing,
+    ),
+    hint(&[Intent::Palette], "find a command", KeyRequirement::Nothing),
 ];
 
 pub(crate) const TIMELINE_HINTS: &[Hint] = &[
@@ -208,11 +246,12 @@ pub(crate) const PANE_HINTS: &[Hint] = &[
 /// The hints below a list of columns or panes.
 pub(crate) const CHOICE_HINTS: &[Hint] = &[
     hint(&[Intent::EditChoice(ChoiceEdit::Toggle)], "show or hide", KeyRequirement::Nothing),
-    hint(
-        &[Intent::EditChoice(ChoiceEdit::Earlier), Intent::EditChoice(ChoiceEdit::Later)],
-        "move",
-        KeyRequirement::Nothing,
-    ),
     hint(&[Intent::EditChoice(ChoiceEdit::Reset)], "usual", KeyRequirement::Nothing),
-    hint(&[Intent::Back], "leave", KeyRequirement::Nothing),
 ];
+
+/// The hints below a list of columns, besides.
+pub(crate) const COLUMN_HINTS: &[Hint] = &[hint(
+    &[Intent::EditChoice(ChoiceEdit::Earlier), Intent::EditChoice(ChoiceEdit::Later)],
+    "move",
+    KeyRequirement::Nothing,
+)];

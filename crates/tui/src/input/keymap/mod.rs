@@ -2,6 +2,7 @@
 
 mod bindings;
 mod hints;
+mod synonyms;
 
 use crokey::{KeyCombination, KeyCombinationFormat, OneToThree};
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -9,9 +10,9 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crate::input::intent::{Intent, SettingEdit};
 pub(crate) use bindings::{BINDINGS, Binding};
 pub(crate) use hints::{
-    CHOICE_HINTS, CLIENT_HINTS, EXPERIMENT_HINTS, FINDING_HINTS, FROZEN_HINTS, HINTS, HOST_HINTS, Hint,
-    PANE_HINTS, REPLAY_HINTS, REQUEST_HINTS, ROUTE_HINTS, RUN_HINTS, TIMELINE_HINTS, TUNING_HINTS,
-    USAGE_HINTS,
+    CHOICE_HINTS, CLIENT_HINTS, COLUMN_HINTS, DETAIL_HINTS, EXPERIMENT_HINTS, FINDING_HINTS, FROZEN_HINTS,
+    HELP_HINTS, HINTS, HOST_HINTS, Hint, PANE_HINTS, REPLAY_HINTS, REQUEST_HINTS, ROUTE_HINTS, RUN_HINTS,
+    SCREEN_HINTS, TIMELINE_HINTS, TUNING_HINTS, USAGE_HINTS,
 };
 
 /// The screen or mode in which a key applies.
@@ -46,10 +47,14 @@ pub(crate) enum KeyRequirement {
     Clients,
     Http,
     Hosts,
+    /// Another run to show.
+    Runs,
     /// A journal that can be read again.
     Journal,
     /// A run of this process.
     Process,
+    /// A process that only watches.
+    Viewer,
     Recorder,
     /// A run that takes commands.
     Control,

@@ -1,14 +1,15 @@
-//! All keys by group, and the meaning of the figures, over the panes; searched with `/`.
+//! All keys by group, and the meaning of the figures, over the panes; searched with `/`. Those of the pane with the focus,
+//! or of the screen below, come first.
 //!
 //! ```text
-//! +- help 1-20/94, Up and Down, / search ----------------+
-//! | everywhere:                                          |
-//! | q Ctrl-c    quit                                     |
-//! | ? F1        show or leave this help                  |
-//! |                                                      |
-//! | figures:                                             |
-//! | (1.23)      fewer than ten samples lie above it      |
-//! +------------------------------------------------------+
+//! +- help 1-88/142, / searches -----------------------------------------------------------------------+
+//! | clients: source addresses, with rates and totals      time:                                       |
+//! | s           sort the clients by the next column       Space       freeze the view, or return to   |
+//! | /           show only clients that match              Left        back in time by a column        |
+//! |                                                       Right       forward in time by a column     |
+//! | clients:                                              ...                                         |
+//! | why         why its latest failed connection failed                                               |
+//! +---------------------------------------------------------------------------------------------------+
 //! ```
 
 use ratatui::Frame;
@@ -16,10 +17,14 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use records::metrics::LatencyClass;
 
+use super::figures::{FIGURES, FigureGroup};
 use crate::format;
 use crate::input::intent::Intent;
 use crate::input::keymap::{BINDINGS, Binding, KeyContext};
+use crate::panes::PaneId;
+use crate::screens::own_hints;
 use crate::state::State;
+use crate::state::screen::Screen;
 use crate::widgets::overlay;
 
 /// The cells of the keys' names, and of the figures' names.
@@ -27,59 +32,8 @@ const NAME_CELLS: usize = 25;
 /// The cells of the names on a narrow screen.
 const NARROW_NAME_CELLS: usize = 10;
 const LINE_CELLS: usize = NAME_CELLS + 51;
-
-/// The figures that are not plain from their labels.
-const FIGURES: &[(&str, &str)] = &[
-    ("(1.23)", "fewer than ten samples lie above this percentile"),
-    ("[ALERT], 1.23!", "alerts that fire, and a figure that one is about"),
-    ("alert.1", "FIGURE OP VALUE [for TIME] [over WINDOW], or off"),
-    ("", "such as response.p99 > 5ms for 30s over 1m"),
-    ("p99 95 %", "its confidence interval, for independent samples"),
-    ("vs mark 1", "p99 against that window; *: intervals do not overlap; ?: may be chance"),
-    ("+01:20", "a moment: 1 min 20 s after the start of the run"),
-    ("window", "the latest time, over which rates and latencies are"),
-    ("mean of the whole run", "rates and CPU of an ended run, idle time included"),
-    ("over time", "fuller: more samples of a column; blank: no records"),
-    ("in, out", "plaintext from clients, and to clients; kB = 1000 B"),
-    ("failed", "of the proxy: connections that served nothing"),
-    ("reasons", "why handshakes failed, of those with a record"),
-    ("retransmitted", "handshakes since the start with resent segments"),
-    ("why full", "full handshakes of the window by reason, defined in docs/tls.md"),
-    ("mostly", "the most frequent of each; its share if not all"),
-    ("full, resumed … ms", "where the mean handshake's time goes; n: those timed"),
-    ("network, client", "round trips (estimated), and the client beyond them"),
-    ("loop delay, compute", "data had come and the worker was busy; inside TLS"),
-    ("usage", "handshakes since the start by version, group, name, …"),
-    ("share", "of usage: of all handshakes that the table has"),
-    ("CPU share", "of usage: of all handshake CPU, not of a core"),
-    ("only choice", "handshakes that would fail without this value"),
-    ("bytes", "of usage: of connections that are over"),
-    ("full", "of a client: share of full handshakes in the window"),
-    ("total", "of a client: bytes both ways since it came"),
-    ("p99 ms", "of a client: its exchanges, to an eighth"),
-    ("RTT ms, resent", "of a client: by the kernel, at its handshakes"),
-    ("journal lag", "from making a record to reading it here"),
-    ("gaps, lost", "holes in the records read, and records missing"),
-    ("docs/figures.md", "defines every figure"),
-];
-
-/// The figures of HTTP mode, and what keys act on there.
-const HTTP: &[(&str, &str)] = &[
-    ("sort, filter, details", "act on the focused list, else on the clients"),
-    ("requests, req/s", "requests that were over, answered or given up"),
-    ("p99 … ttfb", "header: p99 of the time to the first byte to the client"),
-    ("failed", "requests that failed, whatever status was sent; an upstream's own 5xx is none"),
-    ("2xx 3xx 4xx 5xx, none", "requests of the window by status; none: no status was sent"),
-    ("in flight", "requests that are not over at the last record"),
-    ("queued", "of these, those that wait for an upstream connection"),
-    ("pool", "upstream connections of all routes, and of these the idle ones"),
-    ("retried", "sent once more, as the upstream had closed the kept connection"),
-    ("route", "host and path prefix; other: all routes after the 50th"),
-    ("p50 ms, p99 ms", "of a route: upstream, head sent to response head received"),
-    ("in, out", "of a route: bytes of request and response bodies"),
-    ("slowest, failed requests", "of those with a record: failures and 5xx, the slowest, a sample"),
-    ("cause", "why a request failed, in the words of its record; status-500: by the upstream"),
-];
+/// The cells between two columns.
+const GAP: usize = 4;
 
 struct HelpLine {
     name: String,
@@ -87,61 +41,120 @@ struct HelpLine {
     is_heading: bool,
 }
 
-/// Returns how many cells a line has, and how many of them the names have.
-fn cells(state: &State) -> (usize, usize) {
-    let cells = usize::from(state.size().0.saturating_sub(overlay::SIDES)).min(LINE_CELLS);
-    (cells, if cells < LINE_CELLS { NARROW_NAME_CELLS } else { NAME_CELLS })
+/// How the lines are placed: one below the other, on a wide screen in two columns.
+struct HelpLayout {
+    columns: usize,
+    /// The cells of a line, and how many of them the names have.
+    cells: usize,
+    name_cells: usize,
+}
+
+impl HelpLayout {
+    fn of(state: &State) -> Self {
+        let room = usize::from(state.size().0.saturating_sub(overlay::SIDES));
+        let columns = if room < 2 * LINE_CELLS + GAP { 1 } else { 2 };
+        let name_cells = if room < LINE_CELLS { NARROW_NAME_CELLS } else { NAME_CELLS };
+        Self { columns, cells: room.min(LINE_CELLS), name_cells }
+    }
+
+    /// Returns the place of so many lines; `None` without room.
+    fn place(&self, state: &State, lines: usize) -> Option<Rect> {
+        let (width, height) = state.size();
+        let cells = self.columns * self.cells + (self.columns - 1) * GAP;
+        overlay::place(Rect::new(0, 0, width, height), (cells, lines.div_ceil(self.columns)))
+    }
 }
 
 /// Returns how many lines are visible.
-pub(crate) fn rows(state: &State) -> usize {
-    let (columns, rows) = state.size();
-    let placed = overlay::place(Rect::new(0, 0, columns, rows), (LINE_CELLS, texts(state).len()));
-    placed.map_or(0, |area| usize::from(area.height) - 2)
+pub(crate) fn page(state: &State) -> usize {
+    let layout = HelpLayout::of(state);
+    let area = layout.place(state, lines(state, &layout).len());
+    area.map_or(0, |area| (usize::from(area.height) - 2) * layout.columns)
 }
 
 /// Returns how many lines can be scrolled away.
 pub(crate) fn offset_max(state: &State) -> usize {
-    texts(state).len().saturating_sub(rows(state))
+    lines(state, &HelpLayout::of(state)).len().saturating_sub(page(state))
 }
 
 pub(crate) fn render(state: &State, frame: &mut Frame<'_>, offset: usize) {
-    let texts = texts(state);
-    let Some(area) = overlay::place(frame.area(), (LINE_CELLS, texts.len())) else { return };
+    let layout = HelpLayout::of(state);
+    let lines = lines(state, &layout);
+    let Some(area) = layout.place(state, lines.len()) else { return };
     let rows = usize::from(area.height) - 2;
-    let offset = offset.min(texts.len().saturating_sub(rows));
-    let search = match &*state.help_search {
+    let page = rows * layout.columns;
+    let offset = offset.min(lines.len().saturating_sub(page));
+    let search = match &*state.help.search {
         "" => ", / searches".to_owned(),
         text => format!(" with {text}"),
     };
-    let title = if rows >= texts.len() {
+    let title = if page >= lines.len() {
         format!("help{search}")
     } else {
-        format!("help {}-{}/{}, Up and Down{search}", offset + 1, offset + rows, texts.len())
+        format!("help {}-{}/{}, Up and Down{search}", offset + 1, offset + page, lines.len())
     };
-    let shown = texts.iter().skip(offset).take(rows);
-    let lines: Vec<Line<'_>> = shown.map(|text| line(state, text)).collect();
-    overlay::render(state, frame, area, &title, &lines);
+    let row = |at: usize| {
+        let columns = (0..layout.columns).filter_map(|column| lines.get(offset + column * rows + at));
+        let mut spans = Vec::new();
+        for text in columns {
+            let gap = if spans.is_empty() { 0 } else { GAP };
+            spans.push(Span::raw(" ".repeat(gap)));
+            spans.extend(text.spans(state, &layout));
+        }
+        Line::from(spans)
+    };
+    overlay::render(state, frame, area, &title, &(0..rows).map(row).collect::<Vec<_>>());
 }
 
-type HelpGroup = (&'static str, Vec<(String, String)>);
+/// Something with its meaning, in a group of the help.
+struct HelpEntry {
+    name: String,
+    meaning: String,
+    /// The text in which a search looks.
+    searched: String,
+}
+
+struct HelpGroup {
+    heading: String,
+    entries: Vec<HelpEntry>,
+}
+
+impl HelpGroup {
+    fn figures<'a>(heading: &str, figures: impl IntoIterator<Item = &'a (&'a str, &'a str)>) -> Self {
+        let entry = |&(name, meaning): &(&str, &str)| HelpEntry {
+            name: name.to_owned(),
+            meaning: meaning.to_owned(),
+            searched: format!("{name} {meaning}"),
+        };
+        Self { heading: heading.to_owned(), entries: figures.into_iter().map(entry).collect() }
+    }
+
+    fn keys<'a>(state: &State, heading: &str, bindings: impl IntoIterator<Item = &'a Binding>) -> Self {
+        let entry = |binding: &Binding| {
+            let name = state.options.keymap.names(binding.intent).join(" ");
+            let searched = format!("{name} {}", binding.searched());
+            HelpEntry { name, meaning: binding.meaning.to_owned(), searched }
+        };
+        let usable = bindings.into_iter().filter(|binding| state.can(binding.needs));
+        Self { heading: heading.to_owned(), entries: usable.map(entry).collect() }
+    }
+}
 
 /// Returns headings, names and meanings, line by line. Keys without effect and what a search does not find are left out.
-fn texts(state: &State) -> Vec<HelpLine> {
-    let search = state.help_search.to_lowercase();
+fn lines(state: &State, layout: &HelpLayout) -> Vec<HelpLine> {
+    let search = state.help.search.to_lowercase();
     let mut lines = Vec::new();
-    for (heading, mut entries) in groups(state) {
-        let is_found =
-            |(name, meaning): &(String, String)| format!("{name} {meaning}").to_lowercase().contains(&search);
-        entries.retain(|entry| heading.to_lowercase().contains(&search) || is_found(entry));
+    for HelpGroup { heading, mut entries } in groups(state) {
+        let is_whole = heading.to_lowercase().contains(&search);
+        entries.retain(|entry| is_whole || entry.searched.to_lowercase().contains(&search));
         if entries.is_empty() {
             continue;
         }
         if !lines.is_empty() {
             lines.push(HelpLine::of("", ""));
         }
-        lines.push(HelpLine { is_heading: true, ..HelpLine::of(heading, "") });
-        lines.extend(entries.iter().flat_map(|(name, meaning)| wrapped(name, meaning, cells(state))));
+        lines.push(HelpLine { is_heading: true, ..HelpLine::of(&heading, "") });
+        lines.extend(entries.iter().flat_map(|entry| wrapped(&entry.name, &entry.meaning, layout)));
     }
     if lines.is_empty() {
         lines.push(HelpLine::of("", "nothing of that name"));
@@ -149,16 +162,10 @@ fn texts(state: &State) -> Vec<HelpLine> {
     lines
 }
 
-impl HelpLine {
-    fn of(name: &str, meaning: &str) -> Self {
-        Self { name: name.to_owned(), meaning: meaning.to_owned(), is_heading: false }
-    }
-}
-
 /// Continues a long meaning below itself, and begins it below a name that is longer than its column.
-fn wrapped(name: &str, meaning: &str, (cells, name_cells): (usize, usize)) -> Vec<HelpLine> {
-    let parts = format::wrapped(meaning, cells.saturating_sub(name_cells + 1));
-    let is_long = name_cells == NARROW_NAME_CELLS && format::width(name) > name_cells;
+fn wrapped(name: &str, meaning: &str, layout: &HelpLayout) -> Vec<HelpLine> {
+    let parts = format::wrapped(meaning, layout.cells.saturating_sub(layout.name_cells + 1));
+    let is_long = layout.name_cells == NARROW_NAME_CELLS && format::width(name) > layout.name_cells;
     let mut lines: Vec<HelpLine> = parts.iter().map(|part| HelpLine::of("", part)).collect();
     match lines.first_mut() {
         Some(first) if !is_long => name.clone_into(&mut first.name),
@@ -167,49 +174,102 @@ fn wrapped(name: &str, meaning: &str, (cells, name_cells): (usize, usize)) -> Ve
     lines
 }
 
+impl HelpLine {
+    fn of(name: &str, meaning: &str) -> Self {
+        Self { name: name.to_owned(), meaning: meaning.to_owned(), is_heading: false }
+    }
+
+    fn spans(&self, state: &State, layout: &HelpLayout) -> Vec<Span<'static>> {
+        let (theme, &HelpLayout { cells, name_cells, .. }) = (state.theme, layout);
+        let padded = |text: &str, cells: usize| {
+            let text = format::cut(text, cells, theme.glyphs);
+            let fill = cells - format::width(&text);
+            text + &" ".repeat(fill)
+        };
+        if self.is_heading {
+            return vec![Span::styled(padded(&self.name, cells), theme.heading())];
+        }
+        if self.meaning.is_empty() {
+            return vec![Span::styled(padded(&self.name, cells), theme.figure())];
+        }
+        let meaning_cells = cells.saturating_sub(name_cells + 1);
+        vec![
+            Span::styled(padded(&self.name, cells - meaning_cells), theme.figure()),
+            Span::styled(padded(&self.meaning, meaning_cells), theme.label()),
+        ]
+    }
+}
+
+/// Returns all groups, those of the place where the help was opened first.
 fn groups(state: &State) -> Vec<HelpGroup> {
-    let keys = |heading: &'static str, is_in: &dyn Fn(&Binding) -> bool| {
-        let here = BINDINGS.iter().filter(|binding| state.can(binding.needs) && is_in(binding));
-        let names = |binding: &Binding| state.options.keymap.names(binding.intent).join(" ");
-        (heading, here.map(|binding| (names(binding), binding.meaning.to_owned())).collect())
+    let focus = state.panes.in_focus().filter(|_| state.help.over == Screen::Dashboard);
+    let is_of_focus = |group: &&FigureGroup| focus.is_some_and(|focus| group.panes.contains(&focus));
+    let hints = own_hints(state.help.over, &state.panes);
+    let own_intents = || hints.iter().flat_map(|hint| hint.intents);
+    let is_own = |binding: &Binding| own_intents().any(|intent| *intent == binding.intent);
+    let keys = |heading: &str, is_in: &dyn Fn(&Binding) -> bool| {
+        HelpGroup::keys(state, heading, BINDINGS.iter().filter(|binding| !is_own(binding) && is_in(binding)))
     };
-    let of_intent = |group| {
+    let of_topic = |group| {
         move |binding: &Binding| {
             matches!(binding.context, KeyContext::Anywhere | KeyContext::Panes)
                 && topic(binding.intent) == group
         }
     };
-    let owned = |&(name, meaning): &(&str, &str)| (name.to_owned(), meaning.to_owned());
-    let has_http = state.has_http();
     let in_context = |context| move |binding: &Binding| binding.context == context;
-    vec![
-        keys("everywhere:", &of_intent(Topic::Program)),
-        keys("what is shown:", &of_intent(Topic::View)),
-        keys("time:", &of_intent(Topic::Time)),
+    let figures = || FIGURES.iter().filter(|group| !group.is_of_http || state.has_http());
+    let figure_group = |group: &FigureGroup| HelpGroup::figures(group.heading, group.figures);
+    let own = own_intents().filter_map(|intent| BINDINGS.iter().find(|binding| binding.intent == *intent));
+    let own = HelpGroup::keys(state, &own_heading(state.help.over, focus), own);
+    let mut groups = vec![own];
+    groups.extend(figures().filter(is_of_focus).map(figure_group));
+    groups.extend([
+        keys("everywhere:", &of_topic(Topic::Program)),
+        keys("what is shown:", &of_topic(Topic::View)),
+        keys("time:", &of_topic(Topic::Time)),
         keys("while a run is played:", &in_context(KeyContext::Replay)),
-        keys("lists:", &of_intent(Topic::Lists)),
-        keys("load and settings:", &of_intent(Topic::Control)),
+        keys("lists:", &of_topic(Topic::Lists)),
+        keys("load and settings:", &of_topic(Topic::Control)),
         keys("on the list of settings:", &in_context(KeyContext::Tuning)),
         keys("on the experiments:", &in_context(KeyContext::Experiments)),
         keys("on the list of runs:", &in_context(KeyContext::Runs)),
         keys("on a list of columns or panes:", &in_context(KeyContext::Choice)),
-        (
-            "latencies:",
-            LatencyClass::all()
-                .filter(|class| has_http || !matches!(class, LatencyClass::Http(_)))
-                .map(class)
-                .collect(),
-        ),
-        ("HTTP:", HTTP.iter().filter(|_| has_http).map(owned).collect()),
-        ("figures:", FIGURES.iter().map(owned).collect()),
-    ]
+        classes(state),
+    ]);
+    groups.extend(figures().filter(|group| !is_of_focus(group)).map(figure_group));
+    groups
 }
 
-/// Defines a class of latencies, from the catalogue of figures.
-fn class(class: LatencyClass) -> (String, String) {
-    let names = class.names();
-    let note = if names.note.is_empty() { String::new() } else { format!(" ({})", names.note) };
-    (class.title().to_owned(), format!("{} to {}{note}", names.start, names.end))
+/// Names the place where the help was opened.
+fn own_heading(over: Screen, focus: Option<PaneId>) -> String {
+    match over {
+        Screen::Dashboard => {
+            return focus.map_or_else(String::new, |pane| format!("{}: {}", pane.name(), pane.meaning()));
+        }
+        Screen::Help { .. } => "help:",
+        Screen::Tuning => "settings:",
+        Screen::Experiments => "experiments:",
+        Screen::Runs => "runs and hosts:",
+        Screen::Choice(..) => "columns and panes:",
+        Screen::Client(_) | Screen::Route(_) | Screen::Usage(_) => "details:",
+        Screen::Findings(_) => "findings:",
+        Screen::Requests { .. } => "single requests:",
+    }
+    .to_owned()
+}
+
+/// Defines the classes of latencies, from the catalogue of figures.
+fn classes(state: &State) -> HelpGroup {
+    let shown =
+        LatencyClass::all().filter(|class| state.has_http() || !matches!(class, LatencyClass::Http(_)));
+    let define = |class: LatencyClass| {
+        let names = class.names();
+        let note = if names.note.is_empty() { String::new() } else { format!(" ({})", names.note) };
+        (class.title(), format!("{} to {}{note}", names.start, names.end))
+    };
+    let defined: Vec<_> = shown.map(define).collect();
+    let figures: Vec<(&str, &str)> = defined.iter().map(|(title, meaning)| (*title, &**meaning)).collect();
+    HelpGroup::figures("latency classes:", &figures)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -256,18 +316,4 @@ fn topic(intent: Intent) -> Topic {
         | Intent::Choose(_) => Topic::View,
         _ => Topic::Program,
     }
-}
-
-fn line(state: &State, text: &HelpLine) -> Line<'static> {
-    let (theme, (cells, name_cells)) = (state.theme, cells(state));
-    let HelpLine { name, meaning, is_heading } = text;
-    if *is_heading {
-        return Line::styled(format::cut(name, cells, theme.glyphs), theme.heading());
-    }
-    let name = format!("{name:<name_cells$} ");
-    let meaning_cells = cells.saturating_sub(name_cells + 1);
-    Line::from(vec![
-        Span::styled(format::cut(&name, cells, theme.glyphs), theme.figure()),
-        Span::styled(format::cut(meaning, meaning_cells, theme.glyphs), theme.label()),
-    ])
 }

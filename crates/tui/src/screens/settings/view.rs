@@ -19,7 +19,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use records::setting::{Applies, Setting, Value};
+use records::setting::{Applies, Setting};
 
 use crate::format;
 use crate::input::intent::{Intent, SettingEdit};
@@ -118,14 +118,8 @@ fn line(state: &State, setting: &Setting, at: usize, cells: usize) -> Line<'stat
 /// Returns the value, the staged one, and what became of the last change.
 fn values(state: &State, setting: &Setting) -> Vec<(String, Style)> {
     let theme = state.theme;
-    // A bound of 0 is none.
-    let absent = state.info(&setting.name).and_then(|info| info.absent);
-    let absent = absent.filter(|_| setting.value == Value::Number(0.0));
-    let mut values = vec![match (setting.shown(&setting.value), absent) {
-        (empty, _) if empty.is_empty() => ("none".to_owned(), theme.quiet()),
-        (_, Some(absent)) => (absent.to_owned(), theme.figure()),
-        (shown, None) => (shown, theme.figure()),
-    }];
+    let is_none = setting.shown(&setting.value).is_empty();
+    let mut values = vec![(state.value_words(setting), if is_none { theme.quiet() } else { theme.figure() })];
     if let Some(staged) = state.tuning.staged(&setting.name) {
         values.push((format!(" > {}", setting.shown(staged)), theme.notice()));
     }

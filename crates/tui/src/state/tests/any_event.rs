@@ -79,7 +79,7 @@ proptest! {
                 prop_assert!(rows == 0 || in_sight, "{} of {}", selected, rows);
             }
             if let Screen::Help { offset } = stage.state.screen {
-                prop_assert!(offset <= crate::screens::help::offset_max(&stage.state));
+                prop_assert!(offset <= crate::screens::help::view::offset_max(&stage.state));
             }
         }
     }
