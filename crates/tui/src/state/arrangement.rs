@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::State;
-use crate::input::intent::List;
+use crate::input::intent::{List, Preset};
 use crate::panes::{PaneId, PaneLayout};
 use crate::table::UnknownColumn;
 
@@ -21,13 +21,15 @@ pub(crate) enum ArrangementError {
 }
 
 impl State {
-    /// Returns the arrangement as text.
+    /// Returns the arrangement as text. Of a look at usage alone, it is that from before.
     pub(crate) fn kept(&self) -> String {
-        let rows = self.panes.rows.iter().map(|(id, rows)| (id.name().to_owned(), json!(rows)));
+        let is_of_usage = self.panes.hidden == Preset::Usage.hidden();
+        let panes = if is_of_usage { &self.usage.before } else { &self.panes };
+        let rows = panes.rows.iter().map(|(id, rows)| (id.name().to_owned(), json!(rows)));
         let mut kept = json!({
             "version": VERSION,
             "panes": {
-                "hidden": self.panes.hidden.iter().map(|id| id.name()).collect::<Vec<_>>(),
+                "hidden": panes.hidden.iter().map(|id| id.name()).collect::<Vec<_>>(),
                 "rows": rows.collect::<serde_json::Map<_, _>>(),
             },
         });

@@ -41,6 +41,18 @@ fn columns_order_and_panes_are_kept_and_restored() {
 }
 
 #[test]
+fn a_look_at_usage_alone_is_not_kept() {
+    let mut stage = TestDashboard::live_tls(options(), 5);
+    press(&mut stage, "2");
+    let before = stage.state.kept();
+    press(&mut stage, "d");
+    assert!(!stage.state.panes.shows(PaneId::Clients), "{:?}", stage.state.panes);
+    assert_eq!(stage.state.kept(), before);
+    press(&mut stage, "1");
+    assert_ne!(stage.state.kept(), before);
+}
+
+#[test]
 fn a_broken_arrangement_changes_nothing_and_is_said() {
     for (text, why) in [
         ("[", "it is not JSON"),

@@ -37,6 +37,7 @@ impl State {
             KeyRequirement::Process => !self.options.watches,
             KeyRequirement::Viewer => self.options.watches,
             KeyRequirement::Recorder => !self.options.watches || self.options.remote.is_some(),
+            KeyRequirement::HiddenPanes => !self.panes.hidden.is_empty(),
             KeyRequirement::Control => self.obstacle().is_none(),
             KeyRequirement::Load => {
                 self.obstacle().is_none() && figures.is_none_or(|figures| figures.load.is_some())

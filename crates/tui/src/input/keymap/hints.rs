@@ -22,6 +22,7 @@ const fn hint(intents: &'static [Intent], word: &'static str, needs: KeyRequirem
 pub(crate) const HINTS: &[Hint] = &[
     hint(&[Intent::Help], "help", KeyRequirement::Nothing),
     hint(&[Intent::Quit], "quit", KeyRequirement::Nothing),
+    hint(&[Intent::Pane(PaneAction::Preset(Preset::Overview))], "all panes", KeyRequirement::HiddenPanes),
     hint(&[Intent::Freeze], "freeze", KeyRequirement::Nothing),
     hint(
         &[Intent::Seek(SeekTarget::Columns(-1)), Intent::Seek(SeekTarget::Columns(1))],

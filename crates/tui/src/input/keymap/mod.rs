@@ -56,6 +56,8 @@ pub(crate) enum KeyRequirement {
     /// A process that only watches.
     Viewer,
     Recorder,
+    /// Panes that are hidden.
+    HiddenPanes,
     /// A run that takes commands.
     Control,
     Load,
