@@ -222,6 +222,8 @@ fn groups(state: &State) -> Vec<HelpGroup> {
     let own = own_intents().filter_map(|intent| BINDINGS.iter().find(|binding| binding.intent == *intent));
     let own = HelpGroup::keys(state, &own_heading(state.help.over, focus), own);
     let mut groups = vec![own];
+    let is_of_latency = matches!(focus, Some(PaneId::Latency | PaneId::Timeline));
+    groups.extend(is_of_latency.then(|| classes(state)));
     groups.extend(figures().filter(is_of_focus).map(figure_group));
     groups.extend([
         keys("everywhere:", &of_topic(Topic::Program)),
@@ -234,8 +236,8 @@ fn groups(state: &State) -> Vec<HelpGroup> {
         keys("on the experiments:", &in_context(KeyContext::Experiments)),
         keys("on the list of runs:", &in_context(KeyContext::Runs)),
         keys("on a list of columns or panes:", &in_context(KeyContext::Choice)),
-        classes(state),
     ]);
+    groups.extend((!is_of_latency).then(|| classes(state)));
     groups.extend(figures().filter(|group| !is_of_focus(group)).map(figure_group));
     groups
 }
