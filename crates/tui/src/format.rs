@@ -114,6 +114,19 @@ pub(crate) fn plain(number: f64) -> String {
     trimmed(&format!("{number:.3}")).to_owned()
 }
 
+/// A sentence as a phrase beside others: without its capital and its full stop.
+pub(crate) fn phrase(sentence: &str) -> String {
+    let text = sentence.trim_end_matches('.');
+    let mut letters = text.chars();
+    match (letters.next(), letters.next()) {
+        // An abbreviation such as TLS stays.
+        (Some(first), Some(second)) if !second.is_uppercase() => {
+            first.to_lowercase().chain(text.chars().skip(1)).collect()
+        }
+        _ => text.to_owned(),
+    }
+}
+
 /// Cells that a text takes.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
@@ -184,6 +197,12 @@ mod tests {
         assert_eq!(wrapped("one two three", 6), ["one", "two", "three"]);
         assert_eq!(wrapped("a  unbreakable b", 4), ["a", "unbreakable", "b"]);
         assert_eq!(wrapped(" ", 4), [""; 0]);
+    }
+
+    #[test]
+    fn a_sentence_becomes_a_phrase() {
+        let phrases = ["Segments sent again.", "TLS version of its handshakes", "p50 of all"].map(phrase);
+        assert_eq!(phrases, ["segments sent again", "TLS version of its handshakes", "p50 of all"]);
     }
 
     #[test]

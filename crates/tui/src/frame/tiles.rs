@@ -29,7 +29,7 @@ use crate::state::sight::BOXED_TILE_ROWS;
 use crate::view_model::ViewModel;
 use crate::view_model::load::LoopState;
 use crate::widgets::overlay;
-use crate::widgets::parts::{byte_rate, put, quantile_text, rate, share};
+use crate::widgets::parts::{byte_rate, longest_fitting, put, quantile_text, rate, share};
 use crate::widgets::sparkline::sparkline;
 
 const COUNT: u16 = 5;
@@ -86,7 +86,8 @@ fn boxed(state: &State, frame: &mut Frame<'_>, area: Rect, tile: &Tile) {
 fn plain(state: &State, frame: &mut Frame<'_>, area: Rect, tile: &Tile) {
     let theme = state.theme;
     let cells = usize::from(area.width);
-    let heading = format::cut(&tile.title, cells, theme.glyphs);
+    // In HTTP mode most classes are of HTTP.
+    let heading = longest_fitting(theme, &[&tile.title, &tile.title.replace("HTTP ", "")], cells);
     let short = format::cut(&tile.short, cells, theme.glyphs);
     let lines = [
         Line::styled(heading, theme.heading()),

@@ -6,6 +6,7 @@ use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use records::ids::{ClientId, RunId};
 
+use crate::format;
 use crate::input::intent::List;
 use crate::input::keymap::{BINDINGS, Binding, KeyRequirement};
 use crate::panes::clients::model::ClientRow;
@@ -62,11 +63,11 @@ impl PaletteEntry {
             Self::Command(binding) => binding.meaning.to_owned(),
             Self::SortBy(List::Clients, column) => {
                 let Column { name, meaning, .. } = &ClientRow::columns()[*column];
-                format!("sort by {name}: {meaning}")
+                format!("sort by {name}: {}", format::phrase(meaning))
             }
             Self::SortBy(_, column) => {
                 let Column { name, meaning, .. } = &RouteRow::columns()[*column];
-                format!("sort the routes by {name}: {meaning}")
+                format!("sort the routes by {name}: {}", format::phrase(meaning))
             }
             Self::Setting(name) => format!("setting {name}"),
             Self::Client(id) => format!("client {id}"),

@@ -58,7 +58,8 @@ fn line(state: &State, choice: &ChoiceLine, is_selected: bool, cells: usize) -> 
     let pointer = if is_selected { theme.glyphs.pointer() } else { ' ' };
     let sign = if choice.is_chosen { 'x' } else { ' ' };
     let name = format!("{pointer}[{sign}] {}", choice.name);
-    let meaning = format::cut(choice.meaning, cells.saturating_sub(NAME_CELLS + 1), theme.glyphs);
+    let meaning =
+        format::cut(&format::phrase(choice.meaning), cells.saturating_sub(NAME_CELLS + 1), theme.glyphs);
     let style = if choice.is_chosen { theme.figure() } else { theme.label() };
     let line = Line::from(vec![
         Span::styled(format!("{name:<NAME_CELLS$} "), style),
