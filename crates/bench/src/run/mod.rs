@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Scenario + Selection ──> RunPlan ──> for each round, each case, each target in random order:
-//!                                           start (started.rs) → check (check.rs) → load (load.rs) → CellResult (cell.rs)
+//!                                           start (started.rs) → check (cell/check.rs) → load (load.rs) → CellResult (cell)
 //! ```
 //!
 //! | module | purpose |
@@ -12,31 +12,23 @@
 //! | `setup` | what all targets share: certificates, upstream, folders |
 //! | `started`, `server_starter` | a target that is started for a cell, and each of its servers |
 //! | `missing_program` | programs that are not installed |
-//! | `check` | the negotiated parameters, and unchanged bodies |
-//! | `turns` | the turns of targets that are measured at the same time |
 //! | `load` | the generator, and the resources used during the load |
-//! | `cell` | a cell; its `rates` finds the rate at which it runs |
-//! | `search` | the search for a rate |
-//! | `doubts` | why the figures of a cell are less certain than they seem |
+//! | `cell` | a cell: its check, rate, turns and doubts |
 //! | `progress`, `preview` | the progress of a run, and its plan without running it |
 //! | `recording` | the contents of a cell's journal |
 
 mod cell;
 mod certificate;
-mod check;
-mod doubts;
 mod load;
 mod missing_program;
 mod plan;
 mod preview;
 mod progress;
 mod recording;
-mod search;
 mod selection;
 mod server_starter;
 mod setup;
 mod started;
-mod turns;
 
 use std::collections::HashSet;
 use std::io;

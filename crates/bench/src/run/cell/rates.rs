@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
+use super::search::{BACK_OFF, Highest, SUSTAINED_SHARE, highest, lower_until};
 use super::{CellMeasurement, CellRunner};
 use crate::run::CommonRate;
 use crate::run::load::{LoadFailure, LoadRun};
-use crate::run::search::{BACK_OFF, Highest, SUSTAINED_SHARE, highest, lower_until};
 use crate::run::started::StartedTarget;
 use crate::scenario::{BenchCase, BenchTarget, LatencyBound};
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::load::{LoadFailure, LoadRunner};
-use super::started::StartedTarget;
 use crate::results::NegotiatedParameters;
+use crate::run::load::{LoadFailure, LoadRunner};
+use crate::run::started::StartedTarget;
 use crate::scenario::{BenchCase, BenchTarget, BenchTlsConfig};
 
 /// The bodies that a target must give back byte for byte.

@@ -1,6 +1,10 @@
 //! A cell: a target that is started afresh, checked, put under load, and stopped.
 
+mod check;
+mod doubts;
 mod rates;
+mod search;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,14 +12,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use records::kinds::Timestamps;
 
+use self::check::{check, expected};
+use self::doubts::{CellEvidence, doubts};
 use self::rates::at_rate;
-use super::check::{check, expected};
-use super::doubts::{CellEvidence, doubts};
+use self::turns::Turns;
 use super::load::{LoadFailure, LoadRun, LoadRunner, LoadStart};
 use super::plan::Cell;
 use super::recording::LoadRecording;
 use super::started::StartedTarget;
-use super::turns::Turns;
 use crate::results::{CellResult, NegotiatedParameters};
 use crate::scenario::{BenchCase, BenchTarget, Question, Scenario, Server};
 

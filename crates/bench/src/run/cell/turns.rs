@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use records::text::quantity;
 
-use super::load::LoadRun;
+use crate::run::load::LoadRun;
 use crate::scenario::BenchCase;
 use crate::target::{SampleTimes, TimeSpan, growth_within};
 

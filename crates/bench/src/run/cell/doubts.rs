@@ -3,8 +3,8 @@
 use model::figures::{BUSY_MAX, generator_limits};
 use records::text::Cpus;
 
-use super::recording::{GENERATOR_BUSY, LoadRecording};
 use crate::results::{Doubt, DoubtScope, MachineUsage, NegotiatedParameters, ResourceUsage};
+use crate::run::recording::{GENERATOR_BUSY, LoadRecording};
 use crate::scenario::LatencyBound;
 
 /// From this share of the cores' time on, other processes disturb latencies.
