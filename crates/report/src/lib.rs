@@ -4,27 +4,16 @@
 
 #![forbid(unsafe_code)]
 
-mod alerts;
-mod anonymous;
 mod assert;
-mod columns;
 mod compare;
-mod contents;
-mod events;
 mod figures;
-mod findings;
-mod headline;
 mod html;
-mod http;
-mod latency;
 mod numbers;
 mod open_metrics;
-mod quality;
 mod report;
 pub mod styles;
 mod table;
 mod text;
-mod tls;
 
 pub use assert::{Assertion, AssertionError, AssertionOutcome, AssertionResult, JunitCase, junit};
 pub use compare::{

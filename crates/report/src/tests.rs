@@ -1,5 +1,5 @@
 use super::*;
-use crate::latency::ClassLatency;
+use crate::report::latency::ClassLatency;
 use load_run::model;
 use records::histogram::Histogram;
 use records::metrics::TimeResolution;

@@ -5,9 +5,9 @@ use serde::Serialize;
 
 use crate::numbers::{grouped, percent};
 use crate::report::Report;
+use crate::report::tls::words;
 use crate::table::Heading::{Number, Words};
 use crate::table::ReportTable;
-use crate::tls::words;
 
 /// A reason, with its full handshakes in both runs.
 #[derive(Debug, Serialize)]

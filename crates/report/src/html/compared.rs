@@ -4,19 +4,20 @@ use maud::{Markup, html};
 use model::runs::MetricSeries;
 use records::metrics::{LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency};
 
-use super::curves::{self, CURVES, curve_name};
-use super::heat::{self, Extent};
+use super::plot::curves::{self, CURVES, curve_name};
+use super::plot::heat::{self, Extent};
 use super::plot::{AxisScale, AxisTick, short};
+use super::plot::{effects, multiples, time};
 use super::tables::{latency_table, whole};
-use super::{effects, made_by, multiples, page, scrolled, section, time};
-use crate::columns::{PlotColumn, columns};
+use super::{made_by, page, scrolled, section};
 use crate::compare::{
     Comparison, ComparisonRow, Difference, ReasonShare, RowOutcome, are_open, digits, probability,
     side_by_side,
 };
-use crate::latency::ClassLatency;
 use crate::numbers::DASH;
 use crate::report::Report;
+use crate::report::columns::{PlotColumn, columns};
+use crate::report::latency::ClassLatency;
 
 /// Columns of both runs.
 type Both<C> = [Vec<PlotColumn<C>>; 2];

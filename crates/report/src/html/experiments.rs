@@ -3,7 +3,8 @@
 use maud::{Markup, html};
 
 use super::compared::figure_table;
-use super::{effects, made_by, multiples, page, section};
+use super::plot::{effects, multiples};
+use super::{made_by, page, section};
 use crate::compare::{ComparedExperiment, ExperimentComparison};
 
 impl ExperimentComparison<'_> {

@@ -1,21 +1,11 @@
 //! Pages that work without a network, print, and need no script: their only script sorts tables.
 
 mod compared;
-mod curves;
-mod effects;
 mod experiments;
-mod findings;
-mod first;
-mod heat;
-mod multiples;
-mod over_time;
 mod plot;
 mod run;
-mod stacked;
 mod tables;
 mod targets;
-mod time;
-mod tls;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 pub use targets::targets_page;

@@ -4,9 +4,9 @@ use maud::{Markup, html};
 use records::metrics::Percentile;
 
 use super::scrolled;
-use crate::latency::{ClassLatency, PERCENTILES, by_weight};
 use crate::numbers::grouped;
 use crate::report::Report;
+use crate::report::latency::{ClassLatency, PERCENTILES, by_weight};
 use crate::table::{Heading, ReportTable};
 
 /// Events that are listed and marked in plots; a run may have a thousand.

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use model::figures::FigureUnit;
 use records::kinds::ExperimentOutcome;
 
-use super::effects::{self, EffectRow, RATIO};
+use super::plot::effects::{self, EffectRow, RATIO};
 use super::plot::{AxisScale, Plot, PlotLine, round_steps, short};
 use super::{made_by, page, scrolled, section};
 use crate::numbers::DASH;
@@ -137,7 +137,7 @@ fn curves(case: &CaseComparison) -> Markup {
     let all: Vec<PlotLine> =
         case.targets.iter().filter(|target| !target.response_curve.is_empty()).map(series).collect();
     plots(all, |series, part| {
-        super::curves::plot(format!("{}: response time by percentile{part}", case.name), series)
+        super::plot::curves::plot(format!("{}: response time by percentile{part}", case.name), series)
     })
 }
 

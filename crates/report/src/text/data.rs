@@ -11,8 +11,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::assert::{AssertionOutcome, AssertionResult};
-use crate::headline::{Apdex, Tile};
 use crate::report::Report;
+use crate::report::headline::{Apdex, Tile};
 
 /// Version of the shape; later versions only add to it.
 const SCHEMA: u64 = 1;

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use records::metrics::Percentile;
 
-use crate::latency::PERCENTILES;
 use crate::numbers::grouped;
 use crate::report::Report;
+use crate::report::latency::PERCENTILES;
 
 /// Clients that are listed.
 const CLIENTS_SHOWN: usize = 20;

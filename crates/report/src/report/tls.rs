@@ -4,7 +4,7 @@ use model::summary::{Percentiles, TlsSummary, UsageSummary, WallTime};
 use records::metrics::{Dimension, FullReason, KnownValue, Metric as _};
 use records::values::LogFigure;
 
-use crate::http::quantile;
+use super::http::quantile;
 use crate::numbers::{DASH, fixed, grouped, ms, percent};
 use crate::report::Report;
 use crate::table::Heading::{self, Number, Words};

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
-use super::plot::{number, short};
+use super::{number, short};
 use crate::compare::ComparisonRow;
 use crate::numbers::DASH;
 
@@ -19,7 +19,7 @@ const BOTTOM: f64 = 18.0;
 type Points = [(f64, Option<f64>)];
 
 /// A plot for each figure with points, different ones first; empty without any. `names` are the names of the lines.
-pub(super) fn markup(rows: &[ComparisonRow], names: &[String; 2]) -> Markup {
+pub(crate) fn markup(rows: &[ComparisonRow], names: &[String; 2]) -> Markup {
     let mut shown: Vec<(&ComparisonRow, CommonFrame)> =
         rows.iter().filter_map(|row| Some((row, CommonFrame::of(&row.over_time)?))).collect();
     shown.sort_by_key(|(row, _)| !row.outcome.shows_difference());

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::plot::{number, short};
+use super::{number, short};
 use crate::compare::ComparisonRow;
 
 /// A row: name and outcome above the interval, so they are readable on a phone too.
@@ -14,20 +14,20 @@ const MARGIN: f64 = 3.0;
 const LABEL_SHARE: f64 = 0.11;
 
 #[derive(Debug)]
-pub(super) struct EffectRow {
-    pub(super) name: String,
+pub(crate) struct EffectRow {
+    pub(crate) name: String,
     /// The finding, in words.
-    pub(super) finding: String,
+    pub(crate) finding: String,
     /// The ends of the interval, and the effect between them.
-    pub(super) low: f64,
-    pub(super) value: f64,
-    pub(super) high: f64,
+    pub(crate) low: f64,
+    pub(crate) value: f64,
+    pub(crate) high: f64,
     /// Whether a difference is shown.
-    pub(super) is_shown: bool,
+    pub(crate) is_shown: bool,
 }
 
 #[derive(Debug)]
-pub(super) struct EffectAxis {
+pub(crate) struct EffectAxis {
     /// The value without an effect.
     none: f64,
     /// The position of a value, in any unit.
@@ -52,7 +52,7 @@ const PERCENT: EffectAxis = EffectAxis {
 const PERCENT_LEGEND: &str = "Percent of A's figure, of shares percentage points, on a scale that is logarithmic but near 0. A filled dot shows a difference; an interval that crosses 0 shows none.";
 
 /// Ratios, on a logarithmic axis: a half is as far from 1 as a double.
-pub(super) const RATIO: EffectAxis = EffectAxis {
+pub(crate) const RATIO: EffectAxis = EffectAxis {
     none: 1.0,
     place: f64::ln,
     ticks: [
@@ -63,7 +63,7 @@ pub(super) const RATIO: EffectAxis = EffectAxis {
 };
 
 /// The plot of compared figures with its legend; empty without differences.
-pub(super) fn of_rows(title: &str, rows: &[ComparisonRow]) -> Markup {
+pub(crate) fn of_rows(title: &str, rows: &[ComparisonRow]) -> Markup {
     let effect = |row: &ComparisonRow| {
         let estimate = row.estimate.as_ref()?;
         Some(EffectRow {
@@ -80,7 +80,7 @@ pub(super) fn of_rows(title: &str, rows: &[ComparisonRow]) -> Markup {
 }
 
 /// The plot; empty without effects.
-pub(super) fn markup(title: &str, rows: &[EffectRow], axis: &EffectAxis) -> Markup {
+pub(crate) fn markup(title: &str, rows: &[EffectRow], axis: &EffectAxis) -> Markup {
     let low = rows.iter().map(|row| row.low).fold(axis.none, f64::min);
     let high = rows.iter().map(|row| row.high).fold(axis.none, f64::max);
     let span = (axis.place)(high) - (axis.place)(low);

@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::plot::{AxisTick, WIDTH, number, short};
-use super::wide;
+use super::{AxisTick, WIDTH, number, short};
+use crate::html::wide;
 use crate::numbers::percent;
 
 const LEFT: f64 = 60.0;
@@ -14,19 +14,19 @@ const BOTTOM: f64 = 34.0;
 /// Height of one horizontal bar with its gap.
 const BAR: f64 = 30.0;
 /// Colours that there are.
-pub(super) const PARTS_MAX: usize = 5;
+pub(crate) const PARTS_MAX: usize = 5;
 
 /// One bar over time; without parts nothing is known.
 #[derive(Debug)]
-pub(super) struct TimeBar {
-    pub(super) start_s: f64,
-    pub(super) end_s: f64,
+pub(crate) struct TimeBar {
+    pub(crate) start_s: f64,
+    pub(crate) end_s: f64,
     /// In the order of the names.
-    pub(super) parts: Option<Vec<f64>>,
+    pub(crate) parts: Option<Vec<f64>>,
 }
 
 /// Bars over time, whose parts lie on each other in the order of `names`. Empty if nothing is above 0.
-pub(super) fn over_time(
+pub(crate) fn over_time(
     title: &str,
     y_name: &str,
     names: &[String],
@@ -67,13 +67,13 @@ pub(super) fn over_time(
 
 /// One bar, of a name and of parts with names.
 #[derive(Debug)]
-pub(super) struct NamedBar {
-    pub(super) name: String,
-    pub(super) parts: Vec<(&'static str, f64)>,
+pub(crate) struct NamedBar {
+    pub(crate) name: String,
+    pub(crate) parts: Vec<(&'static str, f64)>,
 }
 
 /// A bar for each, all on one scale, with shares where they fit. Empty if nothing is above 0.
-pub(super) fn each(title: &str, unit: &str, bars: &[NamedBar]) -> Markup {
+pub(crate) fn each(title: &str, unit: &str, bars: &[NamedBar]) -> Markup {
     let sum = |bar: &NamedBar| bar.parts.iter().map(|(_, value)| value).sum::<f64>();
     let high = bars.iter().map(sum).fold(0.0, f64::max);
     let Some(first) = bars.first().filter(|_| high > 0.0) else { return html! {} };

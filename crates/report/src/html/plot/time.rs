@@ -3,14 +3,14 @@
 use maud::Markup;
 use records::metrics::Metric;
 
-use super::plot::{AxisScale, AxisTick, Plot, PlotLine, short, time_ticks};
-use crate::columns::PlotColumn;
+use super::{AxisScale, AxisTick, Plot, PlotLine, short, time_ticks};
+use crate::report::columns::PlotColumn;
 
 /// A line: its name, its columns, and its value in each.
-pub(super) type Line<'a, C> = (&'a str, &'a [PlotColumn<C>], &'a dyn Fn(&PlotColumn<C>) -> Option<f64>);
+pub(crate) type Line<'a, C> = (&'a str, &'a [PlotColumn<C>], &'a dyn Fn(&PlotColumn<C>) -> Option<f64>);
 
 /// Lines over the time since each run began, with marks.
-pub(super) fn markup<C: Metric>(
+pub(crate) fn markup<C: Metric>(
     title: String,
     (y_name, scale): (&'static str, AxisScale),
     lines: &[Line<'_, C>],

@@ -1,5 +1,17 @@
 //! The contents of a report, in any format.
 
+mod alerts;
+mod anonymous;
+pub(crate) mod columns;
+mod contents;
+pub(crate) mod events;
+mod findings;
+pub(crate) mod headline;
+mod http;
+pub(crate) mod latency;
+mod quality;
+pub(crate) mod tls;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -12,9 +24,9 @@ use records::metrics::{
 use records::setting::Setting;
 use records::slice::TimeRange;
 
-use crate::anonymous::{self, LEFT_OUT};
+use self::anonymous::LEFT_OUT;
+use self::latency::ClassLatency;
 use crate::assert::AssertionResult;
-use crate::latency::ClassLatency;
 use crate::numbers::{fixed, iso};
 
 #[derive(Debug)]

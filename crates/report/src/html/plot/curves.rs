@@ -3,15 +3,15 @@
 use maud::Markup;
 use records::metrics::{HttpLatency, LatencyClass, LoadLatency, ProxyLatency};
 
-use super::plot::{AxisScale, Plot, PlotLine};
-use crate::latency::ClassLatency;
+use super::{AxisScale, Plot, PlotLine};
+use crate::report::latency::ClassLatency;
 
 /// The most nines of the axis.
 const NINES_MAX: f64 = 6.0;
 /// Points of a curve.
 const STEPS: u32 = 60;
 
-pub(super) const CURVES: [LatencyClass; 6] = [
+pub(crate) const CURVES: [LatencyClass; 6] = [
     LatencyClass::Load(LoadLatency::Response),
     LatencyClass::Load(LoadLatency::Service),
     LatencyClass::Http(HttpLatency::Upstream),
@@ -21,7 +21,7 @@ pub(super) const CURVES: [LatencyClass; 6] = [
 ];
 
 /// The title of a class with its note.
-pub(super) fn curve_name(class: LatencyClass) -> String {
+pub(crate) fn curve_name(class: LatencyClass) -> String {
     match class.names().note {
         "" => class.title().to_owned(),
         note => format!("{} ({note})", class.title()),
@@ -29,7 +29,7 @@ pub(super) fn curve_name(class: LatencyClass) -> String {
 }
 
 /// A plot of these curves, each with its name.
-pub(super) fn markup(title: String, curves: &[(String, ClassLatency<'_>)]) -> Markup {
+pub(crate) fn markup(title: String, curves: &[(String, ClassLatency<'_>)]) -> Markup {
     let most = curves.iter().map(|(_, latency)| latency.histogram.count()).max().unwrap_or(0);
     let nines = (most.max(10) as f64).log10().min(NINES_MAX);
     let series =
@@ -38,7 +38,7 @@ pub(super) fn markup(title: String, curves: &[(String, ClassLatency<'_>)]) -> Ma
 }
 
 /// A plot of latencies in milliseconds, each over the nines of the share of samples that took at most so long.
-pub(super) fn plot(title: String, series: Vec<PlotLine>) -> Plot {
+pub(crate) fn plot(title: String, series: Vec<PlotLine>) -> Plot {
     let ticks =
         [(0.0, "0 %"), (1.0, "90 %"), (2.0, "99 %"), (3.0, "99.9 %"), (4.0, "99.99 %"), (5.0, "99.999 %")];
     Plot {

@@ -6,8 +6,8 @@ use records::metrics::{ClientCounter, LoadCounter, ProxyCounter, labels};
 use records::text::quantity;
 use records::values::LogFigure;
 
+use super::events::EventKind;
 use crate::assert::AssertionOutcome;
-use crate::events::EventKind;
 use crate::numbers::{DASH, fixed, grouped, iso, ms, percent, short};
 use crate::report::Report;
 use crate::table::Heading::{Number, Words};

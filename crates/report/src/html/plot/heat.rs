@@ -6,10 +6,10 @@ use maud::{Markup, html};
 use records::histogram::SparseHistogram;
 use records::metrics::Metric;
 
-use super::plot::{WIDTH, number, short, time_ticks};
-use super::{figures, wide};
-use crate::columns::PlotColumn;
+use super::{WIDTH, number, short, time_ticks};
+use crate::html::{figures, wide};
 use crate::numbers::{DASH, grouped};
+use crate::report::columns::PlotColumn;
 
 const LEFT: f64 = 60.0;
 const TOP: f64 = 22.0;
@@ -28,7 +28,7 @@ const SHADES: [(f64, &str, &str); 6] = [
 
 /// The axes of a heat map; maps to be compared share them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Extent {
+pub(crate) struct Extent {
     lowest: i32,
     highest: i32,
     start_s: f64,
@@ -37,7 +37,7 @@ pub(super) struct Extent {
 
 impl Extent {
     /// Covers all these columns; `None` without samples. Gaps are not drawn.
-    pub(super) fn of<'a, C: Metric>(
+    pub(crate) fn of<'a, C: Metric>(
         columns: impl Iterator<Item = &'a PlotColumn<C>> + Clone,
     ) -> Option<Self> {
         let known = || columns.clone().filter(|column| !column.is_gap);
@@ -73,7 +73,7 @@ impl Extent {
     }
 }
 
-pub(super) fn markup<C: Metric>(title: &str, columns: &[PlotColumn<C>], extent: &Extent) -> Markup {
+pub(crate) fn markup<C: Metric>(title: &str, columns: &[PlotColumn<C>], extent: &Extent) -> Markup {
     let bottom = extent.y(extent.lowest - 1);
     let label = format!("{title}, heat map");
     let drawing = html! {

@@ -5,8 +5,8 @@ use records::metrics::{CpuGroup, LatencyClass, ProxyCounter};
 use records::values::LogFigure;
 use serde::Serialize;
 
+use super::latency::by_weight;
 use crate::assert::AssertionOutcome;
-use crate::latency::by_weight;
 use crate::numbers::{fixed, grouped, percent, short};
 use crate::report::Report;
 

@@ -1,6 +1,6 @@
 //! Caveats about a run's figures.
 
-use crate::events::part_letter;
+use super::events::part_letter;
 use crate::numbers::grouped;
 use crate::report::Report;
 use model::summary::LineCounts;

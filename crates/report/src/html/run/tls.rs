@@ -3,12 +3,12 @@
 use maud::{Markup, html};
 use records::metrics::{FullReason, TlsCounter, TlsLatency};
 
-use super::plot::time_ticks;
-use super::stacked::{self, NamedBar, PARTS_MAX, TimeBar};
-use super::tables::{folded, whole};
-use crate::columns::{PlotColumn, columns};
+use crate::html::plot::stacked::{self, NamedBar, PARTS_MAX, TimeBar};
+use crate::html::plot::time_ticks;
+use crate::html::tables::{folded, whole};
 use crate::report::Report;
-use crate::tls::{mean_ms, parts, words};
+use crate::report::columns::{PlotColumn, columns};
+use crate::report::tls::{mean_ms, parts, words};
 
 /// Values of a dimension that are not folded.
 const VALUES_SHOWN: usize = 10;

@@ -1,5 +1,12 @@
 //! Plots as SVG: lines that differ in colour and dashes, with their figures in a table below.
 
+pub(super) mod curves;
+pub(super) mod effects;
+pub(super) mod heat;
+pub(super) mod multiples;
+pub(super) mod stacked;
+pub(super) mod time;
+
 use std::fmt::Write as _;
 
 use maud::{Markup, html};

@@ -8,13 +8,14 @@ use records::metrics::{
     ProxyLatency,
 };
 
-use super::curves::curve_name;
-use super::heat::{self, Extent};
-use super::plot::{AxisScale, AxisTick};
-use super::{tables, time};
-use crate::columns::{PlotColumn, columns};
-use crate::events::RunEvent;
+use crate::html::plot::curves::curve_name;
+use crate::html::plot::heat::{self, Extent};
+use crate::html::plot::time;
+use crate::html::plot::{AxisScale, AxisTick};
+use crate::html::tables;
 use crate::report::Report;
+use crate::report::columns::{PlotColumn, columns};
+use crate::report::events::RunEvent;
 
 /// Groups of threads whose CPU is drawn.
 const CPU: [(&str, CpuGroup); 3] =

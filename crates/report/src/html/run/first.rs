@@ -3,9 +3,9 @@
 use maud::{Markup, html};
 
 use super::over_time::PlotColumns;
-use super::tables::{LINES_SHOWN, folded, whole};
-use crate::headline::Tile;
+use crate::html::tables::{LINES_SHOWN, folded, whole};
 use crate::report::Report;
+use crate::report::headline::Tile;
 
 impl Report<'_> {
     pub(super) fn first_screenful(&self, plots: &PlotColumns) -> Markup {

@@ -1,9 +1,14 @@
 //! The page of a run.
 
+mod findings;
+mod first;
+mod over_time;
+mod tls;
+
 use maud::{Markup, html};
 
-use super::curves::{self, CURVES, curve_name};
-use super::over_time::PlotColumns;
+use self::over_time::PlotColumns;
+use super::plot::curves::{self, CURVES, curve_name};
 use super::tables::whole;
 use super::{made_by, page, section};
 use crate::report::Report;
