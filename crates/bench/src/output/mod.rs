@@ -6,7 +6,6 @@ mod csv;
 mod json;
 mod markdown;
 mod progress;
-mod table;
 mod text;
 pub mod wording;
 

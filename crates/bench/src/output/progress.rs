@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::table::{cut, length};
+use records::text::table::{cut, length};
 
 /// The space between the parts of the line.
 const GAP: &str = "  ";

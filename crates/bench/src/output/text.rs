@@ -2,9 +2,9 @@
 
 use model::figures::FigureUnit;
 use records::text::quantity;
+use records::text::table::{Align, TextTable, cut, cut_middle, wrap};
 
 use super::column::ColumnFormat;
-use super::table::{Align, TextTable, cut, cut_middle, wrap};
 use super::wording::{self, UNKNOWN};
 use crate::compare::{
     BenchAssertionOutcome, BenchComparison, CaseComparison, CellFigureComparison, TargetComparison,

@@ -1,17 +1,21 @@
 //! A comparison for people, as text and as Markdown.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use model::figures::FigureUnit;
 use records::kinds::Estimate;
 use records::metrics::{KnownValue, TimeResolution};
 use records::text::quantity;
+use records::text::table::{Align, TextTable};
 
 use super::{Comparison, ComparisonRow, ReasonShare, RowOutcome};
 use crate::numbers::{bound_ms, fixed, known_ms};
 use crate::text::markdown;
 
 pub(super) const HEADS: [&str; 5] = ["figure", "A", "B", "difference", "B against A"];
+/// The columns of numbers.
+const NUMBERS: Range<usize> = 1..3;
 
 /// The limit of a comparison of single runs.
 const NOT_BETTER: &str =
@@ -63,15 +67,13 @@ pub(crate) fn probability(p: f64) -> String {
 }
 
 pub(super) fn table(out: &mut String, rows: &[ComparisonRow]) {
-    let rows: Vec<[String; 5]> =
-        std::iter::once(HEADS.map(str::to_owned)).chain(rows.iter().map(ComparisonRow::cells)).collect();
-    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 4] = std::array::from_fn(width);
-    for row in &rows {
-        let _ = write!(out, "{:<w$}", row[0], w = widths[0]);
-        let _ = write!(out, "  {:>a$}  {:>b$}", row[1], row[2], a = widths[1], b = widths[2]);
-        let _ = writeln!(out, "  {:<w$}  {}", row[3], row[4], w = widths[3]);
+    let rows: Vec<[String; 5]> = rows.iter().map(ComparisonRow::cells).collect();
+    let mut table = TextTable::default();
+    for (at, head) in HEADS.into_iter().enumerate() {
+        let align = if NUMBERS.contains(&at) { Align::Right } else { Align::Left };
+        table.column(align, head, rows.iter().map(|row| row[at].clone()));
     }
+    *out += &table.text();
 }
 
 impl ComparisonRow {

@@ -1,5 +1,7 @@
 //! The columns of `JMeter`'s summary report.
 
+use records::text::table::{Align, TextTable};
+
 use super::units::ms;
 use super::{LatencyStats, RunView, mean, or_dash, ratio};
 
@@ -22,11 +24,9 @@ pub(super) fn text(view: &RunView<'_>) -> String {
         ("Sent KB/sec", format!("{:.2}", view.per_second(load.bytes.r#in) / 1024.0)),
         ("Avg. Bytes", or_dash(bytes, |bytes| format!("{bytes:.1}"))),
     ];
-    let width = |(name, value): &(&str, String)| name.len().max(value.chars().count());
-    let row = |pick: fn(&(&'static str, String)) -> String| {
-        let padded = cells.iter().map(|cell| format!("{:>1$}", pick(cell), width(cell)));
-        padded.collect::<Vec<_>>().join("  ")
-    };
-    let (names, values) = (row(|(name, _)| (*name).to_owned()), row(|(_, value)| value.clone()));
-    format!("{names}\n{values}\n# times in ms: {}; n {}\n", view.request_name(), request.count())
+    let mut table = TextTable::default();
+    for (name, value) in cells {
+        table.column(Align::Right, name, [value]);
+    }
+    format!("{}# times in ms: {}; n {}\n", table.text(), view.request_name(), request.count())
 }

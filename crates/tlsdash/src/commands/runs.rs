@@ -15,6 +15,7 @@ use records::metrics::{
     HttpCounter, HttpLatency, KnownValue, LatencyClass, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
     TimeResolution,
 };
+use records::text::table::{Align, TextTable};
 use serde::Serialize;
 
 use crate::cli::{Format, ListRunsArgs};
@@ -232,17 +233,13 @@ impl RunListing {
             "of",
         ];
         const NUMBERS: Range<usize> = 6..11;
-        let mut rows = vec![HEADINGS.map(str::to_owned)];
-        rows.extend(self.runs.iter().map(RunEntry::cells));
-        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..HEADINGS.len()).map(width).collect();
-        let line = |row: &[String; COLUMNS]| {
-            let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
-                if NUMBERS.contains(&column) { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
-            });
-            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-        };
-        let mut text: String = rows.iter().map(line).collect();
+        let rows: Vec<[String; COLUMNS]> = self.runs.iter().map(RunEntry::cells).collect();
+        let mut table = TextTable::default();
+        for (at, heading) in HEADINGS.into_iter().enumerate() {
+            let align = if NUMBERS.contains(&at) { Align::Right } else { Align::Left };
+            table.column(align, heading, rows.iter().map(|row| row[at].clone()));
+        }
+        let mut text = table.text();
         if self.runs.iter().any(|run| !run.ended) {
             text.push_str("+ its last record was not read: it goes on, or was killed\n");
         }

@@ -4,7 +4,7 @@ const GAP: &str = "  ";
 
 /// How the cells of a column are aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Align {
+pub enum Align {
     /// Words.
     Left,
     /// Numbers.
@@ -13,20 +13,25 @@ pub(crate) enum Align {
 
 /// A table of texts. Columns are in the order of their importance: the last ones are left out where they do not fit.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TextTable {
+pub struct TextTable {
     columns: Vec<(Align, Vec<String>)>,
 }
 
 impl TextTable {
     /// Adds a column: its heading and its cells.
-    pub(crate) fn column(&mut self, align: Align, heading: &str, cells: impl IntoIterator<Item = String>) {
+    pub fn column(&mut self, align: Align, heading: &str, cells: impl IntoIterator<Item = String>) {
         let mut texts = vec![heading.to_owned()];
         texts.extend(cells);
         self.columns.push((align, texts));
     }
 
+    /// The whole table, however wide.
+    pub fn text(&self) -> String {
+        self.lines(usize::MAX).join("\n") + "\n"
+    }
+
     /// The lines of the table, each at most `width` characters long.
-    pub(crate) fn lines(&self, width: usize) -> Vec<String> {
+    pub fn lines(&self, width: usize) -> Vec<String> {
         let widths: Vec<usize> = self
             .columns
             .iter()
@@ -56,12 +61,12 @@ impl TextTable {
 }
 
 /// The number of characters.
-pub(crate) fn length(text: &str) -> usize {
+pub fn length(text: &str) -> usize {
     text.chars().count()
 }
 
 /// At most this many characters, the last one of which marks the truncation.
-pub(crate) fn cut(text: &str, width: usize) -> String {
+pub fn cut(text: &str, width: usize) -> String {
     if length(text) <= width {
         return text.to_owned();
     }
@@ -69,7 +74,7 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
 }
 
 /// Cuts a longer name to `width` characters, in its middle, since names often differ at their ends.
-pub(crate) fn cut_middle(text: &str, width: usize) -> String {
+pub fn cut_middle(text: &str, width: usize) -> String {
     let Some(over) = length(text).checked_sub(width).filter(|over| *over > 0) else { return text.to_owned() };
     let head = width / 2;
     let tail = text.chars().skip(head + over + 1);
@@ -77,7 +82,7 @@ pub(crate) fn cut_middle(text: &str, width: usize) -> String {
 }
 
 /// Breaks a text between words; lines after the first begin with `indent`. A longer word gets a separate line.
-pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
+pub fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let line =
