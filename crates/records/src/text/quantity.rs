@@ -42,19 +42,38 @@ pub fn parse(text: &str, unit: &str) -> Option<f64> {
     }
 }
 
-/// Formats a difference and the ends of its interval: `+12.34 %`, `+10.00` and `+15.00`; from a tenfold value on as factors,
-/// `×287`, `×201` and `×401`. Units other than percent have no factors.
+/// Formats a difference and the ends of its interval: `+12.34 %`, `+10.00` and `+15.00`; as ratios, `287 ×`, `201 ×`
+/// and `401 ×`, if one of them is tenfold, or the difference is to a tenth or less. Units other than percent have no
+/// ratios.
 pub fn difference(values: [f64; 3], unit: &str, decimals: usize) -> [String; 3] {
-    let factor = |percent: f64| match 1.0 + percent / 100.0 {
-        factor if factor < 9.995 => format!("×{factor:.2}"),
-        factor if factor < 99.95 => format!("×{factor:.1}"),
-        factor => format!("×{factor:.0}"),
-    };
-    if unit == "%" && values.iter().any(|percent| *percent >= 900.0) {
-        return values.map(factor);
+    let ratios = values.map(|percent| 1.0 + percent / 100.0);
+    let is_multiple = ratios.iter().any(|ratio| *ratio >= TENFOLD);
+    let is_fraction = ratios[0] <= 1.0 / TENFOLD && ratios.iter().all(|ratio| *ratio > 0.0);
+    if unit == "%" && (is_multiple || is_fraction) {
+        return ratios.map(multiple);
     }
     let [effect, low, high] = values.map(|value| format!("{value:+.decimals$}"));
     [format!("{effect} {unit}"), low, high]
+}
+
+/// From here on a ratio is read as a multiple.
+const TENFOLD: f64 = 10.0;
+
+/// Formats a ratio: `0.912` within tenfold, and beyond `286 ×` or `÷ 286`.
+pub fn ratio(ratio: f64, decimals: usize) -> String {
+    let is_within = ratio <= 0.0 || (1.0 / TENFOLD..TENFOLD).contains(&ratio);
+    if is_within { format!("{ratio:.decimals$}") } else { multiple(ratio) }
+}
+
+/// Formats a ratio as a multiple with three digits: `1.03 ×`, `286 ×`, and `÷ 286` for a tenth or less.
+pub fn multiple(ratio: f64) -> String {
+    let digits = |factor: f64| match factor {
+        ..9.995 => format!("{factor:.2}"),
+        ..99.95 => format!("{factor:.1}"),
+        _ => grouped(&format!("{factor:.0}")),
+    };
+    let is_fraction = ratio > 0.0 && ratio <= 1.0 / TENFOLD;
+    if is_fraction { format!("÷ {}", digits(1.0 / ratio)) } else { format!("{} ×", digits(ratio)) }
 }
 
 /// Describes the accepted numbers: `a time from 1ms to 24h, such as 10s`.
@@ -125,12 +144,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_from_tenfold_on_are_factors() {
+    fn differences_beyond_tenfold_are_multiples() {
         let told = |values, unit| difference(values, unit, 2);
         assert_eq!(told([12.345, -3.0, 899.0], "%"), ["+12.35 %", "-3.00", "+899.00"]);
-        assert_eq!(told([28_577.24, 900.0, 1.5e5], "%"), ["×287", "×10.0", "×1501"]);
-        assert_eq!(told([3.0, -60.0, 1_000.0], "%"), ["×1.03", "×0.40", "×11.0"], "all in one form");
+        assert_eq!(told([28_577.24, 900.0, 1.5e5], "%"), ["287 ×", "10.0 ×", "1,501 ×"]);
+        assert_eq!(told([3.0, -60.0, 1_000.0], "%"), ["1.03 ×", "0.40 ×", "11.0 ×"], "all in one form");
+        assert_eq!(told([-99.65, -99.8, -60.0], "%"), ["÷ 286", "÷ 500", "0.40 ×"]);
+        assert_eq!(
+            told([-95.0, -110.0, -80.0], "%"),
+            ["-95.00 %", "-110.00", "-80.00"],
+            "no ratio is negative"
+        );
+        assert_eq!(told([-60.0, -95.0, 20.0], "%"), ["-60.00 %", "-95.00", "+20.00"]);
         assert_eq!(told([1_000.0, 0.0, 0.0], "points")[0], "+1000.00 points");
+    }
+
+    #[test]
+    fn ratios_beyond_tenfold_are_multiples() {
+        let told = |value| ratio(value, 3);
+        assert_eq!([1.0, 0.9118, 9.5, 0.1].map(told), ["1.000", "0.912", "9.500", "0.100"]);
+        assert_eq!([10.0, 286.4, 12_345.0].map(told), ["10.0 ×", "286 ×", "12,345 ×"]);
+        assert_eq!([0.0875, 1.0 / 286.0, 0.0].map(told), ["÷ 11.4", "÷ 286", "0.000"]);
     }
 
     #[test]

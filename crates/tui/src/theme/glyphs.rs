@@ -72,9 +72,14 @@ impl Glyphs {
         }
     }
 
-    /// The sign after a speed factor.
+    /// The sign after a factor.
     pub(crate) fn times(self) -> char {
         self.pick('×', 'x')
+    }
+
+    /// The sign before the divisor of a factor.
+    pub(crate) fn over(self) -> char {
+        self.pick('÷', '/')
     }
 
     /// The signs for playing, paused, and ended.

@@ -208,7 +208,8 @@ fn figure_lines(state: &State, compared: &ComparedFigure, widths: FigureWidths) 
         |e| {
             let [effect, low, high] = quantity::difference([e.effect, e.low, e.high], "%", 1);
             let text = format!("  {effect} ({low} to {high}, {:.0} %)", e.confidence_percent);
-            text.replace('×', &theme.glyphs.times().to_string())
+            let [times, over] = [theme.glyphs.times(), theme.glyphs.over()].map(String::from);
+            text.replace('×', &times).replace('÷', &over)
         },
     );
     let chance = estimate.as_ref().map_or_else(|| none.to_string(), |e| format!("{:.3}", e.p_value));
