@@ -30,3 +30,27 @@ tables.forEach((table) => [...table.tHead.rows[0].cells].forEach((cell, at) => {
     sort(at, cell.ariaSort ? cell.ariaSort === "ascending" : cell.className === "n"));
   cell.replaceChildren(button);
 }));
+// The row of a plot's figures at the pointer. Each heading with positions begins the columns of lines that share them.
+const tip = document.createElement("div");
+tip.className = "tip";
+document.querySelectorAll("figure:has(th[data-x])").forEach((figure) => {
+  const svg = figure.querySelector(".scroll > svg"), table = figure.querySelector(".figures table");
+  const heads = [...table.tHead.rows[0].cells], rows = table.tBodies[0].rows;
+  const places = heads.map((head) => head.dataset.x ? head.dataset.x.split(" ").map(Number) : null);
+  const show = (event) => {
+    const box = svg.getBoundingClientRect(), x = (event.clientX - box.left) / box.width * svg.viewBox.baseVal.width;
+    let row = 0;
+    tip.textContent = heads.map((head, at) => {
+      if (places[at]) row = places[at].reduce((best, place, next) => Math.abs(place - x) < Math.abs(places[at][best] - x) ? next : best, 0);
+      const value = rows[row].cells[at].textContent, comma = head.textContent.lastIndexOf(", ");
+      if (places[at]) return value;
+      return comma < 0 ? `${head.textContent} ${value}` : `${head.textContent.slice(0, comma)} ${value} ${head.textContent.slice(comma + 2)}`;
+    }).join("\n");
+    document.body.append(tip);
+    tip.style.top = `${event.clientY + 14}px`;
+    tip.style.left = `${Math.max(0, Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 4))}px`;
+  };
+  svg.addEventListener("pointermove", show);
+  svg.addEventListener("pointerdown", show);
+  svg.addEventListener("pointerleave", () => tip.remove());
+});

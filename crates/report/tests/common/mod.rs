@@ -127,7 +127,7 @@ pub(crate) fn assert_harmless(html: &str) {
         .split('<')
         .skip(1)
         .map(|rest| rest.split([' ', '>', '/']).find(|name| !name.is_empty()).unwrap());
-    let known = "!DOCTYPE html head meta title style body main h1 h2 h3 p section figure figcaption svg line text path rect \
+    let known = "!DOCTYPE html head meta title style body main h1 h2 h3 p section figure figcaption svg g line text path rect \
                  circle ul li dl dt dd details summary div table caption thead tbody tr th td br span code strong";
     for tag in tags {
         assert!(known.split_whitespace().any(|name| name == tag), "<{tag}");

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use records::histogram::SparseHistogram;
 use records::metrics::Metric;
 
-use super::{WIDTH, number, short, time_ticks};
+use super::{WIDTH, number, positions, seconds, short, time_ticks};
 use crate::html::{figures, wide};
 use crate::numbers::{DASH, grouped};
 use crate::report::columns::PlotColumn;
@@ -101,7 +101,7 @@ pub(crate) fn markup<C: Metric>(title: &str, columns: &[PlotColumn<C>], extent: 
                     li { svg.key.heat viewBox="0 0 30 8" aria-hidden="true" { path fill-opacity=(shade) d="M0 0H30V8H0Z" {} } (meaning) }
                 }
             }
-            (table(title, columns))
+            (table(title, columns, extent))
         }
     }
 }
@@ -125,14 +125,15 @@ fn paths<C: Metric>(columns: &[PlotColumn<C>], extent: &Extent) -> Vec<(&'static
 }
 
 /// The figures of each column.
-fn table<C: Metric>(title: &str, columns: &[PlotColumn<C>]) -> Markup {
+fn table<C: Metric>(title: &str, columns: &[PlotColumn<C>], extent: &Extent) -> Markup {
+    let middles = columns.iter().map(|column| extent.x(f64::midpoint(column.start_s, column.end_s)));
     let cell = |value: Option<f64>| value.map_or_else(|| DASH.to_owned(), short);
     let table = html! {
-        thead { tr { th { "seconds" } th { "n" } @for percentile in ["p10", "p50", "p90", "p99", "max"] { th { (percentile) ", ms" } } } }
+        thead { tr { th data-x=(positions(middles)) { "time since the beginning" } th { "n" } @for percentile in ["p10", "p50", "p90", "p99", "max"] { th { (percentile) ", ms" } } } }
         tbody {
             @for column in columns {
                 tr {
-                    td { (short(column.end_s)) }
+                    td { (seconds(column.end_s)) }
                     td { (grouped(column.latency.count())) }
                     @for q in [0.1, 0.5, 0.9, 0.99] { td { (cell(column.quantile_ms(q))) } }
                     td { (cell(column.max_ms())) }

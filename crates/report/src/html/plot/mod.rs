@@ -79,7 +79,7 @@ impl Plot {
                         li { svg.key viewBox="0 0 30 8" aria-hidden="true" { path class=(format!("line s{at}")) d="M1 4H29" {} } (series.name) }
                     }
                 }
-                (self.table())
+                (self.table(&frame))
             }
         }
     }
@@ -125,7 +125,11 @@ impl Plot {
     }
 
     /// The figures as a table; lines with other x positions get a separate x column.
-    fn table(&self) -> Markup {
+    fn table(&self, frame: &PlotFrame) -> Markup {
+        let places = |group: &[PlotLine]| {
+            let points = group.iter().take(1).flat_map(|series| &series.points);
+            positions(points.map(|(x, _)| frame.x(*x).unwrap_or(LEFT)))
+        };
         let has_places_of_last = |a: &PlotLine, b: &PlotLine| {
             let places =
                 |series: &PlotLine| series.points.iter().map(|(x, _)| x.to_bits()).collect::<Vec<_>>();
@@ -136,7 +140,7 @@ impl Plot {
         let cell = |value: Option<f64>| value.map_or_else(|| DASH.to_owned(), short);
         let table = html! {
             thead { tr { @for group in &groups {
-                th { (self.x_name) }
+                th data-x=(places(group)) { (self.x_name) }
                 @for series in *group { th { (series.name) ", " (self.y_name) } }
             } } }
             tbody {
@@ -236,10 +240,7 @@ const TIME_STEPS: [f64; 16] = [
 pub(super) fn time_ticks(from_s: f64, to_s: f64) -> Vec<AxisTick> {
     let raw = (to_s - from_s) / 9.0;
     let Some(step) = TIME_STEPS.into_iter().find(|step| *step >= raw).filter(|_| raw >= 0.1) else {
-        return round_steps(from_s, to_s, 8.0)
-            .into_iter()
-            .map(|at| (at, format!("{} s", short(at))))
-            .collect();
+        return round_steps(from_s, to_s, 8.0).into_iter().map(|at| (at, seconds(at))).collect();
     };
     let first = (from_s / step).ceil() as u64;
     let at = (first..).map(|n| n as f64 * step).take_while(|at| *at <= to_s).take(50);
@@ -256,6 +257,16 @@ pub(super) fn round_steps(low: f64, high: f64, about: f64) -> Vec<f64> {
     let step = [1.0, 2.0, 5.0, 10.0].map(|f| f * power).into_iter().find(|step| *step >= raw).unwrap_or(raw);
     let first = (low / step).ceil() as i64;
     (first..).map(|n| n as f64 * step).take_while(|value| *value <= high).take(50).collect()
+}
+
+/// The positions of a table's rows in the drawing, for the script that shows the row at the pointer.
+pub(super) fn positions(all: impl Iterator<Item = f64>) -> String {
+    all.map(number).collect::<Vec<_>>().join(" ")
+}
+
+/// The time since the beginning.
+pub(super) fn seconds(value: f64) -> String {
+    format!("{} s", short(value))
 }
 
 /// A coordinate, to a tenth.
@@ -329,6 +340,13 @@ mod tests {
         let labelled: Vec<f64> = marks.iter().filter(|(_, label)| label.is_some()).map(|(x, _)| *x).collect();
         assert_eq!(marks.len(), 101);
         assert!(labelled.windows(2).all(|pair| pair[1] - pair[0] >= MARK_ROOM), "{labelled:?}");
+    }
+
+    #[test]
+    fn each_row_of_the_figures_has_a_position_for_the_pointer() {
+        let plot = plot((0..=4).map(|x| (f64::from(x), Some(1.0))).collect(), AxisScale::Linear);
+        let html = plot.markup().into_string();
+        assert!(html.contains(r#"<th data-x="60.0 257.0 454.0 651.0 848.0">s</th>"#), "{html}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
-use super::{number, short};
+use super::{number, seconds, short};
 use crate::compare::ComparisonRow;
 use crate::numbers::DASH;
 
@@ -113,6 +113,11 @@ impl CommonFrame {
                     line.grid x1=(LEFT) x2=(WIDTH - RIGHT) y1=(bottom) y2=(bottom) {}
                     @for (at, points) in row.over_time.iter().enumerate() {
                         path class=(format!("line s{at}")) d=(self.path(points)) {}
+                        @for (end_s, value) in points.iter().filter_map(|(x, value)| Some((*x, (*value)?))) {
+                            circle.at cx=(number(self.x(end_s))) cy=(number(self.y(value))) r="5" {
+                                title { (["A", "B"][at]) ", " (seconds(end_s)) ": " (short(row.in_unit_of_name(value))) }
+                            }
+                        }
                     }
                 }
             }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{AxisTick, WIDTH, number, short};
+use super::{AxisTick, WIDTH, number, seconds, short};
 use crate::html::wide;
 use crate::numbers::percent;
 
@@ -23,6 +23,16 @@ pub(crate) struct TimeBar {
     pub(crate) end_s: f64,
     /// In the order of the names.
     pub(crate) parts: Option<Vec<f64>>,
+}
+
+impl TimeBar {
+    /// Its values in words.
+    fn text(&self, names: &[String], unit: &str) -> String {
+        let parts = names.iter().zip(self.parts.iter().flatten()).filter(|(_, part)| **part > 0.0);
+        let parts: Vec<String> =
+            parts.map(|(name, part)| format!("{name} {} {unit}", short(*part))).collect();
+        format!("{}: {}", seconds(self.end_s), parts.join(", "))
+    }
 }
 
 /// Bars over time, whose parts lie on each other in the order of `names`. Empty if nothing is above 0.
@@ -54,10 +64,13 @@ pub(crate) fn over_time(
             }
             text.name x=(LEFT) y=(HEIGHT - 4.0) { "time since the beginning" }
             text.name x="2" y="12" { (y_name) }
-            @for bar in bars {
-                @for (at, from, part) in stacked(bar.parts.iter().flatten()) {
-                    rect class=(format!("b{at}")) x=(number(x(bar.start_s))) width=(number(x(bar.end_s) - x(bar.start_s)))
-                        y=(number(y(from + part))) height=(number(y(from) - y(from + part))) {}
+            @for bar in bars.iter().filter(|bar| height(bar) > 0.0) {
+                g {
+                    title { (bar.text(names, y_name)) }
+                    @for (at, from, part) in stacked(bar.parts.iter().flatten()) {
+                        rect class=(format!("b{at}")) x=(number(x(bar.start_s))) width=(number(x(bar.end_s) - x(bar.start_s)))
+                            y=(number(y(from + part))) height=(number(y(from) - y(from + part))) {}
+                    }
                 }
             }
         }

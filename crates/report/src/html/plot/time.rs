@@ -3,7 +3,7 @@
 use maud::Markup;
 use records::metrics::Metric;
 
-use super::{AxisScale, AxisTick, Plot, PlotLine, short, time_ticks};
+use super::{AxisScale, AxisTick, Plot, PlotLine, seconds, time_ticks};
 use crate::report::columns::PlotColumn;
 
 /// A line: its name, its columns, and its value in each.
@@ -27,7 +27,7 @@ pub(crate) fn markup<C: Metric>(
         title,
         x_name: "time since the beginning",
         x_ticks: time_ticks(first, last),
-        x_text: short,
+        x_text: seconds,
         y_name,
         scale,
         series: series.collect(),
