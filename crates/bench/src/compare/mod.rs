@@ -79,7 +79,7 @@ pub struct TargetComparison {
     pub name: String,
     /// The rounds in which it was measured.
     pub rounds_run: u32,
-    /// The rounds that the ratio of the primary figure rests on; of the baseline those with sound cells.
+    /// The rounds that the ratio of the primary figure rests on; of the baseline those with usable cells.
     pub rounds_used: u32,
     pub figures: Vec<CellFigureComparison>,
     /// The verdict on the primary figure; `None` for the baseline, and for a case without verdicts.
@@ -120,6 +120,19 @@ pub struct CellFigureComparison {
 pub struct Remark {
     pub text: String,
     pub rounds: Vec<u32>,
+    #[serde(skip)]
+    pub weight: RemarkWeight,
+}
+
+/// How much a remark matters, the weightiest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RemarkWeight {
+    /// It voids the figure that the verdict is about.
+    VoidsPrimary,
+    /// It voids other figures.
+    VoidsOthers,
+    /// It voids no figure.
+    Qualifies,
 }
 
 impl BenchComparison {
@@ -158,10 +171,10 @@ impl CaseComparison {
         let all: Vec<&CellResult> = targets.iter().flat_map(|(_, cells)| cells.all()).collect();
         let figures = pairs::figures_of(&all);
         let name = primary_figure(case.question);
-        let primary = figures.iter().find(|figure| figure.name() == name);
+        let primary: Option<CellFigure> = name.parse().ok();
         let compare = |(name, cells): &(&str, CellsByRound<'_>)| {
             let beside = (*name != scenario.baseline).then_some(&baseline);
-            TargetComparison::of(name, cells, beside, &figures, primary)
+            TargetComparison::of(name, cells, beside, &figures, primary.as_ref())
         };
         let rates: Vec<f64> = all.iter().filter_map(|cell| cell.rate).collect();
         Self {
@@ -178,6 +191,12 @@ impl CaseComparison {
     pub fn target(&self, name: &str) -> Option<&TargetComparison> {
         self.targets.iter().find(|target| target.name == name)
     }
+
+    /// True if a target has the primary figure in a round without doubt.
+    pub fn has_usable_round(&self) -> bool {
+        let figures = self.targets.iter().filter_map(|target| target.figure(&self.figure));
+        figures.into_iter().any(|figure| !figure.is_doubtful)
+    }
 }
 
 impl TargetComparison {
@@ -193,7 +212,7 @@ impl TargetComparison {
         let pairs = baseline.zip(primary).and_then(|(baseline, figure)| cells.pairs(figure, baseline).ok());
         let rounds_used = match baseline {
             Some(_) => pairs.as_ref().map_or(0, Vec::len),
-            None => primary.map_or(0, |figure| cells.sound_rounds(figure)),
+            None => primary.map_or(0, |figure| cells.usable_rounds(figure)),
         };
         Self {
             name: name.to_owned(),
@@ -203,7 +222,7 @@ impl TargetComparison {
             verdict: None,
             p_sign_flip: pairs.map_or(1.0, |pairs| sign_flip_p_of_pairs(&pairs)),
             negotiated: cells.negotiated(),
-            remarks: cells.remarks(),
+            remarks: cells.remarks(primary),
             response_curve: cells.response_curve(),
         }
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use experiment::{Ratio, median};
 
 use super::figure::{CellFigure, Comparability, RATE_ACHIEVED, USAGE_FIGURES};
-use super::{ByRound, CellFigureComparison, Remark};
-use crate::results::{CellResult, DoubtScope};
+use super::{ByRound, CellFigureComparison, Remark, RemarkWeight};
+use crate::results::{CellResult, Doubt, DoubtScope};
 
 /// Latencies are compared if the achieved rates differ by no more than this share.
 const RATE_TOLERANCE: f64 = 0.02;
@@ -46,9 +46,9 @@ impl<'a> CellsByRound<'a> {
         let values_of = |accept: &dyn Fn(&CellResult) -> bool| -> Vec<f64> {
             self.all().filter(|cell| accept(cell)).filter_map(|cell| figure.value(cell)).collect()
         };
-        let sound = values_of(&|cell| is_sound(cell, figure.comparability()));
-        let is_doubtful = sound.is_empty();
-        let values = if is_doubtful { values_of(&|_| true) } else { sound };
+        let usable = values_of(&|cell| is_usable(cell, figure.comparability()));
+        let is_doubtful = usable.is_empty();
+        let values = if is_doubtful { values_of(&|_| true) } else { usable };
         if values.is_empty() {
             return None;
         }
@@ -89,9 +89,9 @@ impl<'a> CellsByRound<'a> {
     }
 
     /// The number of rounds in which a figure may be used.
-    pub(crate) fn sound_rounds(&self, figure: &CellFigure) -> usize {
-        let is_sound = |cell: &&CellResult| is_sound(cell, figure.comparability());
-        self.all().filter(is_sound).filter(|cell| figure.value(cell).is_some()).count()
+    pub(crate) fn usable_rounds(&self, figure: &CellFigure) -> usize {
+        let is_usable = |cell: &&CellResult| is_usable(cell, figure.comparability());
+        self.all().filter(is_usable).filter(|cell| figure.value(cell).is_some()).count()
     }
 
     /// The negotiated parameters, in words.
@@ -100,26 +100,34 @@ impl<'a> CellsByRound<'a> {
     }
 
     /// Failures and doubts, each with its rounds, in the order in which they came up.
-    pub(crate) fn remarks(&self) -> Vec<Remark> {
+    pub(crate) fn remarks(&self, primary: Option<&CellFigure>) -> Vec<Remark> {
+        let primary = primary.map(|figure| doubt_scope(figure.comparability()));
+        let weight = |doubt: &Doubt| match doubt.spoils {
+            DoubtScope::All => RemarkWeight::VoidsPrimary,
+            scope if Some(scope) == primary => RemarkWeight::VoidsPrimary,
+            _ => RemarkWeight::VoidsOthers,
+        };
         let mut remarks: Vec<Remark> = Vec::new();
         for cell in self.all() {
-            let doubts = cell.doubts.iter().map(|doubt| &doubt.reason);
-            for text in cell.failure.iter().chain(doubts).chain(&cell.remarks) {
+            let failure = cell.failure.iter().map(|text| (text, RemarkWeight::VoidsPrimary));
+            let doubts = cell.doubts.iter().map(|doubt| (&doubt.reason, weight(doubt)));
+            let others = cell.remarks.iter().map(|text| (text, RemarkWeight::Qualifies));
+            for (text, weight) in failure.chain(doubts).chain(others) {
                 match remarks.iter_mut().find(|remark| remark.text == *text) {
                     Some(remark) if remark.rounds.last() == Some(&cell.round) => {}
                     Some(remark) => remark.rounds.push(cell.round),
-                    None => remarks.push(Remark { text: text.clone(), rounds: vec![cell.round] }),
+                    None => remarks.push(Remark { text: text.clone(), rounds: vec![cell.round], weight }),
                 }
             }
         }
         remarks
     }
 
-    /// The latency at each percentile, the median of sound rounds.
+    /// The latency at each percentile, the median of usable rounds.
     pub(crate) fn response_curve(&self) -> Vec<(f64, f64)> {
-        let sound: Vec<&CellResult> =
-            self.all().filter(|cell| is_sound(cell, Comparability::Latency)).collect();
-        let Some(first) = sound.first() else { return Vec::new() };
+        let usable: Vec<&CellResult> =
+            self.all().filter(|cell| is_usable(cell, Comparability::Latency)).collect();
+        let Some(first) = usable.first() else { return Vec::new() };
         let at = |percentile: f64| {
             let find = |cell: &&CellResult| {
                 cell.response_curve
@@ -127,7 +135,7 @@ impl<'a> CellsByRound<'a> {
                     .find(|(known, _)| (known - percentile).abs() < 1e-9)
                     .map(|(_, us)| *us as f64)
             };
-            median(sound.iter().filter_map(find))
+            median(usable.iter().filter_map(find))
         };
         first.response_curve.iter().map(|(percentile, _)| (*percentile, at(*percentile))).collect()
     }
@@ -152,7 +160,7 @@ fn pair(figure: &CellFigure, baseline: &CellResult, target: &CellResult) -> Resu
 }
 
 /// Whether a figure of the cell may be used.
-fn is_sound(cell: &CellResult, comparability: Comparability) -> bool {
+fn is_usable(cell: &CellResult, comparability: Comparability) -> bool {
     cell.obstacle(doubt_scope(comparability)).is_none()
 }
 

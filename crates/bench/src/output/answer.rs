@@ -2,7 +2,9 @@
 
 use experiment::Ratio;
 use records::kinds::ExperimentOutcome;
+use records::text::quantity::multiple;
 
+use super::{CaseRemark, wording};
 use crate::compare::{CaseComparison, TargetComparison};
 use crate::scenario::Question;
 
@@ -32,10 +34,10 @@ impl CaseAnswer {
         };
         let unit = if is_capacity { "requests" } else { "CPU time" };
         let Some((best, ratio)) = best_of(None) else {
-            return Self {
-                headline: "No comparison".to_owned(),
-                sentence: "No target has sound rounds together with the baseline.".to_owned(),
-            };
+            let nothing = || "No target has usable rounds together with the baseline.".to_owned();
+            let reason = CaseRemark::all(case).first().map(ToString::to_string);
+            let headline = if case.has_usable_round() { "No comparison" } else { "No usable round" };
+            return Self { headline: headline.to_owned(), sentence: reason.unwrap_or_else(nothing) };
         };
         let is_compared = |name: &str| compared.iter().any(|(target, _)| target.name == name);
         let others = case.targets.iter().map(|target| &*target.name);
@@ -73,7 +75,8 @@ fn ratio_of(case: &CaseComparison, target: &TargetComparison) -> Option<Ratio> {
 /// A ratio as a difference in percent, such as `10.0 % less`; a multiple if it is large.
 fn difference(ratio: f64) -> String {
     match ratio {
-        2.0.. => format!("{ratio:.2}\u{a0}× the"),
+        2.0.. => format!("{} the", multiple(ratio).replace(' ', "\u{a0}")),
+        ..0.1 => format!("1/{} of the", multiple(1.0 / ratio).trim_end_matches(" ×")),
         1.0..2.0 => format!("{:.1}\u{a0}% more", (ratio - 1.0) * 100.0),
         _ => format!("{:.1}\u{a0}% less", (1.0 - ratio) * 100.0),
     }
@@ -81,7 +84,8 @@ fn difference(ratio: f64) -> String {
 
 fn certainty(target: &TargetComparison, ratio: &Ratio) -> String {
     let Ratio { mean, low, high, pairs, .. } = ratio;
-    let interval = format!("ratio {mean:.3}, 95 % interval {low:.3} to {high:.3}, {pairs} rounds");
+    let [mean, low, high] = [*mean, *low, *high].map(wording::ratio);
+    let interval = format!("ratio {mean}, 95 % interval {low} to {high}, {pairs} rounds");
     let Some(verdict) = &target.verdict else { return format!("{interval}; no verdict was asked") };
     let p = p(verdict.p_adjusted);
     match verdict.outcome {

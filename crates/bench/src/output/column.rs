@@ -3,6 +3,9 @@
 use model::figures::FigureUnit;
 use records::text::quantity;
 
+use super::wording::UNKNOWN;
+use crate::compare::{CaseComparison, CellFigureComparison};
+
 const DECIMALS_MAX: i32 = 3;
 
 /// How the numbers of a column are written.
@@ -26,6 +29,22 @@ impl ColumnFormat {
         let digits =
             if smallest.is_finite() && !is_whole { (smallest * factor).log10().floor() as i32 } else { 2 };
         Self { unit, factor, decimals: (2 - digits).clamp(0, DECIMALS_MAX) as usize }
+    }
+
+    /// The format of a figure's medians; `None` if all are unknown or 0.
+    pub fn of_figure(case: &CaseComparison, name: &str) -> Option<Self> {
+        let found = || case.targets.iter().filter_map(|target| target.figure(name));
+        let unit = found().find(|figure| figure.max > 0.0)?.unit;
+        Some(Self::of(found().map(|figure| figure.median), unit))
+    }
+
+    /// The median, in brackets if every round of it is in doubt.
+    pub fn median(&self, figure: Option<&CellFigureComparison>) -> String {
+        match figure {
+            None => UNKNOWN.to_owned(),
+            Some(figure) if figure.is_doubtful => format!("({})", self.show(figure.median)),
+            Some(figure) => self.show(figure.median),
+        }
     }
 
     /// A value without its unit.

@@ -2,10 +2,13 @@
 
 use std::fmt::Write as _;
 
+use experiment::Ratio;
 use model::figures::FigureUnit;
+use records::text::quantity;
 
 use super::column::ColumnFormat;
 use super::wording::{self, UNKNOWN};
+use super::{CaseRemark, no_usable_round, remarks};
 use crate::compare::{
     BenchAssertionOutcome, BenchComparison, CaseComparison, CellFigureComparison, PublishedComparison,
 };
@@ -46,33 +49,32 @@ pub fn markdown(comparison: &BenchComparison) -> String {
 
 fn write_case(out: &mut String, case: &CaseComparison, baseline: &str) {
     let _ = writeln!(out, "\n## {}\n\n{}.\n", escape(&case.name), escape(&wording::question(case)));
-    write_verdicts(out, case, baseline);
-    out.push('\n');
-    write_figures(out, case);
-    for (at, (target, remark)) in all_remarks(case).enumerate() {
-        let gap = if at == 0 { "\n" } else { "" };
-        let _ = writeln!(out, "{gap}- {}: {}", escape(target), escape(&remark));
+    let remarks = CaseRemark::all(case);
+    let none = no_usable_round(case, &remarks);
+    if let Some(text) = &none {
+        let _ = writeln!(out, "**{}**", escape(text));
+    } else {
+        write_verdicts(out, case, baseline);
     }
-}
-
-fn all_remarks(case: &CaseComparison) -> impl Iterator<Item = (&str, String)> {
-    let of_target = |target| wording::remarks(case, target).into_iter().map(|remark| (&*target.name, remark));
-    case.targets.iter().flat_map(of_target)
+    write_figures(out, case, none.is_some());
+    for (at, remark) in remarks::lines(case, &remarks).iter().enumerate() {
+        let gap = if at == 0 { "\n" } else { "" };
+        let _ = writeln!(out, "{gap}- {}", escape(remark));
+    }
 }
 
 /// The answer to the question of the case.
 fn write_verdicts(out: &mut String, case: &CaseComparison, baseline: &str) {
-    let format = row_format(case, &case.figure);
-    let primary = if case.question == Question::Capacity { "requests" } else { "CPU a request" };
-    let primary = format.map_or_else(|| primary.to_owned(), |format| format.heading(primary));
+    let Some(format) = ColumnFormat::of_figure(case, &case.figure) else { return };
+    let primary = format.heading(primary_title(case));
     let _ = writeln!(out, "| target | {primary} | ratio | 95 % interval | verdict |");
     out.push_str("|---|---:|---:|---|---|\n");
     for target in &case.targets {
         let compared = target.figure(&case.figure);
-        let ratio = compared.and_then(|figure| figure.ratio).map(|ratio| format!("{:.3}", ratio.mean));
+        let ratio = compared.and_then(|figure| figure.ratio).map(|ratio| wording::ratio(ratio.mean));
         let cells = [
             target.name.clone(),
-            median(compared, format),
+            format.median(compared),
             ratio.unwrap_or_else(|| UNKNOWN.to_owned()),
             compared.map_or_else(String::new, wording::interval),
             wording::verdict(target, baseline),
@@ -81,39 +83,37 @@ fn write_verdicts(out: &mut String, case: &CaseComparison, baseline: &str) {
     }
 }
 
-/// The other figures: a row for each figure, a column for each target.
-fn write_figures(out: &mut String, case: &CaseComparison) {
-    row(out, [String::new()].into_iter().chain(case.targets.iter().map(|target| target.name.clone())));
-    let _ = writeln!(out, "|---|{}", "---:|".repeat(case.targets.len()));
-    for (name, title) in BESIDE.into_iter().filter(|(name, _)| *name != case.figure) {
-        let Some(format) = row_format(case, name) else { continue };
+fn primary_title(case: &CaseComparison) -> &'static str {
+    if case.question == Question::Capacity { "requests" } else { "CPU a request" }
+}
+
+/// The other figures: a row for each figure, a column for each target; with the primary one if its rounds are all in
+/// doubt. Nothing without figures.
+fn write_figures(out: &mut String, case: &CaseComparison, has_primary: bool) {
+    let primary = has_primary.then(|| (&*case.figure, primary_title(case)));
+    let others = BESIDE.into_iter().filter(|(name, _)| *name != case.figure);
+    let shown = primary.into_iter().chain(others);
+    let shown = shown.filter_map(|(name, title)| Some((name, title, ColumnFormat::of_figure(case, name)?)));
+    for (at, (name, title, format)) in shown.enumerate() {
+        if at == 0 {
+            out.push('\n');
+            let targets = case.targets.iter().map(|target| target.name.clone());
+            row(out, [String::new()].into_iter().chain(targets));
+            let _ = writeln!(out, "|---|{}", "---:|".repeat(case.targets.len()));
+        }
         let cells = case.targets.iter().map(|target| with_ratio(target.figure(name), format));
         row(out, [format.heading(title)].into_iter().chain(cells));
-    }
-}
-
-/// How the medians of a figure are written; `None` if no target has it.
-fn row_format(case: &CaseComparison, name: &str) -> Option<ColumnFormat> {
-    let found: Vec<&CellFigureComparison> =
-        case.targets.iter().filter_map(|target| target.figure(name)).collect();
-    let unit = found.first()?.unit;
-    Some(ColumnFormat::of(found.iter().map(|figure| figure.median), unit))
-}
-
-/// The median, in brackets if every round of it is in doubt.
-fn median(figure: Option<&CellFigureComparison>, format: Option<ColumnFormat>) -> String {
-    match (figure, format) {
-        (Some(figure), Some(format)) if figure.is_doubtful => format!("({})", format.show(figure.median)),
-        (Some(figure), Some(format)) => format.show(figure.median),
-        _ => UNKNOWN.to_owned(),
     }
 }
 
 /// The median with its ratio to the baseline.
 fn with_ratio(figure: Option<&CellFigureComparison>, format: ColumnFormat) -> String {
     let ratio = figure.and_then(|figure| figure.ratio);
-    let ratio = ratio.map(|ratio| format!("; {:.2} ({:.2} to {:.2})", ratio.mean, ratio.low, ratio.high));
-    median(figure, Some(format)) + &ratio.unwrap_or_default()
+    let ratio = ratio.map(|Ratio { mean, low, high, .. }| {
+        let [mean, low, high] = [mean, low, high].map(|ratio| quantity::ratio(ratio, 2));
+        format!("; {mean} ({low} to {high})")
+    });
+    format.median(figure) + &ratio.unwrap_or_default()
 }
 
 fn write_published(out: &mut String, published: &[PublishedComparison]) {
@@ -126,7 +126,7 @@ fn write_published(out: &mut String, published: &[PublishedComparison]) {
         value.map_or_else(|| UNKNOWN.to_owned(), |value| unit.show(value))
     };
     for figure in published {
-        let ratio = figure.ratio.map_or_else(|| UNKNOWN.to_owned(), |ratio| format!("{ratio:.3}"));
+        let ratio = figure.ratio.map_or_else(|| UNKNOWN.to_owned(), wording::ratio);
         let values = [show(Some(figure.published), figure.unit), show(figure.measured, figure.unit), ratio];
         let names = [&figure.case, &figure.target, &figure.figure].map(Clone::clone);
         row(out, names.into_iter().chain(values));

@@ -6,6 +6,7 @@ mod csv;
 mod json;
 mod markdown;
 mod progress;
+mod remarks;
 mod text;
 pub mod wording;
 
@@ -15,4 +16,5 @@ pub use csv::cells_csv;
 pub use json::{JSON_VERSION, json};
 pub use markdown::markdown;
 pub use progress::ComparisonProgress;
+pub use remarks::{CaseRemark, REMARKS_SHOWN, no_usable_round};
 pub use text::text;

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use records::text::table::{cut, length};
 
+use super::wording::minutes;
+
 /// The space between the parts of the line.
 const GAP: &str = "  ";
 
@@ -38,11 +40,7 @@ impl ComparisonProgress<'_> {
     /// One line of at most `width` characters.
     pub fn line(&self, width: usize) -> String {
         let Self { round, rounds, target, case, figures, .. } = self;
-        let left = self.left().as_secs();
-        let left = match left {
-            0..100 => format!("{left} s left"),
-            _ => format!("{} min {:02} s left", left / 60, left % 60),
-        };
+        let left = format!("{} left", minutes(self.left()));
         let mut line = String::new();
         for part in [&format!("round {round}/{rounds}"), *target, case, &left, figures] {
             let gap = if line.is_empty() { "" } else { GAP };

@@ -1,22 +1,18 @@
 //! The comparison on a terminal of 80 columns.
 
 use model::figures::FigureUnit;
-use records::text::quantity;
 use records::text::table::{Align, TextTable, cut, cut_middle, wrap};
 
 use super::column::ColumnFormat;
 use super::wording::{self, UNKNOWN};
-use crate::compare::{
-    BenchAssertionOutcome, BenchComparison, CaseComparison, CellFigureComparison, TargetComparison,
-};
+use super::{CaseRemark, no_usable_round, remarks};
+use crate::compare::{BenchAssertionOutcome, BenchComparison, CaseComparison, TargetComparison};
 use crate::scenario::Question;
 
 const WIDTH: usize = 80;
 const NAME_MAX: usize = 24;
 /// The longest name of a figure or case beside published figures.
 const FIGURE_MAX: usize = 18;
-/// The most remarks on a target; the files have them all.
-const REMARKS_MAX: usize = 4;
 
 /// The figures beside the primary one, with their headings, the most telling first.
 const BESIDE: [(&str, &str); 9] = [
@@ -48,20 +44,20 @@ pub fn text(comparison: &BenchComparison) -> String {
 fn case_lines(case: &CaseComparison, baseline: &str) -> Vec<String> {
     let mut lines = wrap(&format!("{}: {}", case.name, wording::question(case)), WIDTH, "  ");
     let indented = |line: String| format!("  {line}");
-    lines.extend(verdict_table(case, baseline).lines(WIDTH - 2).into_iter().map(indented));
-    lines.push(String::new());
-    lines.extend(figure_table(case).lines(WIDTH - 2).into_iter().map(indented));
-    for target in &case.targets {
-        let remarks = wording::remarks(case, target);
-        let more = remarks.len().saturating_sub(REMARKS_MAX);
-        for remark in remarks.into_iter().take(REMARKS_MAX) {
-            let remark = format!("{}: {remark}", target.name);
-            lines.extend(wrap(&remark, WIDTH - 2, "  ").into_iter().map(indented));
-        }
-        if more > 0 {
-            lines.push(format!("  {}: and {}", target.name, quantity::counted(more as u64, "more remark")));
-        }
+    let remarks = CaseRemark::all(case);
+    let none = no_usable_round(case, &remarks);
+    let first = match &none {
+        Some(text) => wrap(text, WIDTH - 2, "  "),
+        None => verdict_table(case, baseline).lines(WIDTH - 2),
+    };
+    lines.extend(first.into_iter().map(indented));
+    let figures = figure_table(case, none.is_some());
+    if figures.has_figures() {
+        lines.push(String::new());
+        lines.extend(figures.lines(WIDTH - 2).into_iter().map(indented));
     }
+    let shown = remarks::lines(case, &remarks).into_iter();
+    lines.extend(shown.flat_map(|remark| wrap(&remark, WIDTH - 2, "  ")).map(indented));
     lines
 }
 
@@ -71,7 +67,7 @@ fn verdict_table(case: &CaseComparison, baseline: &str) -> TextTable {
     let mut table = names(case);
     figure_column(&mut table, case, &case.figure, primary_title(case));
     let ratio = |target: &TargetComparison| match primary(target).and_then(|figure| figure.ratio) {
-        Some(ratio) => format!("{:.3}", ratio.mean),
+        Some(ratio) => wording::ratio(ratio.mean),
         None if target.name == baseline => "1.000".to_owned(),
         None => UNKNOWN.to_owned(),
     };
@@ -90,9 +86,12 @@ fn primary_title(case: &CaseComparison) -> &'static str {
     if case.question == Question::Capacity { "requests" } else { "CPU" }
 }
 
-/// The other figures of each target.
-fn figure_table(case: &CaseComparison) -> TextTable {
+/// The other figures of each target; with the primary one if its rounds are all in doubt.
+fn figure_table(case: &CaseComparison, has_primary: bool) -> TextTable {
     let mut table = names(case);
+    if has_primary {
+        figure_column(&mut table, case, &case.figure, primary_title(case));
+    }
     for (name, title) in BESIDE.into_iter().filter(|(name, _)| *name != case.figure) {
         figure_column(&mut table, case, name, title);
     }
@@ -107,15 +106,8 @@ fn names(case: &CaseComparison) -> TextTable {
 
 /// Adds the medians of a figure; nothing if no target has it.
 fn figure_column(table: &mut TextTable, case: &CaseComparison, name: &str, title: &str) {
-    let found: Vec<Option<&CellFigureComparison>> =
-        case.targets.iter().map(|target| target.figure(name)).collect();
-    let Some(unit) = found.iter().flatten().map(|figure| figure.unit).next() else { return };
-    let format = ColumnFormat::of(found.iter().flatten().map(|figure| figure.median), unit);
-    let shown = found.iter().map(|figure| match figure {
-        None => UNKNOWN.to_owned(),
-        Some(figure) if figure.is_doubtful => format!("({})", format.show(figure.median)),
-        Some(figure) => format.show(figure.median),
-    });
+    let Some(format) = ColumnFormat::of_figure(case, name) else { return };
+    let shown = case.targets.iter().map(|target| format.median(target.figure(name)));
     table.column(Align::Right, &format.heading(title), shown);
 }
 
@@ -136,7 +128,7 @@ fn published_lines(comparison: &BenchComparison) -> Vec<String> {
         all.iter().map(|figure| show(Some(figure.published), figure.unit)),
     );
     table.column(Align::Right, "measured", all.iter().map(|figure| show(figure.measured, figure.unit)));
-    let ratio = |ratio: Option<f64>| ratio.map_or_else(|| UNKNOWN.to_owned(), |ratio| format!("{ratio:.3}"));
+    let ratio = |ratio: Option<f64>| ratio.map_or_else(|| UNKNOWN.to_owned(), wording::ratio);
     table.column(Align::Right, "ratio", all.iter().map(|figure| ratio(figure.ratio)));
     table.column(Align::Left, "case", all.iter().map(|figure| cut(&figure.case, FIGURE_MAX)));
     let lines = table.lines(WIDTH - 2).into_iter().map(|line| format!("  {line}"));
@@ -166,7 +158,8 @@ fn note_lines(comparison: &BenchComparison) -> Vec<String> {
     let machine = format!("machine: {}", wording::machine(comparison));
     let notes = comparison.notes.iter().map(|note| format!("note: {note}"));
     let brackets = comparison.cases.iter().flat_map(|case| &case.targets).any(|target| {
-        BESIDE.iter().any(|(name, _)| target.figure(name).is_some_and(|figure| figure.is_doubtful))
+        let names = BESIDE.iter().map(|(name, _)| *name);
+        names.filter_map(|name| target.figure(name)).any(|figure| figure.is_doubtful)
     });
     let brackets = brackets.then(|| "in brackets: every round of the figure is in doubt".to_owned());
     [machine].into_iter().chain(notes).chain(brackets).flat_map(|text| wrap(&text, WIDTH, "  ")).collect()

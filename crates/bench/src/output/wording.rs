@@ -1,5 +1,8 @@
 //! Words that every output uses.
 
+use std::time::Duration;
+
+use experiment::Ratio;
 use model::figures::FigureUnit;
 use records::text::quantity;
 
@@ -30,6 +33,13 @@ pub fn question(case: &CaseComparison) -> String {
     }
 }
 
+pub(crate) fn minutes(length: Duration) -> String {
+    match length.as_secs() {
+        seconds @ 0..100 => format!("{seconds} s"),
+        seconds => format!("{} min {:02} s", seconds / 60, seconds % 60),
+    }
+}
+
 /// How the verdicts were reached.
 pub fn method(comparison: &BenchComparison) -> String {
     let BenchComparison { rounds, baseline, primary_comparisons, .. } = comparison;
@@ -40,8 +50,14 @@ pub fn method(comparison: &BenchComparison) -> String {
     )
 }
 
+pub fn ratio(ratio: f64) -> String {
+    quantity::ratio(ratio, 3)
+}
+
 pub fn interval(figure: &CellFigureComparison) -> String {
-    figure.ratio.map_or_else(String::new, |ratio| format!("{:.3} to {:.3}", ratio.low, ratio.high))
+    figure
+        .ratio
+        .map_or_else(String::new, |Ratio { low, high, .. }| format!("{} to {}", ratio(low), ratio(high)))
 }
 
 /// The verdict's word; for the baseline, a word that says so.
@@ -53,47 +69,15 @@ pub fn verdict(target: &TargetComparison, baseline: &str) -> String {
     }
 }
 
-/// Remarks on a target: why there is no verdict, missing rounds, doubts.
-pub fn remarks(case: &CaseComparison, target: &TargetComparison) -> Vec<String> {
-    let mut texts = Vec::new();
-    let reason = target.verdict.as_ref().map_or("", |verdict| &verdict.reason);
-    if !reason.is_empty() {
-        texts.push(format!("{}: {reason}", verdict(target, "")));
-    } else if let Some(reason) = target.figure(&case.figure).and_then(|figure| figure.withheld.as_ref()) {
-        texts.push(format!("no ratio: {reason}"));
-    }
-    if target.rounds_used < target.rounds_run {
-        texts.push(format!("{} of {} rounds used", target.rounds_used, target.rounds_run));
-    }
-    texts.extend(target.remarks.iter().filter(|remark| remark.text != reason).map(|remark| {
-        let which = which_rounds(&remark.rounds, target.rounds_run);
-        format!("{which}: {}", remark.text)
-    }));
-    texts
-}
-
-/// The rounds in words, such as `rounds 1, 3–5`.
-fn which_rounds(rounds: &[u32], all: u32) -> String {
-    if rounds.len() == all as usize && all > 1 {
-        return "every round".to_owned();
-    }
-    let follows = |a: &u32, b: &u32| a + 1 == *b;
-    let ranges: Vec<String> = rounds
-        .chunk_by(follows)
-        .map(|range| match range {
-            [first, .., last] => format!("{first}–{last}"),
-            _ => range.iter().map(ToString::to_string).collect(),
-        })
-        .collect();
-    format!("round{} {}", if rounds.len() == 1 { "" } else { "s" }, ranges.join(", "))
-}
-
 /// The worst state of the machine, in words.
 pub fn machine(comparison: &BenchComparison) -> String {
     let machine = &comparison.machine;
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
-    let delay = machine.run_queue_delay.map(percent);
-    let delay = delay.map(|delay| format!("; the target waited for a core for {delay} of its CPU time"));
+    let delay = machine.run_queue_delay.map(|share| match share {
+        10.0.. => format!("{} its", quantity::multiple(share)),
+        _ => format!("{} of its", percent(share)),
+    });
+    let delay = delay.map(|delay| format!("; the target waited for a core for {delay} CPU time"));
     let throttled = if machine.is_throttled { "; the cores' clock was lowered" } else { "" };
     format!(
         "of the cores' time at worst {} stolen by a hypervisor, {} used by other processes{}{throttled}",
@@ -101,16 +85,4 @@ pub fn machine(comparison: &BenchComparison) -> String {
         percent(machine.other),
         delay.unwrap_or_default()
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rounds_that_follow_each_other_are_a_range() {
-        assert_eq!(which_rounds(&[1, 3, 4, 5, 8], 8), "rounds 1, 3–5, 8");
-        assert_eq!(which_rounds(&[2], 6), "round 2");
-        assert_eq!(which_rounds(&[1, 2, 3], 3), "every round");
-    }
 }

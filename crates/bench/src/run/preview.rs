@@ -9,6 +9,7 @@ use records::text::quantity;
 use super::missing_program::missing_program;
 use super::plan::RunPlan;
 use super::planned;
+use crate::output::wording::minutes;
 use crate::scenario::{BenchCase, BenchTarget, CommandServer, Question, Server};
 
 /// The tries of a search for a rate, with start and check of each target: one in a closed loop, one at the rate.
@@ -108,13 +109,6 @@ fn length(plan: &RunPlan) -> Duration {
     let searches = plan.scenario.cells().filter(|(_, case)| needs_search(case)).count() as u32;
     let cells: Duration = plan.cells().map(|cell| planned(cell.case)).sum();
     cells + SEARCH * searches
-}
-
-fn minutes(length: Duration) -> String {
-    match length.as_secs() {
-        seconds @ 0..100 => format!("{seconds} s"),
-        seconds => format!("{} min {:02} s", seconds / 60, seconds % 60),
-    }
 }
 
 #[cfg(test)]

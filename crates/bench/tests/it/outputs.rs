@@ -2,7 +2,7 @@
 
 use crate::common::{scenario, six_rounds};
 use bench::compare::{BenchComparison, CaseComparison};
-use bench::output::{self, CaseAnswer};
+use bench::output::{self, CaseAnswer, CaseRemark};
 use bench::results::{CellResult, Doubt, DoubtScope};
 use bench::scenario::{BenchAssertion, PublishedFigure, Question};
 use records::kinds::ExperimentOutcome;
@@ -50,6 +50,79 @@ fn the_text_fits_eighty_columns() {
 #[test]
 fn markdown_has_a_table_for_each_case() {
     insta::assert_snapshot!("markdown", output::markdown(&comparison().0));
+}
+
+/// A comparison of one case after `change` of its cells.
+fn one_case(change: impl Fn(&mut CellResult)) -> BenchComparison {
+    let mut cells = six_rounds("small");
+    cells.iter_mut().for_each(change);
+    BenchComparison::of(&scenario(&["base", "lean", "same"], &[("small", Question::Cost)]), &cells)
+}
+
+fn doubt(spoils: DoubtScope, reason: impl Into<String>) -> Doubt {
+    Doubt { spoils, reason: reason.into() }
+}
+
+#[test]
+fn a_case_without_a_usable_round_says_why_instead_of_an_empty_table() {
+    let doubtful = one_case(|cell| {
+        let reason = format!("the target used {} ms of CPU time, too little to measure", 20 + cell.round);
+        cell.doubts.push(doubt(DoubtScope::Usage, reason));
+    });
+    let reason = "no usable round: base, lean, same: every round: the target used 21–26 ms of CPU time, too little to measure";
+    let text = output::text(&doubtful);
+    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(reason), "{text}");
+    assert!(!text.contains("verdict\n") && text.contains("base     (135)"), "{text}");
+    let markdown = output::markdown(&doubtful);
+    assert!(markdown.contains(&format!("**{reason}**")), "{markdown}");
+    assert!(
+        !markdown.contains("| verdict |") && markdown.contains("| CPU a request µs | (135) |"),
+        "{markdown}"
+    );
+    assert_eq!(CaseAnswer::of(&doubtful.cases[0], "base").headline, "No usable round");
+
+    let failed = one_case(|cell| {
+        let CellResult { round, target, case, .. } = std::mem::take(cell);
+        let failure = Some("connection refused".to_owned());
+        *cell = CellResult { round, target, case, failure, ..CellResult::default() };
+    });
+    let text = output::text(&failed);
+    assert!(text.contains("no usable round: base, lean, same: every round: connection refused"), "{text}");
+    assert!(!text.contains("target  ") && !text.contains("brackets"), "{text}");
+    assert!(!output::markdown(&failed).contains("|---"), "{}", output::markdown(&failed));
+}
+
+#[test]
+fn three_remarks_are_shown_and_those_that_void_the_figure_first() {
+    let comparison = one_case(|cell| match &*cell.target {
+        "base" => cell.remarks.push("it had to be killed".to_owned()),
+        "lean" => {
+            let shares = ["11 %", "12 %", "9 %"];
+            let reason =
+                format!("other processes used {} of the cores' time", shares[cell.round as usize % 3]);
+            cell.doubts.push(doubt(DoubtScope::RateAndLatency, reason));
+            cell.doubts.push(doubt(DoubtScope::RateAndLatency, "the upstream was busy 95 % of the time"));
+        }
+        _ if cell.round == 4 => cell.doubts.push(doubt(DoubtScope::All, "3 requests failed")),
+        _ => {}
+    });
+    let all: Vec<String> = CaseRemark::all(&comparison.cases[0]).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        all,
+        [
+            "same: round 4: 3 requests failed",
+            "lean: every round: other processes used 9–12 % of the cores' time",
+            "lean: every round: the upstream was busy 95 % of the time",
+            "base: every round: it had to be killed",
+            "same: inconclusive: 5 of the 6 rounds that a verdict takes",
+        ]
+    );
+    for out in [output::text(&comparison), output::markdown(&comparison)] {
+        assert!(out.contains(&all[2]) && !out.contains(&all[3]), "{out}");
+        assert!(out.contains("and 2 more: see the JSON"), "{out}");
+    }
+    let json = output::json(&comparison).unwrap();
+    assert!(json.contains("it had to be killed") && !json.contains("weight"), "{json}");
 }
 
 #[test]

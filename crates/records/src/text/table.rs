@@ -25,6 +25,11 @@ impl TextTable {
         self.columns.push((align, texts));
     }
 
+    /// True if it has more than the names in its first column.
+    pub fn has_figures(&self) -> bool {
+        self.columns.len() > 1
+    }
+
     /// The whole table, however wide.
     pub fn text(&self) -> String {
         self.lines(usize::MAX).join("\n") + "\n"

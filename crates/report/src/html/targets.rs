@@ -6,10 +6,12 @@ use bench::compare::{
     BenchAssertionOutcome, BenchComparison, CaseComparison, CellFigureComparison, PublishedComparison,
     TargetComparison,
 };
-use bench::output::{CaseAnswer, ColumnFormat, wording};
+use bench::output::{CaseAnswer, CaseRemark, ColumnFormat, REMARKS_SHOWN, no_usable_round, wording};
+use experiment::Ratio;
 use maud::{Markup, html};
 use model::figures::FigureUnit;
 use records::kinds::ExperimentOutcome;
+use records::text::quantity;
 
 use super::plot::effects::{self, EffectRow, RATIO};
 use super::plot::{AxisScale, Plot, PlotLine, round_steps, short};
@@ -57,11 +59,7 @@ pub fn targets_page(comparison: &BenchComparison, conditions: &[(String, String)
         p.lead { (comparison.title) }
         @if !comparison.assertions.is_empty() { (assertions(comparison)) }
         ul.tiles { @for case in cases { (answer(case, baseline)) } }
-        section {
-            h2 { "Ratios to " (baseline) }
-            @for case in cases { (forest(case, baseline)) }
-            p.dim { "Logarithmic scale. A filled dot shows a difference. " (wording::method(comparison)) "." }
-        }
+        (section(&format!("Ratios to {baseline}"), &ratios(comparison)))
         (section("Conditions", &conditions_table(comparison, conditions)))
         (section("What to bear in mind", &html! { ul { @for note in &comparison.notes { li { (note) } } } }))
         @for case in cases {
@@ -92,13 +90,26 @@ fn answer(case: &CaseComparison, baseline: &str) -> Markup {
     }
 }
 
+/// The plots of ratios with their legend; empty without ratios.
+fn ratios(comparison: &BenchComparison) -> Markup {
+    let BenchComparison { cases, baseline, .. } = comparison;
+    let plots: Vec<Markup> = cases.iter().map(|case| forest(case, baseline)).collect();
+    html! {
+        @if plots.iter().any(|plot| !plot.0.is_empty()) {
+            @for plot in &plots { (plot) }
+            p.dim { "Logarithmic scale. A filled dot shows a difference. " (wording::method(comparison)) "." }
+        }
+    }
+}
+
 fn forest(case: &CaseComparison, baseline: &str) -> Markup {
     let effect = |target: &TargetComparison| {
-        let ratio = target.figure(&case.figure)?.ratio?;
+        let figure = target.figure(&case.figure)?;
+        let ratio = figure.ratio?;
         let verdict = wording::verdict(target, baseline);
         Some(EffectRow {
             name: target.name.clone(),
-            finding: format!("{:.3} ({:.3} to {:.3}), {verdict}", ratio.mean, ratio.low, ratio.high),
+            finding: format!("{} ({}), {verdict}", wording::ratio(ratio.mean), wording::interval(figure)),
             low: ratio.low,
             value: ratio.mean,
             high: ratio.high,
@@ -115,13 +126,20 @@ fn is_shown(target: &TargetComparison) -> bool {
     })
 }
 
+/// The remarks that matter most; the others are folded.
 fn remarks(case: &CaseComparison) -> Markup {
-    let all: Vec<(&str, String)> = case
-        .targets
-        .iter()
-        .flat_map(|target| wording::remarks(case, target).into_iter().map(|text| (&*target.name, text)))
-        .collect();
-    html! { @if !all.is_empty() { ul { @for (target, text) in all { li { strong { (target) } ": " (text) } } } } }
+    let all = CaseRemark::all(case);
+    let none = no_usable_round(case, &all);
+    let (shown, more) = all.split_at(all.len().min(REMARKS_SHOWN));
+    let list = |remarks: &[CaseRemark<'_>]| {
+        html! { ul { @for remark in remarks { li { strong { (remark.targets.join(", ")) } ": " (remark.text) } } } }
+    };
+    html! {
+        // Its reason is the first remark.
+        @if none.is_some() { p.warn { "No usable round." } }
+        @if !shown.is_empty() { (list(shown)) }
+        @if !more.is_empty() { details { summary { (more.len()) " more" } (list(more)) } }
+    }
 }
 
 /// The latency curves of the targets, laid over each other.
@@ -156,14 +174,12 @@ fn plots(mut series: Vec<PlotLine>, plot: impl Fn(Vec<PlotLine>, &str) -> Plot) 
 
 /// A row for each figure, a column for each target: the median, and the ratio with its interval.
 fn figure_table(case: &CaseComparison, baseline: &str) -> Markup {
-    let format = |name: &str| {
-        let found: Vec<&CellFigureComparison> =
-            case.targets.iter().filter_map(|target| target.figure(name)).collect();
-        let unit = found.iter().find(|figure| figure.max > 0.0)?.unit;
-        Some(ColumnFormat::of(found.iter().map(|figure| figure.median), unit))
-    };
+    let format = |name: &str| ColumnFormat::of_figure(case, name);
     let rows: Vec<(&str, &str, ColumnFormat)> =
         FIGURES.into_iter().filter_map(|(name, title)| Some((name, title, format(name)?))).collect();
+    if rows.is_empty() {
+        return html! {};
+    }
     let table = html! {
         thead { tr { th { "median of the rounds" } @for target in &case.targets {
             th.n { (target.name) @if target.name == baseline { br; span.dim { "baseline" } } }
@@ -180,12 +196,11 @@ fn figure_table(case: &CaseComparison, baseline: &str) -> Markup {
 }
 
 fn cell(figure: Option<&CellFigureComparison>, format: ColumnFormat) -> Markup {
-    let Some(figure) = figure else { return html! { (DASH) } };
-    let median = format.show(figure.median);
     html! {
-        @if figure.is_doubtful { "(" (median) ")" } @else { (median) }
-        @if let Some(ratio) = figure.ratio {
-            br; span.dim { (format!("{:.2} ({:.2}–{:.2})", ratio.mean, ratio.low, ratio.high)) }
+        (format.median(figure))
+        @if let Some(Ratio { mean, low, high, .. }) = figure.and_then(|figure| figure.ratio) {
+            @let [mean, low, high] = [mean, low, high].map(|ratio| quantity::ratio(ratio, 2));
+            br; span.dim { (mean) " (" (low) "–" (high) ")" }
         }
     }
 }
@@ -253,7 +268,7 @@ fn cost_plot(name: &str, cases: &[&CaseComparison]) -> Markup {
         title: format!("{name}: CPU time per request by the achieved rate{part}"),
         x_name: "requests per second, achieved",
         x_ticks: round_steps(low, high, 6.0).into_iter().map(|rate| (rate, short(rate))).collect(),
-        x_text: short,
+        x_text: |rate| format!("{}/s", short(rate)),
         y_name: "µs",
         scale: AxisScale::Linear,
         series,
@@ -265,8 +280,7 @@ fn conditions_table(comparison: &BenchComparison, conditions: &[(String, String)
     let table = html! {
         tbody {
             @for (name, value) in conditions { tr { th scope="row" { (name) } td { (value) } } }
-            tr { th scope="row" { "Rounds" } td { (comparison.rounds) } }
-            tr { th scope="row" { "State of the machine" } td { (wording::machine(comparison)) } }
+            tr { th scope="row" { "state of the machine" } td { (wording::machine(comparison)) } }
         }
     };
     scrolled("Conditions of the run", &table)
@@ -299,7 +313,7 @@ fn published(all: &[PublishedComparison]) -> Markup {
             td { (figure.case) } td { (figure.target) } td { (figure.figure) }
             td.n { (show(Some(figure.published), figure.unit)) }
             td.n { (show(figure.measured, figure.unit)) }
-            td.n { (figure.ratio.map_or_else(|| DASH.to_owned(), |ratio| format!("{ratio:.3}"))) }
+            td.n { (figure.ratio.map_or_else(|| DASH.to_owned(), wording::ratio)) }
         } } }
     };
     scrolled("Published and measured figures", &table)

@@ -3,6 +3,7 @@
 use crate::common::{HOSTILE, assert_harmless};
 use crate::made_up::{scenario, six_rounds};
 use bench::compare::BenchComparison;
+use bench::results::CellResult;
 use bench::scenario::{BenchAssertion, Question};
 use report::targets_page;
 
@@ -53,6 +54,22 @@ fn a_verdict_fills_the_dot_and_no_difference_leaves_it_hollow() {
         2,
         "a latency curve of each target, and its key"
     );
+}
+
+#[test]
+fn without_a_usable_round_the_page_says_why_and_has_no_empty_plot_or_table() {
+    let cells: Vec<CellResult> = six_rounds("small")
+        .into_iter()
+        .map(|CellResult { round, target, case, .. }| {
+            let failure = Some("connection refused".to_owned());
+            CellResult { round, target, case, failure, ..CellResult::default() }
+        })
+        .collect();
+    let scenario = scenario(&["base", "lean", "same"], &[("small", Question::Cost)]);
+    let page = targets_page(&BenchComparison::of(&scenario, &cells), &[], "tlsdash bench proxies.toml");
+    assert!(page.contains("<strong>No usable round</strong>"), "{page}");
+    assert!(page.contains("base, lean, same: every round: connection refused"), "{page}");
+    assert!(!page.contains("Ratios to base") && !page.contains("median of the rounds"), "{page}");
 }
 
 #[test]

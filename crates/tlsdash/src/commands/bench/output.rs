@@ -48,7 +48,11 @@ impl BenchOutput {
         self.0.write("--csv", || Ok(output::cells_csv(cells)))?;
         self.0.write("--md", || Ok(output::markdown(&comparison)))?;
         self.0.write("--html", || {
-            Ok(report::targets_page(&comparison, &conditions(plan), &environment::command()))
+            Ok(report::targets_page(
+                &comparison,
+                &conditions(plan, comparison.rounds),
+                &environment::command(),
+            ))
         })?;
         let took_us = cells.iter().map(|cell| cell.load_usage.wall_us).sum();
         self.0.write("--junit", || Ok(report::junit(&scenario.name, took_us, &comparison.assertions)))?;
@@ -69,14 +73,16 @@ impl BenchOutput {
     }
 }
 
-/// The conditions of the run: seed, cores, machine.
-fn conditions(plan: &RunPlan) -> Vec<(String, String)> {
+/// The conditions of the run: seed, rounds, cores, machine.
+fn conditions(plan: &RunPlan, rounds: u32) -> Vec<(String, String)> {
+    let planned = plan.scenario.rounds;
+    let rounds = if rounds == planned { rounds.to_string() } else { format!("{rounds} of {planned}") };
     let machine = environment::header();
     let placement = plan.scenario.cpus.clone().unwrap_or_default();
     let list = |cores: Option<String>| cores.unwrap_or_else(|| "any".to_owned());
     let conditions = [
         ("seed", plan.seed.to_string()),
-        ("rounds", plan.scenario.rounds.to_string()),
+        ("rounds", rounds),
         ("cores of the target", list(placement.target)),
         ("cores of the generator", list(placement.load)),
         ("cores of the upstream", list(placement.upstream)),
