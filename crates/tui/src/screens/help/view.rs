@@ -223,8 +223,8 @@ fn groups(state: &State) -> Vec<HelpGroup> {
     let own = HelpGroup::keys(state, &own_heading(state.help.over, focus), own);
     let mut groups = vec![own];
     let is_of_latency = matches!(focus, Some(PaneId::Latency | PaneId::Timeline));
-    groups.extend(is_of_latency.then(|| classes(state)));
     groups.extend(figures().filter(is_of_focus).map(figure_group));
+    groups.extend(is_of_latency.then(|| classes(state)));
     groups.extend([
         keys("everywhere:", &of_topic(Topic::Program)),
         keys("what is shown:", &of_topic(Topic::View)),
