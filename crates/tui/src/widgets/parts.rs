@@ -162,6 +162,15 @@ pub(crate) fn wrap(segments: Vec<StatusItem>, width: usize, rows: usize) -> Vec<
     lines
 }
 
+/// Draws a share from 0 to 1 as a bar in the cells of a column of a table.
+pub(crate) fn bar(theme: Theme, share: f64, cells: usize) -> Span<'static> {
+    let cells = cells.saturating_sub(2);
+    let [bar, ..] = theme.glyphs.bar();
+    // What is there is seen.
+    let filled = ((share * cells as f64).round() as usize).clamp(usize::from(share > 0.0), cells);
+    Span::styled(format!("  {:<cells$}", bar.to_string().repeat(filled)), theme.graph())
+}
+
 /// Draws the shares of named counts as parts of one bar, in strengths that differ without colour.
 pub(crate) fn share_bar(
     theme: Theme,

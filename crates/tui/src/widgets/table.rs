@@ -269,13 +269,14 @@ pub(crate) fn target<R: Row>(
     Some(ClickTarget::Heading(list, column))
 }
 
-/// Returns the heading and the rows in sight of a table without a graph. `titles` gives the titles for the columns and the
-/// number of rows in sight, longest first.
+/// Returns the heading and the rows in sight of a table. `titles` gives the titles for the columns and the number of rows
+/// in sight, longest first; `graph` draws the cells of a graph.
 pub(crate) fn lines<R: Row>(
     state: &State,
     table: &TableState<R>,
     area: Rect,
     titles: impl FnOnce(&Columns<R>, usize) -> Vec<String>,
+    graph: impl Fn(&'static str, &R, usize) -> Span<'static>,
 ) -> Vec<Line<'static>> {
     let theme = state.theme;
     let columns = Columns::of(table, usize::from(area.width));
@@ -285,8 +286,13 @@ pub(crate) fn lines<R: Row>(
     let mut lines =
         vec![heading_line(theme, table, &columns, &titles(&columns, shown.len()), ("", area.width))];
     lines.extend(complaint);
-    lines.extend(shown.iter().map(|row| columns.line(theme, table, row, |_, _, _| Span::raw(""))));
+    lines.extend(shown.iter().map(|row| columns.line(theme, table, row, &graph)));
     lines
+}
+
+/// Draws nothing, in a table without a graph.
+pub(crate) fn no_graph<R: Row>(_: &'static str, _: &R, _: usize) -> Span<'static> {
+    Span::raw("")
 }
 
 /// Returns a heading line: the longest title that fits, and the names of the columns.

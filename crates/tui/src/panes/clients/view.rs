@@ -18,7 +18,7 @@ use crate::panes::PaneId;
 use crate::panes::pane::{Pane, PaneRows};
 use crate::state::State;
 use crate::view_model::ViewModel;
-use crate::widgets::parts::put;
+use crate::widgets::parts::{bar, put};
 use crate::widgets::sparkline::sparkline;
 use crate::widgets::table::{self, Columns, complaint, extent, filter_title, heading_line};
 
@@ -74,16 +74,12 @@ fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
 const GRAPH_SLOTS: u16 = 60;
 
 fn graph_cells(state: &State, name: &str, row: &ClientRow, cells: usize) -> Span<'static> {
-    let cells = cells.saturating_sub(2);
     if name == "share" {
         let all = state.figures().and_then(|figures| figures.proxy.as_ref()?.out_per_second);
         let share = row.out_per_second.zip(all).map_or(0.0, |(out, all)| out / all.max(f64::MIN_POSITIVE));
-        let [bar, ..] = state.theme.glyphs.bar();
-        // What is there is seen.
-        let filled = ((share * cells as f64).round() as usize).clamp(usize::from(share > 0.0), cells);
-        let text = format!("  {:<cells$}", bar.to_string().repeat(filled));
-        return Span::styled(text, state.theme.graph());
+        return bar(state.theme, share, cells);
     }
+    let cells = cells.saturating_sub(2);
     let graph = sparkline(state.theme, &state.history(row.id), cells);
     Span::styled(format!("  {graph}"), state.theme.graph())
 }

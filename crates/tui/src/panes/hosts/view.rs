@@ -10,7 +10,7 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::text::{Line, Span};
+use ratatui::text::Line;
 
 use super::model::HostRow;
 use crate::input::click::ClickTarget;
@@ -52,10 +52,16 @@ pub(crate) const PANE: Pane = Pane {
 /// Draws the sum and the visible part of the table.
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let (theme, hosts) = (state.theme, &state.hosts);
-    let mut lines = table::lines(state, &hosts.table, area, |columns, shown| titles(state, columns, shown));
+    let mut lines = table::lines(
+        state,
+        &hosts.table,
+        area,
+        |columns, shown| titles(state, columns, shown),
+        table::no_graph,
+    );
     if let Some(sum) = &hosts.sum {
         let columns = Columns::of(&hosts.table, usize::from(area.width));
-        let line = columns.line(theme, &hosts.table, sum, |_, _, _| Span::raw(""));
+        let line = columns.line(theme, &hosts.table, sum, table::no_graph);
         lines.insert(1, line.patch_style(theme.figure()));
     }
     if hosts.table.counts().1 == 0 {

@@ -41,7 +41,8 @@ pub(crate) const PANE: Pane = Pane {
 
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let table = &state.routes;
-    let mut lines = table::lines(state, table, area, |columns, shown| titles(state, columns, shown));
+    let mut lines =
+        table::lines(state, table, area, |columns, shown| titles(state, columns, shown), table::no_graph);
     if table.counts().1 == 0 {
         lines.push(Line::styled(" no requests yet", state.theme.quiet()));
     }

@@ -51,7 +51,8 @@ pub(crate) const PANE: Pane = Pane {
 
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let (theme, table) = (state.theme, &state.usage.table);
-    let mut lines = table::lines(state, table, area, |columns, shown| titles(state, columns, shown));
+    let mut lines =
+        table::lines(state, table, area, |columns, shown| titles(state, columns, shown), table::no_graph);
     if table.counts().1 == 0 {
         lines.push(Line::styled(
             format::cut(&none(state), usize::from(area.width), theme.glyphs),
