@@ -23,6 +23,7 @@ use records::histogram::Sketch;
 use records::ids::{ClientId, ConnId, RunId};
 use records::kinds::{ConnectionOutcome, ConnectionRecord, Record, RunRecord};
 use records::metrics::{ClientCounter, Counters, ProxyCounter, ProxyLatency};
+use records::values::WorkerCounts;
 
 use crate::Result;
 use crate::spread::LatencySpread;
@@ -222,6 +223,15 @@ impl Simulation {
                 counted.latencies[latency].record(self.spread.draw(median_us));
             }
         }
+        counted.workers.push(WorkerCounts {
+            number: 0,
+            cpu_us: requests * 10,
+            open: 0,
+            accepted: connections,
+            handshakes_full: full,
+            handshakes_resumed: resumptions,
+            loop_delay_us_max: 850,
+        });
         self.count_clients(&mut counted);
         self.count_requests(&mut counted);
         if connections > 0 {

@@ -18,10 +18,28 @@ use records::metrics::{Counters, Dimension, Metric, RequestFailure};
 use records::setting::{Applies, Setting, Value};
 use records::values::{
     AbsentFigures, AgeCounts, EventCounts, Latencies, LoadEvent, ProcessCpu, ProcessCpuList, StatusCounts,
+    WorkerCounts, WorkerList,
 };
 
 pub(crate) fn client(n: u8) -> ClientId {
     IpAddr::from(Ipv4Addr::new(127, 0, 0, n)).into()
+}
+
+/// Two workers.
+fn workers(numbers: &[u64]) -> WorkerList {
+    let mut list = WorkerList::default();
+    for number in [0, 7] {
+        list.add(&WorkerCounts {
+            number,
+            cpu_us: numbers[14],
+            open: numbers[9] as i64,
+            accepted: numbers[8],
+            handshakes_full: numbers[7],
+            handshakes_resumed: numbers[6],
+            loop_delay_us_max: numbers[5],
+        });
+    }
+    list
 }
 
 pub(crate) fn connection(n: u64) -> ConnectionRecord {
@@ -291,7 +309,7 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
             memory_pss_bytes: numbers[11],
             observed_cpu_us: numbers[13],
             observed_processes: ProcessCpuList::new(vec![ProcessCpu::new(7, text, numbers[13])]),
-            worker_cpu: ProcessCpuList::new(vec![ProcessCpu::new(9, text, numbers[14])]),
+            workers: workers(numbers),
             cpu: fill(numbers),
             withheld: fill(numbers),
             ..HostRecord::default()

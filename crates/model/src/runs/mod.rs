@@ -38,7 +38,7 @@ pub use run::requests::{RecordedRequest, Requests};
 pub use run::routes::{RouteStats, RouteWindow, Routes};
 pub use run::timeline::{Marker, TimelineEvent};
 pub use run::usage::Usage;
-pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run};
+pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run, WorkerActivity};
 pub use series::window::Window;
 pub use series::{Interval, MetricSeries};
 

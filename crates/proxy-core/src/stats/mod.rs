@@ -6,3 +6,4 @@ pub(crate) mod proxy_stats;
 pub(crate) mod seen;
 mod tls;
 pub(crate) mod usage;
+pub(crate) mod worker;

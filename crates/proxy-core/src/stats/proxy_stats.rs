@@ -18,6 +18,7 @@ use crate::stats::clients::{ClientSlot, ClientSlots};
 use crate::stats::handshake_time::HandshakeTime;
 use crate::stats::seen::SeenAddresses;
 use crate::stats::usage::{UsageCounts, UsageSlots};
+use crate::stats::worker::WorkerReporter;
 use crate::tls::NegotiatedTls;
 
 /// At most one connection that ends well is recorded in this time.
@@ -28,6 +29,7 @@ pub(crate) struct ProxyStats {
     pub(crate) delta: ProxyDelta,
     pub(crate) clients: ClientSlots,
     pub(crate) usage: UsageCounts,
+    pub(crate) worker: WorkerReporter,
     /// Shared with the other workers.
     pub(super) seen: Arc<SeenAddresses>,
     next_sample: Option<Instant>,
@@ -56,11 +58,17 @@ impl ConnIds {
 }
 
 impl ProxyStats {
-    pub(crate) fn new(clients_max: usize, records_names: bool, seen: Arc<SeenAddresses>) -> Self {
+    pub(crate) fn new(
+        worker: usize,
+        clients_max: usize,
+        records_names: bool,
+        seen: Arc<SeenAddresses>,
+    ) -> Self {
         Self {
             delta: ProxyDelta::default(),
             clients: ClientSlots::new(clients_max),
             usage: UsageCounts::new(records_names),
+            worker: WorkerReporter::new(worker),
             seen,
             next_sample: None,
             ids: 0..0,

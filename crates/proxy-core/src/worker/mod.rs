@@ -85,7 +85,7 @@ impl<H: Handler> Worker<H> {
             timers: ConnTimers::default(),
             pool: BufferPool::default(),
             pending: PendingBytes::default(),
-            stats: ProxyStats::new(shared.clients_max, shared.records_names, shared.seen),
+            stats: ProxyStats::new(index, shared.clients_max, shared.records_names, shared.seen),
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             is_draining: false,
             handshaking: 0,
@@ -126,12 +126,13 @@ impl<H: Handler> Worker<H> {
         }
         let served = self.serve_until_over(&reporter);
         self.cut();
-        let ProxyStats { delta, mut clients, mut usage, .. } = self.context.stats;
+        let ProxyStats { delta, mut clients, mut usage, mut worker, .. } = self.context.stats;
         let resources = &mut self.resources;
         H::end_resources(resources);
         reporter.finish(delta, |delta| {
             clients.hand_over(delta);
             usage.hand_over(&mut delta.tls.usage);
+            worker.hand_over(delta);
             H::hand_over(resources, delta);
         });
         served
@@ -144,11 +145,12 @@ impl<H: Handler> Worker<H> {
             if self.wait(&mut events, timeout)? {
                 self.run_commands();
                 let stats = &mut self.context.stats;
-                let (clients, usage) = (&mut stats.clients, &mut stats.usage);
+                let (clients, usage, worker) = (&mut stats.clients, &mut stats.usage, &mut stats.worker);
                 let resources = &mut self.resources;
                 reporter.answer(&mut stats.delta, |delta| {
                     clients.hand_over(delta);
                     usage.hand_over(&mut delta.tls.usage);
+                    worker.hand_over(delta);
                     H::hand_over(resources, delta);
                 });
             }

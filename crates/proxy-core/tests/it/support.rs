@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use proxy_core::{Certificate, ListenAddr, Proxy, ProxyConfig, Upstream};
 use records::delta::ProxyDelta;
 use records::metrics::{ClientCounter, Counters, FullReason, ProxyCounter};
+use records::values::{WorkerCounts, WorkerList};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion};
 use socket2::{Domain, SockRef, Socket, Type};
@@ -106,6 +107,13 @@ impl TestProxy {
         ] {
             assert_eq!(sum[of_clients], count(of_proxy), "{of_clients:?}");
         }
+        let mut workers = WorkerList::default();
+        total.workers.iter().for_each(|worker| workers.add(worker));
+        let of_workers = |of: fn(&WorkerCounts) -> u64| workers.iter().map(of).sum::<u64>();
+        assert!(workers.iter().all(|worker| worker.open == 0 && worker.cpu_us > 0), "{workers:?}");
+        assert_eq!(of_workers(|worker| worker.accepted), count(ProxyCounter::Accepted));
+        assert_eq!(of_workers(|worker| worker.handshakes_full), count(ProxyCounter::HandshakesFull));
+        assert_eq!(of_workers(|worker| worker.handshakes_resumed), count(ProxyCounter::HandshakesResumed));
         let causes = [
             ProxyCounter::FailedTimeout,
             ProxyCounter::FailedEof,

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use proxy_core::{Certificate, Proxy, ProxyConfig};
 use records::delta::ProxyDelta;
-use records::metrics::ProxyCounter;
+use records::metrics::{ProxyCounter, TlsLatency};
 use records::setting::{Applies, Value};
+use records::values::{WorkerCounts, WorkerList};
 
 use crate::support::{
     PATIENCE, TLS13, TestProxy, TestUpstream, echo, end, eventually, read_all, serve_echo, tcp_to, tls_over,
@@ -25,6 +26,31 @@ fn visit(proxy: &TestProxy, config: &std::sync::Arc<rustls::ClientConfig>) {
     echo(&mut tls, b"hello");
     end(&mut tls);
     assert_eq!(read_all(&mut tls), (Vec::new(), true));
+}
+
+#[test]
+fn each_worker_counts_its_own_connections_and_handshakes() {
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy = TestProxy::start_with(&served.upstream, |config| config.workers = 3.try_into().unwrap());
+    let config = proxy.client(&TLS13);
+    (0..8).for_each(|_| visit(&proxy, &config));
+    let mut held: Vec<_> = (0..24).map(|_| proxy.connect(&config)).collect();
+    for tls in &mut held {
+        echo(tls, b"hello");
+    }
+    proxy.expect(ProxyCounter::Closed, 8);
+    let mut workers = WorkerList::default();
+    proxy.total.workers.iter().for_each(|worker| workers.add(worker));
+    let numbers: Vec<_> = workers.iter().map(|worker| worker.number).collect();
+    assert_eq!(numbers, [0, 1, 2]);
+    assert_eq!(workers.iter().map(|worker| worker.open).sum::<i64>(), 24);
+    let delays = |worker: &WorkerCounts| (worker.handshakes() > 0, worker.loop_delay_us_max > 0);
+    assert!(workers.iter().map(delays).all(|(shook_hands, waited)| shook_hands == waited), "{workers:?}");
+    let of_all = [TlsLatency::WorkerFull, TlsLatency::WorkerResumed]
+        .map(|class| proxy.total.tls.latencies[class].max_ns().div_ceil(1_000));
+    assert_eq!(workers.iter().map(|worker| worker.loop_delay_us_max).max(), of_all.into_iter().max());
+    drop(held);
+    proxy.finish();
 }
 
 #[test]

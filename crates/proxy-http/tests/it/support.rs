@@ -10,6 +10,7 @@ use proxy_http::HttpConfig;
 use records::delta::{HttpDelta, ProxyDelta};
 use records::kinds::HttpGauges;
 use records::metrics::{ClientCounter, Counters, FullReason, HttpCounter, HttpLatency, ProxyCounter};
+use records::values::WorkerCounts;
 use rustls::ClientConfig;
 
 use crate::common;
@@ -99,6 +100,9 @@ impl TestHttpProxy {
         ] {
             assert_eq!(of_clients[of_client], total.counters[of_proxy], "{of_client:?}");
         }
+        let handshakes = total.workers.iter().map(WorkerCounts::handshakes).sum::<u64>();
+        assert_eq!(handshakes, full + total.counters[ProxyCounter::HandshakesResumed], "by worker");
+        assert_eq!(total.workers.iter().map(|worker| worker.open).sum::<i64>(), 0);
         assert_eq!(
             http.latency(HttpLatency::Upstream).count(),
             total.counters[ProxyCounter::Exchanges],

@@ -8,14 +8,13 @@ mod process_tree;
 mod slow_reading;
 mod unit_processes;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use records::kinds::HostRecord;
 use records::metrics::{CPU_GROUPS, Counters, CpuGroup};
-use records::values::{ProcessCpu, ProcessCpuList};
 
 use contention::ContentionSampler;
 pub use listening::ListeningSocket;
@@ -53,8 +52,7 @@ impl HostSampler {
 
     /// Takes a reading; a figure that `/proc` lacks is 0.
     pub fn sample(&mut self) -> HostRecord {
-        let mut workers = BTreeMap::new();
-        let living = living_threads(&mut workers);
+        let living = living_threads();
         let threads = living.len() as u64;
         let living_ns = living.values().map(|&(_, ns)| ns).sum::<u64>();
         self.earlier_ns.get_or_insert_with(|| process_cpu_ns().saturating_sub(living_ns));
@@ -77,11 +75,6 @@ impl HostSampler {
         let workers_ns =
             self.threads.values().filter(|(group, _)| *group == CpuGroup::Proxy).map(|(_, ns)| *ns);
         let busiest_worker_ns = workers_ns.max().unwrap_or(0);
-        let of_worker = workers.into_iter().filter_map(|(tid, name)| {
-            let (_, ns) = self.threads.get(&tid)?;
-            Some(ProcessCpu::new(tid, &name, ns / 1_000))
-        });
-        let worker_cpu = ProcessCpuList::new(of_worker.collect());
         let mut cpu = Counters::default();
         for (group, ns) in used_ns.iter() {
             cpu[group] = ns / 1_000;
@@ -93,7 +86,6 @@ impl HostSampler {
             descriptors_max: descriptors_max(),
             threads,
             busiest_worker_cpu_us_total: busiest_worker_ns / 1_000,
-            worker_cpu,
             peak_worker_cpu_us_total: self.peak_worker_ns / 1_000,
             cpu,
             ..HostRecord::default()
@@ -126,19 +118,14 @@ fn process_cpu_ns() -> u64 {
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// Returns group and CPU time of each thread, and adds the names of the proxy's workers.
-fn living_threads(workers: &mut BTreeMap<u32, Box<str>>) -> HashMap<u32, (CpuGroup, u64)> {
+fn living_threads() -> HashMap<u32, (CpuGroup, u64)> {
     let Ok(tasks) = fs::read_dir("/proc/self/task") else { return HashMap::new() };
     let thread = |task: std::io::Result<fs::DirEntry>| {
         let task = task.ok()?;
         let tid = task.file_name().to_str()?.parse().ok()?;
         let name = fs::read_to_string(task.path().join("comm")).ok()?;
         let used_ns = thread_cpu_ns(&task.path())?;
-        let group = group(name.trim_end());
-        if group == CpuGroup::Proxy {
-            workers.insert(tid, name.trim_end().into());
-        }
-        Some((tid, (group, used_ns)))
+        Some((tid, (group(name.trim_end()), used_ns)))
     };
     tasks.filter_map(thread).collect()
 }

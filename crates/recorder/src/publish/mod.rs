@@ -35,7 +35,7 @@ use records::kinds::{
 use records::metrics::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use records::setting::put_setting;
 use records::slice::SliceBaseline;
-use records::values::EventCounts;
+use records::values::{EventCounts, WorkerList};
 
 use budget::Budget;
 pub use budget::{RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM};
@@ -100,6 +100,8 @@ pub struct Publisher<S> {
     load_records: u64,
     host: Option<HostRecord>,
     host_sent_us: u64,
+    /// Totals of the run.
+    workers: WorkerList,
     clients: ClientTable,
     connections: VecDeque<ConnectionRecord>,
     marks: u64,
@@ -140,6 +142,7 @@ impl<S: Sink> Publisher<S> {
             load_records: 0,
             host: None,
             host_sent_us: now.monotonic_us,
+            workers: WorkerList::default(),
             clients: ClientTable::new(CLIENTS_MAX),
             connections: VecDeque::new(),
             marks: 0,

@@ -40,6 +40,7 @@ impl<S: Sink> Publisher<S> {
             self.queue_connections(&delta.connections);
             let tls = self.tls.get_or_insert_with(|| TlsTotals::new(self.started_us));
             tls.add(&delta.tls, start_us);
+            delta.workers.iter().for_each(|worker| self.workers.add(worker));
             if let Some(delta) = &delta.http {
                 let new = || HttpTotals::new(self.started_us, &self.route_names);
                 let without_room = self.http.get_or_insert_with(new).add(delta, start_us);

@@ -3,7 +3,7 @@
 use journal::Timestamps;
 
 use super::{PendingRecord, Publisher, Refusal, Sink};
-use records::kinds::{Body, Record, Stamp};
+use records::kinds::{Body, HostRecord, Record, Stamp};
 use records::metrics::{HttpLatency, LoadLatency, Metric, ProxyLatency, TlsLatency};
 
 /// Latencies of the load that each record carries. Those of request phases are carried seldom: they would take more
@@ -89,7 +89,10 @@ impl<S: Sink> Publisher<S> {
                     totals.sent_us.max(self.gap_end_us),
                 )
             }
-            PendingRecord::Host => (Body::Host(self.host.clone()?), self.host_sent_us),
+            PendingRecord::Host => {
+                let host = HostRecord { workers: self.workers.clone(), ..self.host.clone()? };
+                (Body::Host(host), self.host_sent_us)
+            }
             PendingRecord::Client(due) => (Body::Client(due.record.clone()), due.since_us),
             PendingRecord::Connection(record) => (Body::Connection(record.clone()), now_us),
             PendingRecord::Stop(run) => (Body::Run(run.clone()), self.started_us),
@@ -144,6 +147,7 @@ impl<S: Sink> Publisher<S> {
             (_, Body::Host(host)) => {
                 self.written.host = host;
                 self.host_sent_us = now_us;
+                self.workers.end_interval();
             }
             (PendingRecord::Client(due), _) => self.clients.sent(&due.record, now_us),
             _ => {}

@@ -9,7 +9,7 @@ use crate::histogram::{Histograms, Sketch};
 use crate::ids::ClientId;
 use crate::kinds::{ConnectionRecord, LoadRecord};
 use crate::metrics::{ClientCounter, Counters, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
-use crate::values::EventCounts;
+use crate::values::{EventCounts, WorkerCounts};
 
 pub use channel::{Collector, HandoverResult, Reporter};
 pub use http::{FinishedRequest, HttpDelta, ROUTES_MAX, RouteDelta};
@@ -41,6 +41,8 @@ pub struct ProxyDelta {
     /// Errors, and a sample of the connections that ended well.
     pub connections: Vec<ConnectionRecord>,
     pub tls: TlsDelta,
+    /// The worker; merged, one of each, or several of one that was late.
+    pub workers: Vec<WorkerCounts>,
     /// HTTP counters; `None` in TCP mode.
     pub http: Option<Box<HttpDelta>>,
 }
@@ -52,6 +54,7 @@ impl Delta for ProxyDelta {
         self.clients.extend_from_slice(&other.clients);
         self.connections.extend_from_slice(&other.connections);
         self.tls.add(&other.tls);
+        self.workers.extend_from_slice(&other.workers);
         if let Some(http) = &other.http {
             self.http.get_or_insert_default().add(http);
         }
@@ -63,6 +66,7 @@ impl Delta for ProxyDelta {
         self.clients.clear();
         self.connections.clear();
         self.tls.clear();
+        self.workers.clear();
         self.http.iter_mut().for_each(|http| http.clear());
     }
 }

@@ -20,7 +20,7 @@ use crate::metrics::{
 use crate::setting::Setting;
 use crate::text::clean;
 use crate::text::keywords::keyword_enum;
-use crate::values::{AbsentFigures, EventCounts, Latencies, ProcessCpuList};
+use crate::values::{AbsentFigures, EventCounts, Latencies, ProcessCpuList, WorkerList};
 use crate::wire::{FAMILY, field, wire};
 
 pub use alert::{AlertRecord, AlertSentence, AlertState, operator_at};
@@ -273,8 +273,8 @@ wire! {
         pub threads: u64 = &field::THREADS,
         /// CPU time of the proxy's busiest thread, in microseconds of the run.
         pub busiest_worker_cpu_us_total: u64 = &field::BUSIEST_WORKER_CPU,
-        /// CPU time of each of the proxy's workers that run.
-        pub worker_cpu: ProcessCpuList = &field::WORKER_CPU,
+        /// Each of the proxy's workers, those that have ended included; empty in recordings of an older version.
+        pub workers: WorkerList = &field::WORKER_COUNTS,
         /// Sum, over the readings, of the CPU time of the proxy's busiest thread between two readings, in
         /// microseconds.
         pub peak_worker_cpu_us_total: u64 = &field::PEAK_WORKER_CPU,

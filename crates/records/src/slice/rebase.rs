@@ -142,7 +142,7 @@ impl HostRecord {
             descriptors_max: _,
             threads: _,
             busiest_worker_cpu_us_total,
-            worker_cpu,
+            workers,
             peak_worker_cpu_us_total,
             machine_cpus: _,
             observed_pid: _,
@@ -160,7 +160,7 @@ impl HostRecord {
         } = self;
         *observed_cpu_us = observed_cpu_us.saturating_sub(before.observed_cpu_us);
         observed_processes.rebase(&before.observed_processes);
-        worker_cpu.rebase(&before.worker_cpu);
+        workers.rebase(&before.workers);
         let pairs = [
             (busiest_worker_cpu_us_total, before.busiest_worker_cpu_us_total),
             (peak_worker_cpu_us_total, before.peak_worker_cpu_us_total),
@@ -170,6 +170,12 @@ impl HostRecord {
         }
         *cpu = cpu.since(&before.cpu);
         *withheld = withheld.since(&before.withheld);
+    }
+
+    /// Merges the previous record, to cover the time of both: all but the workers' loop delays are totals or present
+    /// values.
+    pub fn downsample(&mut self, earlier: &Self) {
+        self.workers.downsample(&earlier.workers);
     }
 }
 

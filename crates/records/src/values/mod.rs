@@ -7,6 +7,7 @@ mod log_figure;
 mod process_cpu;
 mod status_counts;
 mod tls_version;
+mod workers;
 
 pub use age_counts::AgeCounts;
 pub use event_counts::{EventCount, EventCounts, LoadEvent};
@@ -15,3 +16,4 @@ pub use log_figure::{AbsentFigures, LogFigure};
 pub use process_cpu::{PROCESSES_LISTED_MAX, ProcessCpu, ProcessCpuList, keep_busiest};
 pub use status_counts::StatusCounts;
 pub use tls_version::TlsVersion;
+pub use workers::{WORKERS_LISTED_MAX, WorkerCounts, WorkerList};

@@ -153,7 +153,7 @@ fields! {
     DESCRIPTORS_MAX = "DESCRIPTORS_MAX", Count, "65536", "Limit on open file descriptors of the process (`RLIMIT_NOFILE`); 0 without one.";
     THREADS = "THREADS", Count, "7", "Threads of the process.";
     BUSIEST_WORKER_CPU = "BUSIEST_WORKER_CPU_US_TOTAL", Micros, "812033", "CPU time of the proxy's running thread that has used the most; beside the CPU time of all threads it shows how evenly workers are used.";
-    WORKER_CPU = "WORKER_CPU", Text, "4711 812033 proxy-0; 4712 790012 proxy-1", "CPU time of each worker of the proxy: the id of its thread, microseconds of the run, its name; the 16 that have used the most (absent if none).";
+    WORKER_COUNTS = "WORKER_COUNTS", Text, "0 812033 12 3400 1200 2188 850; 1 790012 9 3391 1195 2187 640", "Workers of the proxy, those that have ended included: number, CPU time in microseconds, open connections, accepted connections, full and resumed handshakes, and in the interval the longest loop delay of a handshake in microseconds (absent if none).";
     PEAK_WORKER_CPU = "PEAK_WORKER_CPU_US_TOTAL", Micros, "910410", "CPU time of the proxy's busiest thread between two readings, summed over the readings of the run.";
     MACHINE_CPUS = "MACHINE_CPUS", Count, "8", "Online CPUs of the machine, over which stolen CPU time is counted; 0 if unknown.";
     OBSERVED_PID = "OBSERVED_PID", Id, "4711", "The first observed process, whose descendants are included; 0 if none.";

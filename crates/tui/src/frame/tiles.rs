@@ -270,7 +270,7 @@ fn cpu(state: &State, figures: &ViewModel) -> Tile {
     let name = main.map_or("", |(name, _)| name);
     let of_each = |words: &str| each.as_ref().map_or_else(String::new, |each| format!("{each}{words}"));
     let workers =
-        figures.workers.iter().map(|(worker, cores)| format!("{} {}", worker.name, format::cpu(*cores)));
+        figures.workers.iter().map(|worker| format!("{} {}", worker.name(), format::cpu(worker.cores())));
     let parts: Vec<String> =
         if (2..=WORKERS_MAX).contains(&figures.workers.len()) { workers.collect() } else { others.collect() };
     Tile {

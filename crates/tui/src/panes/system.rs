@@ -230,10 +230,11 @@ fn cpu_line(state: &State, figures: &ViewModel, width: u16) -> Line<'static> {
 }
 
 /// Returns the CPU of each of several. Those that use the most stay if there is little room.
-fn each_cpu(theme: Theme, of: &[(ProcessCpu, f64)], name: fn(&ProcessCpu) -> String) -> Vec<StatusItem> {
-    let item = |(each, cores): &(ProcessCpu, f64)| {
+fn each_cpu(theme: Theme, of: impl Iterator<Item = (String, f64)>) -> Vec<StatusItem> {
+    let of: Vec<_> = of.collect();
+    let item = |(name, cores): &(String, f64)| {
         let busier = of.iter().filter(|(_, others)| others > cores).count();
-        StatusItem::figure(theme, busier as u8, &name(each), format::cpu(*cores))
+        StatusItem::figure(theme, u8::try_from(busier).unwrap_or(u8::MAX), name, format::cpu(*cores))
     };
     of.iter().map(item).collect()
 }
@@ -241,7 +242,7 @@ fn each_cpu(theme: Theme, of: &[(ProcessCpu, f64)], name: fn(&ProcessCpu) -> Str
 /// The proxy's workers, each a thread.
 fn workers_line(state: &State, figures: &ViewModel, width: u16) -> Line<'static> {
     let theme = state.theme;
-    let mut segments = each_cpu(theme, &figures.workers, |worker| worker.name.to_string());
+    let mut segments = each_cpu(theme, figures.workers.iter().map(|worker| (worker.name(), worker.cores())));
     segments.push(StatusItem::text(1, "of one core", theme.quiet()));
     status_line(theme, "workers", segments, width)
 }
@@ -249,8 +250,8 @@ fn workers_line(state: &State, figures: &ViewModel, width: u16) -> Line<'static>
 /// The processes of the terminator.
 fn processes_line(state: &State, figures: &ViewModel, width: u16) -> Line<'static> {
     let theme = state.theme;
-    let mut segments =
-        each_cpu(theme, &figures.observed, |process| format!("{} {}", process.name, process.pid));
+    let named = |(process, cores): &(ProcessCpu, f64)| (format!("{} {}", process.name, process.pid), *cores);
+    let mut segments = each_cpu(theme, figures.observed.iter().map(named));
     segments.push(StatusItem::text(1, of_one_core(figures), theme.quiet()));
     if let Some(host) = &figures.host {
         let memory = format::bytes(host.observed_memory_bytes as f64);

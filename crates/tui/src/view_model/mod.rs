@@ -22,7 +22,7 @@ use crate::view_model::proxy::ProxyFigures;
 use crate::view_model::span::{Span, SpanWindows};
 use model::alerts::UndersampledAlert;
 use model::insight;
-use model::runs::{LogLine, MetricSeries, Model, Run};
+use model::runs::{LogLine, MetricSeries, Model, Run, WorkerActivity};
 use records::kinds::HostRecord;
 use records::metrics::{Counters, CpuGroup, LatencyClass, Metric, ProxyCounter, TlsCounter};
 use records::text::quantity::counted;
@@ -88,8 +88,8 @@ pub(crate) struct ViewModel {
     /// Cores kept busy, by group of threads, those without threads left out: of late, or in the mean of an ended run that
     /// is shown whole.
     pub(crate) cpu: Vec<(&'static str, f64)>,
-    /// Cores that each worker of the proxy kept busy of late.
-    pub(crate) workers: Vec<(ProcessCpu, f64)>,
+    /// What each worker of the proxy did of late.
+    pub(crate) workers: Vec<WorkerActivity>,
     /// Cores that each process kept busy which is observed.
     pub(crate) observed: Vec<(ProcessCpu, f64)>,
     /// What the process used at its last reading, when known.

@@ -230,6 +230,7 @@ fn merge(a: &Record, b: Record) -> Record {
         (Body::Route(a), Body::Route(b)) => b.downsample(a),
         (Body::Load(a), Body::Load(b)) => b.downsample(a),
         (Body::Client(a), Body::Client(b)) => b.downsample(a),
+        (Body::Host(a), Body::Host(b)) => b.downsample(a),
         // Other kinds keep the later record. They are listed, so that the compiler asks for a decision on a new kind.
         (
             _,
@@ -240,7 +241,6 @@ fn merge(a: &Record, b: Record) -> Record {
             | Body::Mark(_)
             | Body::Calibration(_)
             | Body::Experiment(_)
-            | Body::Host(_)
             | Body::Health(_)
             | Body::Notice(_)
             | Body::Alert(_)
@@ -251,7 +251,8 @@ fn merge(a: &Record, b: Record) -> Record {
             | Body::Http(_)
             | Body::Route(_)
             | Body::Load(_)
-            | Body::Client(_),
+            | Body::Client(_)
+            | Body::Host(_),
         ) => {}
     }
     Record { stamp: Stamp { interval_us, ..b.stamp }, body }

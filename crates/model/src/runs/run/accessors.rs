@@ -7,7 +7,7 @@ use super::client::{ClientRate, ClientStats};
 use super::clients::Clients;
 use super::experiment::Experiment;
 use super::failures::Failures;
-use super::hosts::CpuUse;
+use super::hosts::{CpuUse, WorkerActivity};
 use super::log::LogLine;
 use super::reading::Reading;
 use super::requests::Requests;
@@ -357,8 +357,8 @@ impl Run {
         self.hosts.observed_until(until_us, span_us)
     }
 
-    /// Cores that each worker of the proxy kept busy over about `span_us` microseconds up to a moment.
-    pub fn workers_until(&self, until_us: u64, span_us: u64) -> Vec<(ProcessCpu, f64)> {
+    /// What each worker of the proxy did over about `span_us` microseconds up to a moment; empty if that is not recorded.
+    pub fn workers_until(&self, until_us: u64, span_us: u64) -> Vec<WorkerActivity> {
         self.hosts.workers_until(until_us, span_us)
     }
 

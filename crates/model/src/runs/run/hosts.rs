@@ -6,7 +6,7 @@ use super::merged::{AlignedRun, sum_by_host};
 use super::retention::{BRIEF_INTERVALS_MAX, BRIEF_US};
 use records::kinds::{HostRecord, Stamp};
 use records::metrics::{CpuGroup, HostCounter, Metric};
-use records::values::{ProcessCpu, ProcessCpuList};
+use records::values::{ProcessCpu, WorkerCounts};
 
 /// CPU that a group of threads used.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,6 +15,27 @@ pub struct CpuUse {
     pub cores: f64,
     /// Time it was averaged over, in microseconds.
     pub span_us: u64,
+}
+
+/// What a worker of the proxy did in a time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WorkerActivity {
+    /// Counts of this time, and the connections open at its end.
+    pub counted: WorkerCounts,
+    /// Its length, in microseconds.
+    pub span_us: u64,
+}
+
+impl WorkerActivity {
+    /// The name of its thread.
+    pub fn name(&self) -> String {
+        format!("proxy-{}", self.counted.number)
+    }
+
+    /// Cores kept busy on average.
+    pub fn cores(&self) -> f64 {
+        self.counted.cpu_us as f64 / self.span_us as f64
+    }
 }
 
 /// Approximate size of one observed process in a record: its id, its CPU time and its name.
@@ -54,8 +75,8 @@ impl HostSamples {
                 descriptors_max,
                 threads,
                 busiest_worker_cpu_us_total,
-                // Threads of several processes may have the same id.
-                worker_cpu: _,
+                // Workers of several processes have the same numbers.
+                workers: _,
                 peak_worker_cpu_us_total,
                 machine_cpus: _,
                 observed_pid,
@@ -119,10 +140,11 @@ impl HostSamples {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        let listed =
-            |host: &HostRecord| host.observed_processes.iter().count() + host.worker_cpu.iter().count();
-        let listed = self.latest().map_or(0, listed);
-        self.samples.len() * (size_of::<(u64, HostRecord)>() + listed * PROCESS_BYTES)
+        let listed = self.latest().map_or(0, |host| {
+            host.observed_processes.iter().count() * PROCESS_BYTES
+                + host.workers.iter().len() * size_of::<WorkerCounts>()
+        });
+        self.samples.len() * (size_of::<(u64, HostRecord)>() + listed)
     }
 
     pub(super) fn latest(&self) -> Option<&HostRecord> {
@@ -144,40 +166,40 @@ impl HostSamples {
     /// CPU of a group of threads over about `span_us` microseconds up to a moment.
     pub(super) fn cpu_until(&self, until_us: u64, group: CpuGroup, span_us: u64) -> Option<CpuUse> {
         let (start, end, span_us) = self.span_until(until_us, span_us)?;
-        let used_us = end.cpu[group].saturating_sub(start.cpu[group]);
+        let used_us = self.record(end).cpu[group].saturating_sub(self.record(start).cpu[group]);
         Some(CpuUse { cores: used_us as f64 / span_us as f64, span_us })
     }
 
     /// Cores that each observed process kept busy, in the same way.
     pub(super) fn observed_until(&self, until_us: u64, span_us: u64) -> Vec<(ProcessCpu, f64)> {
-        self.each_until(until_us, span_us, |host| &host.observed_processes)
-    }
-
-    /// Cores that each worker of the proxy kept busy, in the same way.
-    pub(super) fn workers_until(&self, until_us: u64, span_us: u64) -> Vec<(ProcessCpu, f64)> {
-        self.each_until(until_us, span_us, |host| &host.worker_cpu)
-    }
-
-    fn each_until(
-        &self,
-        until_us: u64,
-        span_us: u64,
-        of: fn(&HostRecord) -> &ProcessCpuList,
-    ) -> Vec<(ProcessCpu, f64)> {
         let Some((start, end, span_us)) = self.span_until(until_us, span_us) else { return Vec::new() };
-        let mut used = of(end).clone();
-        used.rebase(of(start));
+        let mut used = self.record(end).observed_processes.clone();
+        used.rebase(&self.record(start).observed_processes);
         used.iter().map(|process| (process.clone(), process.cpu_us as f64 / span_us as f64)).collect()
     }
 
-    /// The first and the last record of about `span_us` microseconds, and the microseconds between them.
-    fn span_until(&self, until_us: u64, span_us: u64) -> Option<(&HostRecord, &HostRecord, u64)> {
-        let mut earlier = self.samples.iter().rev().skip_while(|(us, _)| *us > until_us);
-        let (end_us, end) = earlier.next()?;
+    /// What each worker of the proxy did, in the same way.
+    pub(super) fn workers_until(&self, until_us: u64, span_us: u64) -> Vec<WorkerActivity> {
+        let Some((start, end, span_us)) = self.span_until(until_us, span_us) else { return Vec::new() };
+        let mut used = self.record(end).workers.clone();
+        (start + 1..end).for_each(|at| used.downsample(&self.record(at).workers));
+        used.rebase(&self.record(start).workers);
+        // One that runs answers the recorder, which takes CPU time.
+        let is_there = |worker: &&WorkerCounts| worker.cpu_us > 0 || worker.open > 0;
+        used.iter().filter(is_there).map(|&counted| WorkerActivity { counted, span_us }).collect()
+    }
+
+    fn record(&self, at: usize) -> &HostRecord {
+        &self.samples[at].1
+    }
+
+    /// The places of the first and the last record of about `span_us` microseconds, and the microseconds between them.
+    fn span_until(&self, until_us: u64, span_us: u64) -> Option<(usize, usize, u64)> {
+        let end = self.samples.partition_point(|(us, _)| *us <= until_us).checked_sub(1)?;
+        let end_us = self.samples[end].0;
         let from_us = end_us.saturating_sub(span_us);
-        let start = earlier.clone().take_while(|(us, _)| *us >= from_us).last();
-        let (start_us, start) = start.or_else(|| earlier.next())?;
-        let span_us = end_us.checked_sub(*start_us).filter(|&span| span > 0)?;
+        let start = self.samples.partition_point(|(us, _)| *us < from_us).min(end.checked_sub(1)?);
+        let span_us = end_us.checked_sub(self.samples[start].0).filter(|&span| span > 0)?;
         Some((start, end, span_us))
     }
 }
@@ -200,5 +222,35 @@ mod tests {
             samples.apply(&stamp, host(load_cpu_us), load_measures, 2);
         }
         assert_eq!(samples.load_cpu_us(), 1_500_000);
+    }
+
+    #[test]
+    fn a_worker_has_counts_of_the_span_and_the_longest_delay_in_it() {
+        let worker = |number, second: u64, loop_delay_us_max| WorkerCounts {
+            number,
+            cpu_us: second * 250_000,
+            open: 7,
+            accepted: second * 10,
+            loop_delay_us_max,
+            ..WorkerCounts::default()
+        };
+        let mut samples = HostSamples::default();
+        for (second, delay_us) in [(1, 5_000), (2, 4_000), (3, 900), (4, 2_000), (5, 100)] {
+            let mut host = HostRecord::default();
+            host.workers.add(&worker(0, second, delay_us));
+            // It has ended, and has nothing open.
+            host.workers.add(&WorkerCounts { cpu_us: 1, open: 0, ..worker(3, 0, 0) });
+            let mono_us = second * 1_000_000;
+            let stamp =
+                Stamp { run: RunId::from_bits(1), seq: second, mono_us, realtime_us: 1, interval_us: 1 };
+            samples.apply(&stamp, host, true, 9);
+        }
+        let until = |us| samples.workers_until(us, 3_000_000);
+        let span_us = 3_000_000;
+        let counted = WorkerCounts { cpu_us: 750_000, accepted: 30, ..worker(0, 0, 2_000) };
+        assert_eq!(until(5_500_000), [WorkerActivity { counted, span_us }]);
+        assert!((until(5_500_000)[0].cores() - 0.25).abs() < 1e-9);
+        assert_eq!(until(3_000_000)[0].counted.loop_delay_us_max, 4_000);
+        assert_eq!(until(1_000_000), [], "one record alone counts no time");
     }
 }

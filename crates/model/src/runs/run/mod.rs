@@ -62,7 +62,7 @@ use records::ids::RunId;
 use records::kinds::heap_size::HeapSize as _;
 use records::kinds::{HandshakeCosts, HealthRecord, HttpRecord, LoadRecord, Stamp, TlsRecord};
 
-pub use hosts::CpuUse;
+pub use hosts::{CpuUse, WorkerActivity};
 pub use log::LogLine;
 
 /// How long a client keeps its last rate while its record is deferred or lost, in microseconds.

@@ -1,6 +1,8 @@
 //! Tests with a journal that refuses records for a while, or always.
 
 use super::super::events::EVENTS_MAX;
+use records::values::WorkerCounts;
+
 use super::super::*;
 use super::{MemorySink, assert_totals, at, begun, count_of, proxy_delta, read, true_totals, written};
 
@@ -74,6 +76,35 @@ fn a_record_that_the_journal_never_takes_holds_up_no_other() {
         assert_eq!(run.proxy().unwrap().totals()[ProxyCounter::Accepted], 12, "{kind}");
         assert!(run.reading().lost() == 0 && run.health().dropped_total >= dropped);
     }
+}
+
+#[test]
+fn workers_have_totals_and_the_longest_delay_since_the_last_record() {
+    let mut publisher = begun(60);
+    publisher.sink.room = 0;
+    for (second, delay_us) in [(1, 900), (2, 100), (3, 50)] {
+        let mut delta = proxy_delta(second);
+        for number in [1, 0] {
+            delta.workers.push(WorkerCounts {
+                number,
+                accepted: 10,
+                loop_delay_us_max: delay_us,
+                ..WorkerCounts::default()
+            });
+        }
+        publisher.interval(Some(&delta), None, Some(HostRecord::default()), at(second));
+        publisher.give_room(if second == 1 { 0 } else { 100 });
+    }
+    let hosts = publisher.records().into_iter().filter_map(|record| match record.body {
+        Body::Host(host) => Some(host.workers),
+        _ => None,
+    });
+    let workers = |list: &WorkerList| {
+        let figures = list.iter().map(|worker| (worker.number, worker.accepted, worker.loop_delay_us_max));
+        figures.collect::<Vec<_>>()
+    };
+    let lists: Vec<_> = hosts.map(|list| workers(&list)).collect();
+    assert_eq!(lists, [[(0, 20, 900), (1, 20, 900)], [(0, 30, 50), (1, 30, 50)]]);
 }
 
 #[test]
