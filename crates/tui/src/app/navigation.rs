@@ -57,6 +57,7 @@ pub(crate) fn scroll(state: &mut State, to: ListMove) {
         List::Routes | List::Requests => return state.scroll_http(to),
         List::Usage => return state.scroll_usage(to),
         List::Hosts => return state.scroll_hosts(to),
+        List::Workers => return state.scroll_workers(to),
     }
     let rows = state.sight.clients;
     let (clients, table) = state.clients_and_table();
@@ -93,7 +94,7 @@ pub(crate) fn back(state: &mut State) {
 
 /// Gives up what is selected; false if nothing is.
 fn deselect(state: &mut State) -> bool {
-    let lists = [List::Clients, List::Routes, List::Usage];
+    let lists = [List::Clients, List::Routes, List::Usage, List::Workers];
     lists.map(|list| state.table_mut(list).deselect()).contains(&true)
 }
 
@@ -114,7 +115,7 @@ pub(crate) fn open(state: &mut State) {
         List::Routes => return state.open_route(),
         List::Usage => return state.open_usage(),
         List::Hosts => return state.open_host(),
-        List::Requests | List::Runs => return,
+        List::Requests | List::Workers | List::Runs => return,
     }
     let first = || state.clients.page().first().map(|row| row.id);
     if let Some(id) = state.clients.selected.or_else(first) {

@@ -29,6 +29,7 @@ use crate::input::intent::List;
 use crate::panes::PaneId;
 use crate::panes::latency::view as latency;
 use crate::panes::pane::{Pane, PaneRows, pane};
+use crate::panes::system::view as system;
 use crate::panes::timeline::view as latency_timeline;
 use crate::screens::choice::view as choice;
 use crate::screens::requests::view as requests;
@@ -304,6 +305,7 @@ pub(crate) fn sight(state: &State) -> Sight {
         usage: rows(PaneId::Usage),
         // The sum takes a row.
         hosts: rows(PaneId::Hosts).saturating_sub(usize::from(state.hosts.sum.is_some())),
+        workers: system::workers_area(state, area(PaneId::System)).map_or(0, table::rows),
         requests: requests::visible_rows(state, usize::MAX),
         runs: runs::visible_rows(state.size(), usize::MAX),
         panes: panes.iter().flat_map(|panes| &panes.shown).map(|(id, area)| (*id, area.height)).collect(),

@@ -19,7 +19,7 @@ use records::text::quantity;
 use super::{problem, tiles};
 use crate::format;
 use crate::input::intent::Intent;
-use crate::panes::system::{failures, losses};
+use crate::panes::system::view::{failures, losses};
 use crate::state::State;
 use crate::state::sight::BOXED_TILE_ROWS;
 use crate::state::status::ViewStatus;

@@ -12,6 +12,7 @@ mod observed;
 mod plots;
 mod shown_run;
 mod usage;
+mod workers;
 
 use insta::assert_snapshot;
 use model::history::Update;

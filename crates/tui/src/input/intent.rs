@@ -109,6 +109,7 @@ pub(crate) enum List {
     Requests,
     Usage,
     Hosts,
+    Workers,
     Runs,
 }
 

@@ -174,6 +174,7 @@ impl State {
             List::Routes => PaneId::Routes,
             List::Usage => PaneId::Usage,
             List::Hosts => PaneId::Hosts,
+            List::Workers => PaneId::System,
             List::Clients | List::Requests | List::Runs => PaneId::Clients,
         };
         let focus = self.panes.focus.unwrap_or(main);

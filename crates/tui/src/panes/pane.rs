@@ -4,6 +4,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
+use super::PaneId;
 use super::clients::view as clients;
 use super::findings::view as findings;
 use super::handshakes::view as handshakes;
@@ -12,9 +13,9 @@ use super::http::view as http;
 use super::latency::view as latency;
 use super::log::view as log;
 use super::routes::view as routes;
+use super::system::view as system;
 use super::timeline::view as latency_timeline;
 use super::usage::view as usage;
-use super::{PaneId, system};
 use crate::input::click::ClickTarget;
 use crate::input::keymap::Hint;
 use crate::state::State;

@@ -148,7 +148,7 @@ impl State {
                 let values = self.shown_usage().into_iter().flat_map(|usage| usage.of(self.usage.dimension));
                 values.map(|(value, _)| value.to_owned()).collect()
             }
-            List::Requests => Vec::new(),
+            List::Requests | List::Workers => Vec::new(),
             List::Hosts => self.host_names(),
             List::Runs => {
                 let mut hosts: Vec<_> =

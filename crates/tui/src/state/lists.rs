@@ -8,8 +8,8 @@ use crate::table::Table;
 
 impl List {
     /// The lists whose columns and order are kept.
-    pub(crate) const KEPT: [Self; 5] =
-        [Self::Clients, Self::Routes, Self::Requests, Self::Usage, Self::Hosts];
+    pub(crate) const KEPT: [Self; 6] =
+        [Self::Clients, Self::Routes, Self::Requests, Self::Usage, Self::Hosts, Self::Workers];
 
     /// Its name on the screen and in the kept arrangement.
     pub(crate) fn name(self) -> &'static str {
@@ -19,6 +19,7 @@ impl List {
             Self::Requests => "requests",
             Self::Usage => "usage",
             Self::Hosts => "hosts",
+            Self::Workers => "workers",
             Self::Runs => "runs",
         }
     }
@@ -32,6 +33,7 @@ impl State {
             List::Requests => &self.requests.table,
             List::Usage => &self.usage.table,
             List::Hosts => &self.hosts.table,
+            List::Workers => &self.workers.table,
             List::Runs => &self.runs.table,
         }
     }
@@ -43,6 +45,7 @@ impl State {
             List::Requests => &mut self.requests.table,
             List::Usage => &mut self.usage.table,
             List::Hosts => &mut self.hosts.table,
+            List::Workers => &mut self.workers.table,
             List::Runs => &mut self.runs.table,
         }
     }
@@ -62,6 +65,7 @@ impl State {
             {
                 List::Hosts
             }
+            _ if self.sight.workers > 0 && self.is_system_chosen() => List::Workers,
             _ if self.panes.focus == Some(PaneId::Usage) && self.panes.shows(PaneId::Usage) => List::Usage,
             _ if !self.has_http() || !self.panes.shows(PaneId::Routes) => List::Clients,
             _ if self.panes.focus == Some(PaneId::Routes) || !self.panes.shows(PaneId::Clients) => {

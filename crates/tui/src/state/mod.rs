@@ -41,6 +41,7 @@ use status::ViewStatus;
 
 use crate::panes::hosts::state::HostList;
 use crate::panes::routes::state::RequestList;
+use crate::panes::system::state::WorkerTable;
 use crate::panes::usage::state::UsageList;
 use crate::prompt::completion::PromptHistory;
 use crate::screens::runs::state::RunList;
@@ -66,6 +67,7 @@ pub(crate) struct State {
     pub(crate) usage: UsageList,
     pub(crate) runs: RunList,
     pub(crate) hosts: HostList,
+    pub(crate) workers: WorkerTable,
     pub(crate) panes: PaneLayout,
     pub(crate) time: TimeView,
     pub(crate) timeline: LatencyTimeline,
@@ -123,6 +125,7 @@ impl State {
             usage: UsageList::default(),
             runs: RunList::default(),
             hosts: HostList::default(),
+            workers: WorkerTable::default(),
             panes: PaneLayout::default(),
             time: TimeView::default(),
             timeline: LatencyTimeline::default(),
@@ -287,6 +290,7 @@ impl State {
         self.arrange_http();
         self.arrange_usage();
         self.arrange_hosts();
+        self.arrange_workers();
         if self.screen == Screen::Runs {
             self.arrange_runs();
         }

@@ -19,7 +19,7 @@ use records::metrics::{
     ClientCounter, Counters, CpuGroup, LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency,
 };
 use records::setting::{Applies, Setting, Value};
-use records::values::{Latencies, ProcessCpu, ProcessCpuList};
+use records::values::{Latencies, ProcessCpu, ProcessCpuList, WorkerCounts, WorkerList};
 
 use http::SyntheticHttp;
 use tls::SyntheticTls;
@@ -431,10 +431,28 @@ impl SyntheticLoad {
             memory_pss_bytes: 27_500_000,
             descriptors: 300,
             threads: 9,
+            workers: self.workers(),
             cpu: self.cpu,
             ..self.observed()
         };
         self.record(SECOND_US, Body::Host(host))
+    }
+
+    /// Two workers, of which the first does most.
+    fn workers(&self) -> WorkerList {
+        let mut workers = WorkerList::default();
+        for (number, share, loop_delay_us_max) in [(0, 2, 850), (1, 1, 140)] {
+            workers.add(&WorkerCounts {
+                number,
+                cpu_us: self.cpu[CpuGroup::Proxy] * share / 3,
+                open: share as i64 * 20,
+                accepted: self.second * share * 170,
+                handshakes_full: self.second * share * 30,
+                handshakes_resumed: self.second * share * 130,
+                loop_delay_us_max,
+            });
+        }
+        workers
     }
 
     /// What a terminator uses, if it observes one.

@@ -163,6 +163,11 @@ pub(crate) const USAGE_HINTS: &[Hint] = &[
     hint(&[Intent::Open], "details", KeyRequirement::Clients),
 ];
 
+pub(crate) const WORKER_HINTS: &[Hint] = &[
+    hint(&[Intent::SortNext], "sort", KeyRequirement::Nothing),
+    hint(&[Intent::Filter], "filter", KeyRequirement::Nothing),
+];
+
 pub(crate) const HOST_HINTS: &[Hint] = &[
     hint(&[Intent::Open], "show host", KeyRequirement::Hosts),
     hint(&[Intent::SortNext], "sort", KeyRequirement::Hosts),

@@ -1,4 +1,5 @@
-//! Load, proxy, journal and CPU in detail, a line for each.
+//! Load, proxy, journal and CPU in detail, a line for each. Once it is chosen, a table of the workers takes the place of
+//! their line.
 //!
 //! ```text
 //! ─ system ─────────────────────────────────────────────────
@@ -8,60 +9,118 @@
 //! cpu    proxy 88%  load 61%  upstream 20%  ui 0.4%  journal 1.0%  of one core
 //! workers proxy-0 45%  proxy-1 43%  of one core
 //! procs  haproxy 4711 0.0%  haproxy 4713 43%  of one core  memory 36 MB
+//!
+//! ─ workers 1-2/2, 10 s   CPU  of busiest        delay ms   conns   acc/s    hs/s  resumed
+//! ▶0                      45%  ████████████████     0.850      33     251     250    80.1%
+//!  1                      22%  ████████             0.140      31     249     249    79.8%
 //! ```
 
+use model::runs::WorkerActivity;
+use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use records::values::ProcessCpu;
 
-use super::PaneId;
-use super::pane::{Pane, PaneRows};
+use super::model::WorkerRow;
 use crate::format;
+use crate::input::intent::List;
+use crate::input::keymap::WORKER_HINTS;
+use crate::panes::PaneId;
+use crate::panes::pane::{Pane, PaneRows};
 use crate::state::State;
 use crate::theme::Theme;
 use crate::view_model::ViewModel;
 use crate::view_model::load::{LoadFigures, LoopState};
 use crate::view_model::proxy::ProxyFigures;
 use crate::view_model::span::Count;
-use crate::widgets::parts::{StatusItem, byte_rate, heading, put, rate, status_line};
+use crate::widgets::parts::{StatusItem, bar, byte_rate, heading, put, rate, status_line};
+use crate::widgets::table::{self, Columns, extent};
 
 pub(crate) const PANE: Pane = Pane {
     id: PaneId::System,
-    rows: |state| match state.figures() {
-        Some(figures)
-            if state.has_room_for_details()
-                || state.panes.maximised.or(state.panes.focus) == Some(PaneId::System) =>
-        {
-            let observes = !figures.observed.is_empty();
-            let has_workers = figures.workers.len() > 1;
-            let parts = [
-                figures.load.is_some(),
-                figures.proxy.is_some(),
-                !figures.cpu.is_empty(),
-                has_workers,
-                observes,
-            ];
-            let all = 2 + parts.into_iter().filter(|&is_there| is_there).count() as u16;
-            // The header has the most important of it: beside other panes it takes the rows that they leave.
-            PaneRows { min: all.min(3), enough: 0, wanted: all, grows: false }
-        }
-        _ => PaneRows::default(),
+    rows: |state| {
+        let is_chosen = state.is_system_chosen();
+        let shown = state.figures().filter(|_| is_chosen || state.has_room_for_details());
+        let Some(figures) = shown else { return PaneRows::default() };
+        let (above, workers) = (rows_above(figures, is_chosen), figures.workers.len());
+        let with = |workers: usize| above + 1 + workers as u16;
+        // The header has the most important of it: beside other panes it takes the rows that they leave.
+        let (enough, wanted) = if is_chosen && workers > 0 {
+            (with(workers.min(WORKERS_ENOUGH)), with(workers))
+        } else {
+            (above.min(LINES_ENOUGH), above)
+        };
+        PaneRows { min: above.min(LINES_MIN), enough, wanted, grows: false }
     },
     ranks: [8, 8, 8],
-    render: |state, frame, area| {
-        let Some(figures) = state.figures() else { return };
-        put(frame, area, &[heading(state.theme, &["system"], "", area.width)]);
-        let below = Rect { y: area.y + 1, height: area.height - 1, ..area };
-        put(frame, below, &lines(state, figures, area.width));
+    render,
+    target: |state, area, at| {
+        let below = workers_area(state, area).filter(|below| below.contains(at.into()))?;
+        table::target(List::Workers, &state.workers.table, below, at)
     },
-    target: |_, _, _| None,
-    hints: &[],
+    hints: WORKER_HINTS,
 };
 
+fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    let Some(figures) = state.figures() else { return };
+    let workers = workers_area(state, area);
+    let mut shown = vec![heading(state.theme, &["system"], "", area.width)];
+    shown.extend(lines(state, figures, area.width, workers.is_some()));
+    put(frame, area, &shown);
+    if let Some(below) = workers {
+        put(frame, below, &worker_lines(state, figures, below));
+    }
+}
+
+/// The rows, with the heading, that it gets first, and before less important panes.
+const LINES_MIN: u16 = 3;
+const LINES_ENOUGH: u16 = 4;
+/// Workers that have a line before less important panes get theirs.
+const WORKERS_ENOUGH: usize = 4;
 /// The minimum cells for the end of a path.
 const SOURCE_CELLS_MIN: usize = 12;
 
-fn lines(state: &State, figures: &ViewModel, width: u16) -> Vec<Line<'static>> {
+/// Where the workers are listed, below the lines: heading and one worker at least.
+pub(crate) fn workers_area(state: &State, area: Rect) -> Option<Rect> {
+    let figures = state.figures().filter(|_| state.is_system_chosen())?;
+    // A proxy whose log is counted does not say how many connections are open, and nothing of its workers.
+    figures.proxy.as_ref()?.open?;
+    let above = rows_above(figures, true);
+    let height = area.height.checked_sub(above).filter(|height| *height >= 2)?;
+    Some(Rect { y: area.y + above, height, ..area })
+}
+
+/// Returns the rows of heading and lines; the line of the workers gives way to their table.
+fn rows_above(figures: &ViewModel, has_table: bool) -> u16 {
+    let parts = [
+        figures.load.is_some(),
+        figures.proxy.is_some(),
+        !figures.cpu.is_empty(),
+        figures.workers.len() > 1 && !has_table,
+        !figures.observed.is_empty(),
+    ];
+    2 + parts.into_iter().filter(|&is_there| is_there).count() as u16
+}
+
+fn worker_lines(state: &State, figures: &ViewModel, area: Rect) -> Vec<Line<'static>> {
+    let (theme, table) = (state.theme, &state.workers.table);
+    let busiest = figures.workers.iter().map(WorkerActivity::cores).fold(f64::MIN_POSITIVE, f64::max);
+    let draw_bar =
+        |_: &'static str, row: &WorkerRow, cells: usize| bar(theme, row.0.cores() / busiest, cells);
+    let titles = |columns: &Columns<WorkerRow>, shown| {
+        let by = columns.hidden_order(theme, table).filter(|_| table.order.column != 0);
+        let by = by.map_or_else(String::new, |order| format!(" by {order}"));
+        let extent = extent(table, shown);
+        vec![format!("workers {extent}{by}, 10 s"), format!("workers {extent}"), "workers".to_owned()]
+    };
+    let mut lines = table::lines(state, table, area, titles, draw_bar);
+    if figures.workers.is_empty() {
+        lines.push(Line::styled(" no record says what each worker does", theme.quiet()));
+    }
+    lines
+}
+
+fn lines(state: &State, figures: &ViewModel, width: u16, has_table: bool) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     lines.extend(figures.load.as_ref().map(|load| load_line(state, figures, load, width)));
     lines.extend(figures.proxy.as_ref().map(|proxy| proxy_line(state, figures, proxy, width)));
@@ -69,7 +128,7 @@ fn lines(state: &State, figures: &ViewModel, width: u16) -> Vec<Line<'static>> {
     if !figures.cpu.is_empty() {
         lines.push(cpu_line(state, figures, width));
     }
-    if figures.workers.len() > 1 {
+    if figures.workers.len() > 1 && !has_table {
         lines.push(workers_line(state, figures, width));
     }
     if !figures.observed.is_empty() {
