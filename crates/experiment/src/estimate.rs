@@ -49,14 +49,11 @@ pub fn estimate(
     options: &EstimateOptions,
 ) -> Option<SampledEstimate> {
     let scale = metric.scale();
-    let alone = |value: &BlockValue| PooledValues::new(metric, std::iter::once(value)).figure(&[1]);
-    let difference = |(a, b): &(&BlockValue, &BlockValue)| difference(scale, alone(a)?, alone(b)?);
     let (used, differences): (Vec<(&BlockValue, &BlockValue)>, Vec<f64>) =
-        pairs.iter().filter_map(|pair| Some((*pair, difference(pair)?))).unzip();
+        pairs.iter().filter_map(|pair| Some((*pair, pair_difference(metric, pair.0, pair.1)?))).unzip();
     let pooled_a = PooledValues::new(metric, used.iter().map(|(a, _)| *a));
     let pooled_b = PooledValues::new(metric, used.iter().map(|(_, b)| *b));
-    let effect_of =
-        |weights: &[u32]| self::difference(scale, pooled_a.figure(weights)?, pooled_b.figure(weights)?);
+    let effect_of = |weights: &[u32]| difference(scale, pooled_a.figure(weights)?, pooled_b.figure(weights)?);
     let all = vec![1; used.len()];
     let (low, high) = interval(used.len(), options.alpha, options.draws, options.seed, effect_of)?;
     let estimate = Estimate {
@@ -72,6 +69,16 @@ pub fn estimate(
     };
     let is_thin = [pooled_a, pooled_b].iter().any(|pooled| is_thin(metric, pooled));
     Some(SampledEstimate { estimate, is_thin })
+}
+
+/// The effect of the second value within one pair; `None` without anything to compare.
+pub(crate) fn pair_effect(metric: &ComparableFigure, a: &BlockValue, b: &BlockValue) -> Option<f64> {
+    Some(percent(metric.scale(), pair_difference(metric, a, b)?))
+}
+
+fn pair_difference(metric: &ComparableFigure, a: &BlockValue, b: &BlockValue) -> Option<f64> {
+    let alone = |value: &BlockValue| PooledValues::new(metric, std::iter::once(value)).figure(&[1]);
+    difference(metric.scale(), alone(a)?, alone(b)?)
 }
 
 /// Parts of a run that are compared: quarters.

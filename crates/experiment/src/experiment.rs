@@ -6,7 +6,7 @@ use records::setting::Value;
 
 use crate::block::{Block, BlockValue, Observation};
 use crate::comparable_figure::ComparableFigure;
-use crate::estimate::{EstimateOptions, SampledEstimate, estimate};
+use crate::estimate::{EstimateOptions, SampledEstimate, estimate, pair_effect};
 use crate::plan::{ExperimentPlan, SettingChange};
 use crate::validity::ValidityChecks;
 use crate::verdict::judge;
@@ -39,6 +39,8 @@ pub enum Step {
         pair: u32,
         /// The estimates so far; `None` with too few pairs.
         estimates: Vec<Option<Estimate>>,
+        /// The difference of each figure within this pair, as the effect of an estimate; `None` without samples.
+        effects: Vec<Option<f64>>,
     },
     Verdict {
         stage: Stage,
@@ -207,22 +209,24 @@ impl ExperimentRun {
                 vec![self.begin_block(now_us)]
             }
             Some((arm, first)) => {
-                let pair = first.zip(values);
-                self.validity.count_pair(pair.is_none());
-                self.pairs.extend(pair.map(|(first, second)| match arm {
+                let pair = first.zip(values).map(|(first, second)| match arm {
                     Arm::A => (first, second),
                     Arm::B => (second, first),
-                }));
-                self.end_pair(now_us)
+                });
+                self.validity.count_pair(pair.is_none());
+                let effects = self.pair_effects(pair.as_ref());
+                self.pairs.extend(pair);
+                self.end_pair(now_us, effects)
             }
         }
     }
 
-    fn end_pair(&mut self, now_us: u64) -> Vec<Step> {
+    fn end_pair(&mut self, now_us: u64, effects: Vec<Option<f64>>) -> Vec<Step> {
+        let (stage, pair) = (self.stage, self.pair);
+        let estimates = self.estimates(RUNNING_DRAWS).into_iter();
+        let estimates = estimates.map(|sampled| Some(sampled?.estimate)).collect();
+        let done = Step::Pair { stage, pair, estimates, effects };
         if self.pair < self.pairs_planned() {
-            let estimates = self.estimates(RUNNING_DRAWS).into_iter();
-            let estimates = estimates.map(|sampled| Some(sampled?.estimate)).collect();
-            let done = Step::Pair { stage: self.stage, pair: self.pair, estimates };
             return vec![done, self.begin_pair(now_us)];
         }
         let judgements = self.judge();
@@ -233,13 +237,22 @@ impl ExperimentRun {
             });
         let verdict = Step::Verdict { stage: self.stage, judgements };
         if !goes_on {
-            return vec![verdict, self.end()];
+            return vec![done, verdict, self.end()];
         }
         self.stage = Stage::Comparison;
         self.pair = 0;
         self.pairs.clear();
         self.validity = ValidityChecks::default();
-        vec![verdict, self.begin_pair(now_us)]
+        vec![done, verdict, self.begin_pair(now_us)]
+    }
+
+    /// The difference of each figure within a pair.
+    fn pair_effects(&self, pair: Option<&(Vec<BlockValue>, Vec<BlockValue>)>) -> Vec<Option<f64>> {
+        let effect = |(at, metric): (usize, &ComparableFigure)| {
+            let (a, b) = pair?;
+            pair_effect(metric, a.get(at)?, b.get(at)?)
+        };
+        self.plan.metrics.iter().enumerate().map(effect).collect()
     }
 
     fn end(&mut self) -> Step {

@@ -21,17 +21,19 @@ impl ExperimentRun {
                 pairs: self.planned(*stage),
                 ..self.blank(number, ExperimentStep::Switch)
             }],
-            Step::Pair { stage, pair, estimates } => {
-                let told = |((at, metric), estimate): ((usize, &ComparableFigure), &Option<Estimate>)| {
+            Step::Pair { stage, pair, estimates, effects } => {
+                let told = |(((at, metric), estimate), effect): (_, &Option<f64>)| {
+                    let estimate: &Option<Estimate> = estimate;
                     ExperimentRecord {
                         stage: *stage,
                         pair: u64::from(*pair),
                         pairs: self.planned(*stage),
                         estimate: *estimate,
+                        pair_effect: *effect,
                         ..self.of_metric(number, ExperimentStep::Pair, at, metric)
                     }
                 };
-                metrics().zip(estimates).map(told).collect()
+                metrics().zip(estimates).zip(effects).map(told).collect()
             }
             Step::Verdict { stage, judgements } => {
                 let told =
@@ -87,6 +89,7 @@ impl ExperimentRun {
             metric: String::new(),
             is_primary: false,
             estimate: None,
+            pair_effect: None,
             outcome: ExperimentOutcome::Pending,
             reason: String::new(),
         }

@@ -287,8 +287,12 @@ fn the_records_hold_plan_switches_pairs_and_verdict() {
     assert_eq!(course[0].1, Step::Begin);
     let records: Vec<_> = course.iter().skip(1).flat_map(|(_, step)| experiment.records(4, step)).collect();
     let count = |step| records.iter().filter(|record| record.step == step).count();
-    // Of two metrics, for 6 pairs of each stage; the last pair's is the verdict.
-    assert_eq!((count(ExperimentStep::Switch), count(ExperimentStep::Pair)), (28, 24));
+    // Of two metrics, for 7 pairs of each stage.
+    assert_eq!((count(ExperimentStep::Switch), count(ExperimentStep::Pair)), (28, 28));
+    let pairs = records.iter().filter(|record| record.step == ExperimentStep::Pair);
+    let compared = pairs.filter(|record| record.stage == Stage::Comparison);
+    let effects: Vec<f64> = compared.filter_map(|record| record.pair_effect).collect();
+    assert!(effects.len() == 14 && effects.iter().all(|effect| (-20.0..0.0).contains(effect)), "{effects:?}");
     let last = records.last().unwrap();
     assert_eq!(
         (last.step, last.outcome, &*last.metric),

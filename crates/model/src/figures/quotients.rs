@@ -247,3 +247,17 @@ pub(super) static QUOTIENTS: [Quotient; 27] = [
         per: Totals::requests,
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use records::kinds::Judged;
+
+    #[test]
+    fn a_verdict_knows_shares_by_their_names() {
+        for quotient in &QUOTIENTS {
+            let judged = Judged { setting: "", a: "", b: "", metric: quotient.name };
+            assert_eq!(judged.unit() == "points", quotient.unit == FigureUnit::Ratio, "{}", quotient.name);
+        }
+    }
+}

@@ -31,7 +31,7 @@ pub use records::kinds::Level;
 pub use run::alerts::AlertEpisode;
 pub use run::client::{ClientRate, ClientStats};
 pub use run::clients::Clients;
-pub use run::experiment::{ArmSwitch, ComparedFigure, Experiment, Verdict};
+pub use run::experiment::{ArmStretch, ArmSwitch, ComparedFigure, Experiment, Verdict};
 pub use run::failures::Failures;
 pub use run::reading::{Arrival, Gap, Reading};
 pub use run::requests::{RecordedRequest, Requests};

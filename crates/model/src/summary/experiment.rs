@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::runs::{ComparedFigure, Experiment, Verdict};
-use records::kinds::ExperimentOutcome;
+use records::kinds::{Estimate, ExperimentOutcome, Judged, Stage};
 
 #[derive(Clone, Debug, Serialize)]
 pub struct ExperimentSummary {
@@ -44,6 +44,20 @@ impl ExperimentSummary {
             seed: state.seed,
             metrics: experiment.metrics.iter().map(ComparedFigureSummary::of).collect(),
         }
+    }
+
+    /// The verdicts of its stages in sentences, with their figures, the primary one first.
+    pub fn sentences(&self) -> Vec<(String, Option<Estimate>)> {
+        let of = |compared: &ComparedFigureSummary| {
+            let judged = Judged { setting: &self.setting, a: &self.a, b: &self.b, metric: &compared.metric };
+            let stages =
+                [(Stage::Calibration, &compared.calibration), (Stage::Comparison, &compared.verdict)];
+            let told = stages.map(|(stage, verdict)| {
+                verdict.as_ref().map(|verdict| (verdict.sentence(judged, stage), verdict.estimate))
+            });
+            told.into_iter().flatten().collect::<Vec<_>>()
+        };
+        self.metrics.iter().flat_map(of).collect()
     }
 
     /// The outcome of the primary figure; `Pending` until the experiment is complete.

@@ -4,15 +4,16 @@ use std::fmt::Write;
 
 use crate::histogram::SparseHistogram;
 use crate::kinds::{
-    AlertState, Arm, Body, ClientRecord, Estimate, ExperimentRecord, ExperimentStep, HandshakeCosts,
-    HealthRecord, HttpRecord, Level, LoadRecord, Phase, ProxyRecord, Record, RouteRecord, RunRecord, Stage,
-    TlsRecord, UsageRecord,
+    AlertState, Arm, Body, ClientRecord, ExperimentRecord, ExperimentStep, HandshakeCosts, HealthRecord,
+    HttpRecord, Level, LoadRecord, Phase, ProxyRecord, Record, RouteRecord, RunRecord, Stage, TlsRecord,
+    UsageRecord,
 };
 use crate::metrics::{
     ClientCounter, FullReason, HttpCounter, HttpLatency, LoadCounter, LoadLatency, ProxyCounter,
     ProxyLatency, RouteCounter, RouteLatency, UsageCounter,
 };
-use crate::text::quantity;
+
+use crate::text::quantity::counted;
 
 /// The syslog priority of a record.
 pub fn priority(body: &Body) -> u8 {
@@ -109,15 +110,13 @@ fn experiment_sentence(record: &ExperimentRecord) -> String {
             write!(text, ", pair {pair} of {pairs}: {setting} {value}")
         }
         ExperimentStep::Pair => write!(text, ", pair {pair} of {pairs} done"),
-        ExperimentStep::Verdict => write!(text, ": {metric} {}", record.outcome),
+        ExperimentStep::Verdict => {
+            let ExperimentRecord { outcome, reason, estimate, .. } = record;
+            write!(text, ": {}", record.judged().sentence(*stage, *outcome, reason, estimate.as_ref()))
+        }
     };
-    if let Some(estimate) = &record.estimate {
-        let Estimate { effect, low, high, p_value, .. } = *estimate;
-        let [effect, low, high] = quantity::difference([effect, low, high], "%", 2);
-        let _ = write!(text, ", {effect} ({low} to {high}), p {p_value:.4}");
-    }
-    if !record.reason.is_empty() {
-        let _ = write!(text, "; {}", record.reason);
+    if let (ExperimentStep::Pair, Some(estimate)) = (record.step, &record.estimate) {
+        let _ = write!(text, "; so far {}", record.judged().difference(estimate));
     }
     text
 }
@@ -161,7 +160,7 @@ fn run_sentence(run: &RunRecord, interval_us: u64) -> String {
             run.listen,
             run.upstream,
             run.certificate,
-            quantity::counted(run.workers, "worker")
+            counted(run.workers, "worker")
         );
     } else if !run.log.is_empty() {
         let _ = write!(text, ", observing {}", run.upstream);

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::Judged;
 use crate::text::keywords::keyword_enum;
 use crate::wire::{field, wire};
 
@@ -37,9 +38,26 @@ wire! {
         pub is_primary: bool = &field::EXPERIMENT_PRIMARY,
         /// How it compares; `None` before there are four pairs.
         pub estimate: Option<Estimate> = &field::EXPERIMENT_HAS_ESTIMATE,
+        /// By how much the second value differed within the pair that is complete, as the estimate's effect.
+        pub pair_effect: Option<f64> = &field::EXPERIMENT_PAIR_EFFECT,
         pub outcome: ExperimentOutcome = &field::EXPERIMENT_OUTCOME,
         /// Why, in words.
         pub reason: String = &field::EXPERIMENT_REASON,
+    }
+}
+
+impl Estimate {
+    /// The confidence of its interval: `95 %`, or `97.5 %`.
+    pub fn confidence(&self) -> String {
+        let percent = format!("{:.1}", self.confidence_percent);
+        format!("{} %", percent.trim_end_matches(".0"))
+    }
+}
+
+impl ExperimentRecord {
+    /// What its figure judges.
+    pub fn judged(&self) -> Judged<'_> {
+        Judged { setting: &self.setting, a: &self.a, b: &self.b, metric: &self.metric }
     }
 }
 

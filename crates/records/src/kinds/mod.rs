@@ -9,6 +9,7 @@ mod http;
 mod http_gauges;
 mod table;
 mod tls;
+mod verdict;
 
 pub use journal::Timestamps;
 
@@ -31,6 +32,7 @@ pub use http::{HttpRecord, HttpVersion, RequestRecord, RouteRecord};
 pub use http_gauges::HttpGauges;
 pub use table::RecordKind;
 pub use tls::{TlsRecord, UsageRecord};
+pub use verdict::Judged;
 
 /// Version of the record format that this program writes; a reader refuses a higher one.
 pub const SCHEMA: u64 = 1;

@@ -145,6 +145,7 @@ fields! {
     EXPERIMENT_CONFIDENCE = "EXPERIMENT_CONFIDENCE_PERCENT", Percent, "95", "Confidence of the interval.";
     EXPERIMENT_P = "EXPERIMENT_P", Number, "0.0005", "How often chance alone would make a difference as large as this, by the sign-flip test.";
     EXPERIMENT_RESOLUTION = "EXPERIMENT_RESOLUTION_PERCENT", Percent, "2.1", "The difference that the planned pairs would show four times in five, by the spread of the pairs.";
+    EXPERIMENT_PAIR_EFFECT = "EXPERIMENT_PAIR_EFFECT_PERCENT", Percent, "-4.7", "Difference within the pair that is complete; for a share, in percentage points. Absent without figures of both blocks.";
     EXPERIMENT_OUTCOME = "EXPERIMENT_OUTCOME", Text, "better", "`pending`, `better`, `worse`, `no difference shown` or `inconclusive`.";
     EXPERIMENT_REASON = "EXPERIMENT_REASON", Text, "too few pairs: 4 of the 6 that it takes", "The reason, in words.";
     MEMORY = "MEMORY_BYTES", Bytes, "18350080", "Resident memory of the process.";

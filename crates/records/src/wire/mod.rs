@@ -161,6 +161,19 @@ impl WireField for f64 {
     }
 }
 
+/// An unknown number has no field.
+impl WireField for Option<f64> {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if let Some(value) = self {
+            value.put(field, out);
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
+        from.text(&field.name).map(|_| f64::get(field, from)).transpose()
+    }
+}
+
 impl WireField for bool {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {
         out.push(&field.name, if *self { b"1" } else { b"0" });

@@ -35,7 +35,7 @@ fn an_experiment_switches_as_recorded_and_ends_the_run() {
     let records = journalctl(&journal(folder.path()), &["TLSDASH_KIND=experiment"]);
     let step =
         |wanted: &str| records.iter().filter(|record| text(record, "EXPERIMENT_STEP") == wanted).count();
-    assert_eq!(["begin", "switch", "pair", "verdict"].map(step), [1, 12, 5, 1]);
+    assert_eq!(["begin", "switch", "pair", "verdict"].map(step), [1, 12, 6, 1]);
     let arms: Vec<_> = records
         .iter()
         .filter(|record| text(record, "EXPERIMENT_STEP") == "switch")

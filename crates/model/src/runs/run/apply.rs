@@ -67,9 +67,17 @@ impl Run {
         if self.retention.is_brief {
             self.apply_abridged(record);
         } else {
-            self.log.apply(&record);
+            if !self.is_switch(&record) {
+                self.log.apply(&record);
+            }
             self.apply_body(record);
         }
+    }
+
+    /// True for a change that the running experiment makes to its setting: the log has its beginning and its verdict.
+    fn is_switch(&self, record: &Record) -> bool {
+        let Body::Setting(setting) = &record.body else { return false };
+        setting.by.is_empty() && self.compared_setting() == Some(setting.name.as_str())
     }
 
     fn apply_abridged(&mut self, record: Record) {

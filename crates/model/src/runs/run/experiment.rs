@@ -5,13 +5,17 @@ use std::collections::VecDeque;
 
 use super::merged::AlignedRun;
 use records::kinds::heap_size::HeapSize as _;
-use records::kinds::{Arm, Estimate, ExperimentOutcome, ExperimentRecord, ExperimentStep, Stage, Stamp};
+use records::kinds::{
+    Arm, Estimate, ExperimentOutcome, ExperimentRecord, ExperimentStep, Judged, Stage, Stamp,
+};
 use records::text::clean::PEER_TEXT_MAX;
 
 /// Experiments that are kept of a run, the latest.
 const EXPERIMENTS_MAX: usize = 32;
 /// Figures that an experiment may compare; further ones are not taken from a journal.
 const METRICS_MAX: usize = 16;
+/// Pairs whose differences are kept of a figure, the first of each stage.
+const PAIRS_MAX: usize = 1_024;
 /// Switches that are kept of an experiment, the latest.
 const SWITCHES_MAX: usize = 2_048;
 
@@ -30,6 +34,14 @@ pub struct ArmSwitch {
     pub arm: Arm,
 }
 
+/// A stretch of time in which a value was in force, in microseconds of `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArmStretch {
+    pub start_us: u64,
+    pub end_us: u64,
+    pub arm: Arm,
+}
+
 /// The verdict of a stage for one figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
@@ -38,6 +50,13 @@ pub struct Verdict {
     pub reason: String,
     /// How the figure compared; `None` if too little is known.
     pub estimate: Option<Estimate>,
+}
+
+impl Verdict {
+    /// Says it in a sentence.
+    pub fn sentence(&self, judged: Judged<'_>, stage: Stage) -> String {
+        judged.sentence(stage, self.outcome, &self.reason, self.estimate.as_ref())
+    }
 }
 
 /// One figure that an experiment compares.
@@ -49,6 +68,9 @@ pub struct ComparedFigure {
     pub is_primary: bool,
     /// The estimate of the running stage after the last pair. It is not a verdict before the end.
     pub running: Option<Estimate>,
+    /// The differences within the pairs of the latest stage, in the order of the pairs: percent or percentage points, as
+    /// the effect of an estimate.
+    pub pair_effects: Vec<f64>,
     /// The verdict of the A/A stage, once it has ended.
     pub calibration: Option<Verdict>,
     /// The verdict of the experiment, once it has ended.
@@ -82,6 +104,9 @@ impl Experiment {
             let ExperimentRecord { stage, pair, arm, .. } = record;
             self.switches.push_back(ArmSwitch { mono_us: stamp.mono_us, stage, pair, arm });
         }
+        if record.stage != self.state.stage {
+            self.metrics.iter_mut().for_each(|compared| compared.pair_effects.clear());
+        }
         if !record.metric.is_empty() {
             self.update_figure(&record);
         }
@@ -108,7 +133,12 @@ impl Experiment {
         let compared = &mut self.metrics[at];
         match record.step {
             ExperimentStep::Begin => {}
-            ExperimentStep::Switch | ExperimentStep::Pair => compared.running = record.estimate,
+            ExperimentStep::Switch => compared.running = record.estimate,
+            ExperimentStep::Pair => {
+                compared.running = record.estimate;
+                let room = PAIRS_MAX.saturating_sub(compared.pair_effects.len());
+                compared.pair_effects.extend(record.pair_effect.into_iter().take(room));
+            }
             ExperimentStep::Verdict => {
                 let ExperimentRecord { outcome, reason, estimate, .. } = record.clone();
                 let verdict = Some(Verdict { outcome, reason, estimate });
@@ -131,9 +161,51 @@ impl Experiment {
         self.primary()?.verdict.as_ref()
     }
 
-    /// True once there is a verdict that no further block follows.
+    /// True once there is a verdict that no further block follows. A comparison follows A against A that showed no
+    /// difference.
     pub fn is_over(&self) -> bool {
-        self.state.step == ExperimentStep::Verdict
+        let calibration = self.primary().and_then(|primary| primary.calibration.as_ref());
+        let goes_on = self.state.stage == Stage::Calibration
+            && calibration.is_some_and(|verdict| verdict.outcome == ExperimentOutcome::NoDifference);
+        self.state.step == ExperimentStep::Verdict && !goes_on
+    }
+
+    /// What a figure of it judges.
+    pub fn judged<'a>(&'a self, compared: &'a ComparedFigure) -> Judged<'a> {
+        Judged { metric: &compared.metric, ..self.state.judged() }
+    }
+
+    /// The verdict on a figure in a sentence, or why it was not reached; `None` while the experiment goes on.
+    pub fn sentence(&self, compared: &ComparedFigure) -> Option<String> {
+        let judged = self.judged(compared);
+        match (&compared.verdict, &compared.calibration) {
+            (Some(verdict), _) => Some(verdict.sentence(judged, Stage::Comparison)),
+            (None, Some(verdict)) if self.is_over() => Some(verdict.sentence(judged, Stage::Calibration)),
+            (None, _) => None,
+        }
+    }
+
+    /// The stretches of time in which a value was in force, oldest first. Both arms of the A/A stage have the first value.
+    pub fn stretches(&self) -> Vec<ArmStretch> {
+        // A block that goes on ends as planned.
+        let last_us = if self.is_over() { self.last_us } else { u64::MAX };
+        let ends = self.switches.iter().skip(1).map(|next| next.mono_us).chain([last_us]);
+        let stretch = |(switch, end_us): (&ArmSwitch, u64)| ArmStretch {
+            start_us: switch.mono_us,
+            end_us: end_us.min(switch.mono_us.saturating_add(self.state.block_us)),
+            arm: match switch.stage {
+                Stage::Calibration => Arm::A,
+                Stage::Comparison => switch.arm,
+            },
+        };
+        let mut merged: Vec<ArmStretch> = Vec::new();
+        for next in self.switches.iter().zip(ends).map(stretch) {
+            match merged.last_mut().filter(|last| last.arm == next.arm) {
+                Some(last) => last.end_us = next.end_us,
+                None => merged.push(next),
+            }
+        }
+        merged
     }
 
     /// When which value came into force, oldest first.
@@ -167,7 +239,12 @@ impl Experiments {
     /// Their size in memory, in bytes.
     pub(in crate::runs) fn bytes(&self) -> usize {
         let each = |experiment: &Experiment| {
-            let metrics = experiment.metrics.len() * (size_of::<ComparedFigure>() + TEXTS_BYTES);
+            let figure = |compared: &ComparedFigure| {
+                size_of::<ComparedFigure>()
+                    + TEXTS_BYTES
+                    + compared.pair_effects.capacity() * size_of::<f64>()
+            };
+            let metrics: usize = experiment.metrics.iter().map(figure).sum();
             let switches = experiment.switches.capacity() * size_of::<ArmSwitch>();
             size_of::<Experiment>() + experiment.state.heap_bytes() + metrics + switches
         };
@@ -248,6 +325,36 @@ mod tests {
         let experiment = all.iter().next().unwrap();
         assert_eq!(experiment.verdict().unwrap().outcome, ExperimentOutcome::Better);
         assert_eq!(experiment.primary().unwrap().running, None);
+    }
+
+    #[test]
+    fn pairs_and_switches_are_kept_of_each_stage() {
+        let mut all = Experiments::default();
+        let metric = "exchange.p99";
+        let mut us = 0;
+        for (stage, arms) in [(Stage::Calibration, [Arm::A, Arm::B]), (Stage::Comparison, [Arm::B, Arm::A])] {
+            for arm in arms {
+                let switch =
+                    ExperimentRecord { arm, block_us: 10, ..record(ExperimentStep::Switch, stage, "") };
+                all.apply(&stamp(us), switch);
+                us += 10;
+            }
+            let pair_effect = Some(us as f64);
+            all.apply(
+                &stamp(us),
+                ExperimentRecord { pair_effect, block_us: 10, ..record(ExperimentStep::Pair, stage, metric) },
+            );
+            let outcome = ExperimentOutcome::NoDifference;
+            let verdict = record(ExperimentStep::Verdict, stage, metric);
+            all.apply(&stamp(us), ExperimentRecord { outcome, block_us: 10, ..verdict });
+            assert_eq!(all.iter().next().unwrap().is_over(), stage == Stage::Comparison);
+        }
+        let experiment = all.iter().next().unwrap();
+        assert_eq!(experiment.metrics[0].pair_effects, [40.0], "of the latest stage");
+        let arms: Vec<_> = experiment.stretches().iter().map(|at| (at.start_us, at.end_us, at.arm)).collect();
+        assert_eq!(arms, [(0, 20, Arm::A), (20, 30, Arm::B), (30, 40, Arm::A)]);
+        let sentence = experiment.sentence(&experiment.metrics[0]).unwrap();
+        assert!(sentence.starts_with("no difference was shown between"), "{sentence}");
     }
 
     #[test]
