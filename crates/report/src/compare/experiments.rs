@@ -63,8 +63,7 @@ pub fn experiments<'a>(
     if experiments.is_empty() {
         return Err(NoExperiment);
     }
-    let verdicts: Vec<String> =
-        experiments.iter().map(|one| format!("{}: {}", one.title(), one.verdict)).collect();
+    let verdicts: Vec<&str> = experiments.iter().map(|one: &ComparedExperiment| &*one.verdict).collect();
     Ok(ExperimentComparison {
         schema: 1,
         verdict: verdicts.join(" "),
@@ -89,7 +88,7 @@ impl ComparedExperiment {
             setting: state.setting.clone(),
             a: state.a.clone(),
             b: state.b.clone(),
-            verdict: text::verdict(&metrics),
+            verdict: verdict(experiment),
             block_s: state.block_us as f64 / 1e6,
             discard_s: state.discard_us as f64 / 1e6,
             seed: state.seed,
@@ -116,6 +115,15 @@ impl ComparedExperiment {
             self.block_s, self.discard_s, self.seed
         )
     }
+}
+
+/// Says the verdict on each figure, the primary one first.
+fn verdict(experiment: &Experiment) -> String {
+    let sentence = |compared: &ComparedFigure| {
+        let none = || format!("no verdict by {}: the experiment did not come to its end", compared.metric);
+        format!("{}.", experiment.sentence(compared).unwrap_or_else(none))
+    };
+    experiment.metrics.iter().map(sentence).collect::<Vec<_>>().join(" ")
 }
 
 /// The figures of each block of the comparison, by arm.

@@ -25,12 +25,6 @@ pub(super) fn verdict(rows: &[ComparisonRow]) -> String {
     let of = |found: RowOutcome| rows.iter().filter(move |row| row.outcome == found);
     let differ: Vec<String> = of(RowOutcome::Differs).map(ComparisonRow::described).collect();
     let mut sentences = Vec::new();
-    for (found, what) in [(RowOutcome::Better, "B is better"), (RowOutcome::Worse, "B is worse")] {
-        let described: Vec<String> = of(found).map(ComparisonRow::described).collect();
-        if !described.is_empty() {
-            sentences.push(format!("{what} in {}.", described.join(", ")));
-        }
-    }
     if !differ.is_empty() {
         sentences.push(format!("These runs differ: {}.", differ.join(", ")));
     }
@@ -86,8 +80,7 @@ impl ComparisonRow {
             };
         };
         let [effect, low, high] = self.difference(figures, 2);
-        let within = if self.outcome == RowOutcome::Differs { " within the runs" } else { "" };
-        format!("{} by {effect} ({low} to {high}{within})", self.metric)
+        format!("{} by {effect} ({low} to {high} within the runs)", self.metric)
     }
 
     /// Its difference with the ends of its interval.

@@ -6,7 +6,7 @@ use records::metrics::{LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLate
 
 use super::plot::curves::{self, CURVES, curve_name};
 use super::plot::heat::{self, Extent};
-use super::plot::{AxisScale, AxisTick, short};
+use super::plot::{AxisScale, TimeMarks, short};
 use super::plot::{effects, multiples, time};
 use super::tables::{latency_table, whole};
 use super::{made_by, page, scrolled, section};
@@ -162,8 +162,9 @@ impl Comparison<'_> {
     }
 
     /// A mark where the first block begins.
-    fn counted(&self) -> Vec<AxisTick> {
-        if self.discard_s > 0.0 { vec![(self.discard_s, "counted from here".to_owned())] } else { Vec::new() }
+    fn counted(&self) -> TimeMarks {
+        let tick = (self.discard_s > 0.0).then(|| (self.discard_s, "counted from here".to_owned()));
+        TimeMarks { ticks: tick.into_iter().collect(), ..TimeMarks::default() }
     }
 
     fn handshakes(&self) -> Markup {

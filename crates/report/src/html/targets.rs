@@ -14,7 +14,7 @@ use records::kinds::ExperimentOutcome;
 use records::text::quantity;
 
 use super::plot::effects::{self, EffectRow, RATIO};
-use super::plot::{AxisScale, Plot, PlotLine, round_steps, short};
+use super::plot::{AxisScale, Plot, PlotLine, TimeMarks, round_steps, short};
 use super::{made_by, page, scrolled, section};
 use crate::numbers::DASH;
 
@@ -272,7 +272,7 @@ fn cost_plot(name: &str, cases: &[&CaseComparison]) -> Markup {
         y_name: "µs",
         scale: AxisScale::Linear,
         series,
-        marks: Vec::new(),
+        marks: TimeMarks::default(),
     })
 }
 

@@ -1,9 +1,8 @@
 //! The tables of a report, for the page and for Markdown.
 
 use model::runs::{Level, RecordedRequest};
-use model::summary::ClientSummary;
+use model::summary::{ClientSummary, ExperimentSummary};
 use records::metrics::{ClientCounter, LoadCounter, ProxyCounter, labels};
-use records::text::quantity;
 use records::values::LogFigure;
 
 use super::events::EventKind;
@@ -225,51 +224,15 @@ impl Report<'_> {
     }
 
     pub(crate) fn experiment_rows(&self) -> ReportTable {
-        let rows = self.summary.experiments.iter().flat_map(|experiment| {
-            experiment.metrics.iter().flat_map(move |compared| {
-                let stages = [("A against A", &compared.calibration), ("B against A", &compared.verdict)];
-                stages.into_iter().filter_map(move |(stage, verdict)| {
-                    let verdict = verdict.as_ref()?;
-                    let mut row = vec![
-                        format!("{}: {} (A) against {} (B)", experiment.setting, experiment.a, experiment.b),
-                        format!("{}, {stage}", compared.metric),
-                        format!("{} {}", verdict.outcome.word().to_uppercase(), verdict.reason)
-                            .trim_end()
-                            .to_owned(),
-                    ];
-                    let estimate = verdict.estimate.as_ref();
-                    row.extend(estimate.map_or_else(
-                        || vec![String::new(); 7],
-                        |estimate| {
-                            let percents = [estimate.effect, estimate.low, estimate.high];
-                            let [effect, low, high] = quantity::difference(percents, "%", 2);
-                            vec![
-                                short(estimate.a),
-                                short(estimate.b),
-                                effect,
-                                format!("{low} to {high} at {:.1} %", estimate.confidence_percent),
-                                format!("{:.4}", estimate.p_value),
-                                estimate.pairs_used.to_string(),
-                                short(estimate.resolution),
-                            ]
-                        },
-                    ));
-                    Some(row)
-                })
-            })
+        let rows = self.summary.experiments.iter().flat_map(ExperimentSummary::sentences);
+        let rows = rows.map(|(sentence, estimate)| {
+            let figures = estimate.map_or_else(
+                || [String::new(), String::new(), String::new()],
+                |estimate| [short(estimate.a), short(estimate.b), format!("{:.4}", estimate.p_value)],
+            );
+            std::iter::once(sentence).chain(figures).collect()
         });
-        let columns = [
-            Words("setting"),
-            Words("figure"),
-            Words("verdict"),
-            Number("A"),
-            Number("B"),
-            Number("difference"),
-            Number("interval"),
-            Number("p"),
-            Number("pairs"),
-            Number("could be shown, %"),
-        ];
+        let columns = [Words("verdict"), Number("A"), Number("B"), Number("p")];
         ReportTable::new("Experiments", columns, rows)
     }
 

@@ -3,7 +3,7 @@
 use maud::Markup;
 use records::metrics::{HttpLatency, LatencyClass, LoadLatency, ProxyLatency};
 
-use super::{AxisScale, Plot, PlotLine};
+use super::{AxisScale, Plot, PlotLine, TimeMarks};
 use crate::report::latency::ClassLatency;
 
 /// The most nines of the axis.
@@ -49,7 +49,7 @@ pub(crate) fn plot(title: String, series: Vec<PlotLine>) -> Plot {
         y_name: "ms",
         scale: AxisScale::Log,
         series,
-        marks: Vec::new(),
+        marks: TimeMarks::default(),
     }
 }
 

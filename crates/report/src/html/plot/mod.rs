@@ -10,6 +10,7 @@ pub(super) mod time;
 use std::fmt::Write as _;
 
 use maud::{Markup, html};
+use records::kinds::Arm;
 use records::text::quantity::elapsed_text;
 
 use super::{figures, wide};
@@ -26,6 +27,9 @@ const BOTTOM: f64 = 34.0;
 const LAST_LABEL: f64 = WIDTH - 24.0;
 /// Labels of marks need so much room; those without it are left out, their lines are not.
 const MARK_ROOM: f64 = 26.0;
+/// The height of the strip of an experiment, and the width of a stretch with its letter.
+const RIBBON: f64 = 11.0;
+const ARM_ROOM: f64 = 10.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AxisScale {
@@ -36,6 +40,15 @@ pub(super) enum AxisScale {
 
 /// A position on the x axis, with its label.
 pub(super) type AxisTick = (f64, String);
+
+/// What happened in the time that the x axis shows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TimeMarks {
+    /// Vertical marks, labelled as in the list of events.
+    pub(super) ticks: Vec<AxisTick>,
+    /// The values that experiments had in force: from, to, and which.
+    pub(super) arms: Vec<(f64, f64, Arm)>,
+}
 
 /// One line; a `None` breaks it.
 #[derive(Debug)]
@@ -55,8 +68,7 @@ pub(super) struct Plot {
     pub(super) y_name: &'static str,
     pub(super) scale: AxisScale,
     pub(super) series: Vec<PlotLine>,
-    /// Vertical marks, labelled as in the list of events.
-    pub(super) marks: Vec<AxisTick>,
+    pub(super) marks: TimeMarks,
 }
 
 impl Plot {
@@ -102,15 +114,30 @@ impl Plot {
                 line.mark x1=(number(x)) x2=(number(x)) y1=(TOP) y2=(bottom) {}
                 @if let Some(label) = label { text.mark x=(number(x)) y=(TOP - 4.0) text-anchor="middle" { (label) } }
             }
+            (self.ribbon(frame, bottom))
             text.name x=(LEFT) y=(HEIGHT - 4.0) { (self.x_name) }
             text.name x="2" y="12" { (self.y_name) @if self.scale == AxisScale::Log { ", log" } }
+        }
+    }
+
+    /// A strip above the x axis with the values that experiments had in force.
+    fn ribbon(&self, frame: &PlotFrame, bottom: f64) -> Markup {
+        let clamped = |value: f64| frame.x(value.clamp(frame.left, frame.right));
+        let shown = self.marks.arms.iter().filter(|(from, to, _)| *from < frame.right && *to > frame.left);
+        let cells = shown.filter_map(|(from, to, arm)| Some((clamped(*from)?, clamped(*to)?, arm)));
+        html! {
+            @for (from, to, arm) in cells {
+                @let name = arm.word().to_uppercase();
+                rect class=(format!("arm {}", arm.word())) x=(number(from)) width=(number(to - from)) y=(number(bottom - RIBBON)) height=(RIBBON) { title { (name) } }
+                @if to - from >= ARM_ROOM { text class=(format!("arm {}", arm.word())) x=(number((from + to) / 2.0)) y=(number(bottom - 2.0)) text-anchor="middle" { (name) } }
+            }
         }
     }
 
     /// The positions of the marks, with the labels that do not overlap the previous one.
     fn shown_marks(&self, frame: &PlotFrame) -> Vec<(f64, Option<&str>)> {
         let mut marks: Vec<(f64, &str)> =
-            self.marks.iter().filter_map(|(value, label)| Some((frame.x(*value)?, &**label))).collect();
+            self.marks.ticks.iter().filter_map(|(value, label)| Some((frame.x(*value)?, &**label))).collect();
         marks.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         // The name of the y axis is on the left.
         let mut free_from = LEFT + MARK_ROOM;
@@ -287,7 +314,7 @@ mod tests {
             y_name: "ms",
             scale,
             series: vec![PlotLine { name: "p50".to_owned(), points }],
-            marks: vec![(1.0, "1".to_owned())],
+            marks: TimeMarks { ticks: vec![(1.0, "1".to_owned())], arms: Vec::new() },
         }
     }
 
@@ -334,7 +361,7 @@ mod tests {
     #[test]
     fn labels_of_marks_do_not_cover_each_other() {
         let mut plot = plot((0..=100).map(|x| (f64::from(x), Some(1.0))).collect(), AxisScale::Linear);
-        plot.marks = (0..=100).map(|x| (f64::from(x), x.to_string())).collect();
+        plot.marks.ticks = (0..=100).map(|x| (f64::from(x), x.to_string())).collect();
         let frame = plot.frame().unwrap();
         let marks = plot.shown_marks(&frame);
         let labelled: Vec<f64> = marks.iter().filter(|(_, label)| label.is_some()).map(|(x, _)| *x).collect();
@@ -347,6 +374,15 @@ mod tests {
         let plot = plot((0..=4).map(|x| (f64::from(x), Some(1.0))).collect(), AxisScale::Linear);
         let html = plot.markup().into_string();
         assert!(html.contains(r#"<th data-x="60.0 257.0 454.0 651.0 848.0">s</th>"#), "{html}");
+    }
+
+    #[test]
+    fn the_values_of_an_experiment_are_a_strip_within_the_plot() {
+        let mut plot = plot((0..=10).map(|x| (f64::from(x), Some(1.0))).collect(), AxisScale::Linear);
+        plot.marks.arms = vec![(-5.0, 2.0, Arm::A), (2.0, 4.0, Arm::B), (20.0, 30.0, Arm::A)];
+        let text = plot.markup().into_string();
+        assert_eq!(text.matches("<rect").count(), 2, "one lies outside");
+        assert!(text.contains("class=\"arm a\" x=\"60.0\"") && text.contains("<title>B</title>"), "{text}");
     }
 
     #[test]

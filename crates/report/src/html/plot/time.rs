@@ -3,7 +3,7 @@
 use maud::Markup;
 use records::metrics::Metric;
 
-use super::{AxisScale, AxisTick, Plot, PlotLine, seconds, time_ticks};
+use super::{AxisScale, Plot, PlotLine, TimeMarks, seconds, time_ticks};
 use crate::report::columns::PlotColumn;
 
 /// A line: its name, its columns, and its value in each.
@@ -14,7 +14,7 @@ pub(crate) fn markup<C: Metric>(
     title: String,
     (y_name, scale): (&'static str, AxisScale),
     lines: &[Line<'_, C>],
-    marks: &[AxisTick],
+    marks: &TimeMarks,
 ) -> Markup {
     let ends = || lines.iter().flat_map(|(_, columns, _)| columns.iter().map(|column| column.end_s));
     let first = ends().min_by(f64::total_cmp).unwrap_or(0.0);
@@ -31,7 +31,7 @@ pub(crate) fn markup<C: Metric>(
         y_name,
         scale,
         series: series.collect(),
-        marks: marks.to_vec(),
+        marks: marks.clone(),
     };
     plot.markup()
 }

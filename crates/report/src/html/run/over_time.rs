@@ -1,7 +1,7 @@
 //! The plots of a run over time.
 
 use maud::{Markup, html};
-use model::runs::MetricSeries;
+use model::runs::{Experiment, MetricSeries};
 use records::codec::message::without_connection;
 use records::metrics::{
     Counters, CpuGroup, HttpCounter, HttpLatency, LoadCounter, LoadLatency, Metric, ProxyCounter,
@@ -11,7 +11,7 @@ use records::metrics::{
 use crate::html::plot::curves::curve_name;
 use crate::html::plot::heat::{self, Extent};
 use crate::html::plot::time;
-use crate::html::plot::{AxisScale, AxisTick};
+use crate::html::plot::{AxisScale, TimeMarks};
 use crate::html::tables;
 use crate::report::Report;
 use crate::report::columns::{PlotColumn, columns};
@@ -23,7 +23,7 @@ const CPU: [(&str, CpuGroup); 3] =
 
 /// The columns of all plots of a run.
 pub(super) struct PlotColumns {
-    marks: Vec<AxisTick>,
+    marks: TimeMarks,
     /// With the name of its plot.
     load: Option<(String, Vec<PlotColumn<LoadCounter>>)>,
     http: Option<Vec<PlotColumn<HttpCounter>>>,
@@ -76,7 +76,7 @@ impl Report<'_> {
         }
     }
 
-    fn load_plots(&self, name: &str, columns: &[PlotColumn<LoadCounter>], marks: &[AxisTick]) -> Markup {
+    fn load_plots(&self, name: &str, columns: &[PlotColumn<LoadCounter>], marks: &TimeMarks) -> Markup {
         use LoadCounter::{BytesIn, BytesOut, Closed, Failed, Ok, Opened, Scheduled, Sent};
         let is_alone = self.run.proxy().is_none();
         html! {
@@ -93,7 +93,7 @@ impl Report<'_> {
         &self,
         columns: &[PlotColumn<ProxyCounter>],
         with_heat: bool,
-        marks: &[AxisTick],
+        marks: &TimeMarks,
     ) -> Markup {
         use ProxyCounter::{
             Accepted, BytesIn, BytesOut, Closed, Exchanges, Failed, HandshakesFailed, HandshakesFull,
@@ -112,7 +112,7 @@ impl Report<'_> {
     }
 
     /// CPU of each group of threads.
-    fn cpu_plot<C: Metric>(&self, columns: &[PlotColumn<C>], marks: &[AxisTick]) -> Markup {
+    fn cpu_plot<C: Metric>(&self, columns: &[PlotColumn<C>], marks: &TimeMarks) -> Markup {
         let percent = |group: CpuGroup| {
             move |column: &PlotColumn<C>| {
                 let span_us = ((column.end_s - column.start_s) * 1e6) as u64;
@@ -133,11 +133,21 @@ impl Report<'_> {
         )
     }
 
-    /// The events as ticks, with their labels in the list. Single connections that failed are too many.
-    pub(super) fn marks(&self) -> Vec<AxisTick> {
+    /// The events as ticks, with their labels in the list, and the values that experiments switched. Single connections
+    /// that failed are too many.
+    pub(super) fn marks(&self) -> TimeMarks {
         let is_of_run = |event: &RunEvent<'_>| without_connection(&event.line.text).is_none();
         let shown = self.events().into_iter().take(tables::EVENTS_LISTED).filter(is_of_run);
-        shown.map(|event| (event.after_s, event.label)).collect()
+        let stretches = self.run.experiments().flat_map(Experiment::stretches);
+        TimeMarks {
+            ticks: shown.map(|event| (event.after_s, event.label)).collect(),
+            arms: stretches
+                .map(|stretch| {
+                    let [from, to] = [stretch.start_us, stretch.end_us].map(|us| self.seconds_at(us));
+                    (from, to, stretch.arm)
+                })
+                .collect(),
+        }
     }
 }
 
@@ -151,7 +161,7 @@ fn load_class(series: &MetricSeries<LoadCounter, LoadLatency>) -> (String, LoadL
     (format!("Load: {}", curve_name(class.into())), class)
 }
 
-fn http_plots(columns: &[PlotColumn<HttpCounter>], marks: &[AxisTick]) -> Markup {
+fn http_plots(columns: &[PlotColumn<HttpCounter>], marks: &TimeMarks) -> Markup {
     use HttpCounter::{Status2xx, Status3xx, Status4xx, Status5xx};
     let classes = [("2xx", Status2xx), ("3xx", Status3xx), ("4xx", Status4xx), ("5xx", Status5xx)];
     html! {
@@ -159,7 +169,7 @@ fn http_plots(columns: &[PlotColumn<HttpCounter>], marks: &[AxisTick]) -> Markup
     }
 }
 
-fn latency_plot<C: Metric>(title: &str, columns: &[PlotColumn<C>], marks: &[AxisTick]) -> Markup {
+fn latency_plot<C: Metric>(title: &str, columns: &[PlotColumn<C>], marks: &TimeMarks) -> Markup {
     let lines: [time::Line<'_, C>; 3] = [
         ("p50", columns, &|column| column.quantile_ms(0.5)),
         ("p99", columns, &|column| column.quantile_ms(0.99)),
@@ -173,7 +183,7 @@ fn open<C: Metric>(
     title: &str,
     totals: &Counters<C>,
     columns: &[PlotColumn<C>],
-    marks: &[AxisTick],
+    marks: &TimeMarks,
     [opened, closed]: [C; 2],
 ) -> Markup {
     let balance = |counters: &Counters<C>| counters[opened] as f64 - counters[closed] as f64;
@@ -196,7 +206,7 @@ fn open<C: Metric>(
 fn rates<C: Metric>(
     title: &str,
     columns: &[PlotColumn<C>],
-    marks: &[AxisTick],
+    marks: &TimeMarks,
     counters: &[(&'static str, C)],
 ) -> Markup {
     scaled(title, "1/s", 1.0, columns, marks, counters)
@@ -205,7 +215,7 @@ fn rates<C: Metric>(
 fn bytes<C: Metric>(
     title: &str,
     columns: &[PlotColumn<C>],
-    marks: &[AxisTick],
+    marks: &TimeMarks,
     counters: [(&'static str, C); 2],
 ) -> Markup {
     scaled(title, "MB/s", 1e6, columns, marks, &counters)
@@ -216,7 +226,7 @@ fn scaled<C: Metric>(
     unit: &'static str,
     per: f64,
     columns: &[PlotColumn<C>],
-    marks: &[AxisTick],
+    marks: &TimeMarks,
     counters: &[(&'static str, C)],
 ) -> Markup {
     let is_used = |counter: &C| columns.iter().any(|column| column.counters[*counter] > 0);
