@@ -128,10 +128,16 @@ fn effect(state: &State, prompt: &Prompt) -> Result<String, String> {
             let allowed = setting.allowed(state.info(name)).unwrap_or_default();
             Ok(format!("{change}; {allowed}").trim_end_matches("; ").to_owned())
         }
-        PromptPurpose::Experiment(form) => state.check_form(form).map(|time| {
-            let keys = if form.field().is_last() { "Enter starts" } else { "Ctrl-s starts, Enter goes on" };
-            format!("{keys}: {time}")
-        }),
+        // What is not typed yet is no mistake.
+        PromptPurpose::Experiment(form) => state.missing(form).map_or_else(
+            || {
+                let time = state.check_form(form)?;
+                let keys =
+                    if form.field().is_last() { "Enter starts" } else { "Ctrl-s starts, Enter goes on" };
+                Ok(format!("{keys}: {time}"))
+            },
+            Ok,
+        ),
         PromptPurpose::Moment if text.is_empty() => {
             Ok("13:05:20, +01:20 or +5m into the run, -30s before its end, mark:2".to_owned())
         }

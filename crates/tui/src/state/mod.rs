@@ -25,7 +25,7 @@ use crate::clock::ClockReading;
 use crate::options::Options;
 use crate::panes::clients::model::ClientRow;
 use crate::panes::routes::model::RouteRow;
-use crate::panes::timeline::model::LatencyTimeline;
+use crate::panes::timeline::model::{ColumnArm, LatencyTimeline};
 use crate::panes::{PaneId, PaneLayout};
 use crate::prompt::Prompt;
 use crate::screens::experiments::form::ExperimentForm;
@@ -73,6 +73,8 @@ pub(crate) struct State {
     pub(crate) timeline: LatencyTimeline,
     /// Marks and changes on it, with their columns.
     pub(crate) markers: Vec<(usize, Marker)>,
+    /// The values that experiments had in force in each column; empty without experiments.
+    pub(crate) arms: Vec<Option<ColumnArm>>,
     pub(crate) status: ViewStatus,
     pub(crate) control: Control,
     pub(crate) tuning: Tuning,
@@ -130,6 +132,7 @@ impl State {
             time: TimeView::default(),
             timeline: LatencyTimeline::default(),
             markers: Vec::new(),
+            arms: Vec::new(),
             status: ViewStatus::Waiting,
             control: Control::default(),
             tuning: Tuning::default(),

@@ -120,6 +120,26 @@ impl Glyphs {
         self.pick(('└', '┘'), ('\\', '/'))
     }
 
+    /// The ends of an interval.
+    pub(crate) fn interval(self) -> (char, char) {
+        self.pick(('├', '┤'), ('[', ']'))
+    }
+
+    /// A line from above to below.
+    pub(crate) fn upright(self) -> char {
+        self.pick('│', '|')
+    }
+
+    /// Such a line across an interval.
+    pub(crate) fn crossing(self) -> char {
+        self.pick('┿', '|')
+    }
+
+    /// A single value among others.
+    pub(crate) fn dot(self) -> char {
+        self.pick('•', 'o')
+    }
+
     /// A limit.
     pub(crate) fn dash(self) -> char {
         self.pick('╌', '-')

@@ -43,6 +43,11 @@ fn is_of_person(run: &Run, marker: &Marker) -> bool {
     experiment_of(run, marker).is_none() && !Alerts::is_setting(&after.name)
 }
 
+/// Marks, alerts and changes of settings, oldest first, without the switches of experiments.
+pub(crate) fn events_of(run: &Run) -> impl DoubleEndedIterator<Item = &Marker> {
+    run.markers().filter(|marker| experiment_of(run, marker).is_none())
+}
+
 /// The number of the experiment that made a change.
 pub(crate) fn experiment_of(run: &Run, marker: &Marker) -> Option<u64> {
     let TimelineEvent::Change { after, .. } = &marker.event else { return None };

@@ -6,5 +6,6 @@ pub(crate) mod model;
 pub(crate) mod plot;
 pub(crate) mod raster;
 pub(crate) mod rates;
+pub(crate) mod ribbon;
 pub(crate) mod view;
 pub(crate) mod welcome;

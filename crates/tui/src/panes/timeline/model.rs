@@ -2,15 +2,25 @@
 
 use std::collections::VecDeque;
 
-use model::runs::{Interval, Marker, MetricSeries, Run};
+use model::runs::{Experiment, Interval, Marker, MetricSeries, Run};
 use records::histogram::SparseHistogram;
 use records::ids::RunId;
+use records::kinds::Arm;
 use records::metrics::{
     CpuGroup, HttpLatency, LatencyClass, LoadCounter, LoadLatency, Metric, Percentile, ProxyCounter,
     ProxyLatency, RequestFailure, TimeResolution,
 };
 
 use super::levels::{self, Levels};
+use crate::view_model::mark_comparison::events_of;
+
+/// The values that an experiment had in force in a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ColumnArm {
+    One(Arm),
+    /// The column is longer than a block.
+    Both,
+}
 
 /// The classes that have a timeline, in the order in which a key goes through them.
 const CLASSES: &[LatencyClass] = &[
@@ -318,6 +328,28 @@ impl LatencyTimeline {
 
     /// Marks and changes within the columns, with their places, oldest first.
     pub(crate) fn markers(&self, run: &Run) -> Vec<(usize, Marker)> {
-        run.markers().filter_map(|marker| Some((self.place(marker.mono_us + 1)?, marker.clone()))).collect()
+        let placed = |marker: &Marker| Some((self.place(marker.mono_us + 1)?, marker.clone()));
+        events_of(run).filter_map(placed).collect()
+    }
+
+    /// The value that an experiment had in force in the middle of each column; empty without an experiment.
+    pub(crate) fn arms(&self, run: &Run) -> Vec<Option<ColumnArm>> {
+        let (mut arms, column_us) = (vec![None; self.columns.len()], self.column_us());
+        let Some(last) = arms.len().checked_sub(1) else { return arms };
+        let (first_us, end_us) = (self.bounds(self.first)[0], self.end_us(last));
+        for stretch in run.experiments().flat_map(Experiment::stretches) {
+            let (from_us, to_us) = (stretch.start_us.max(first_us), stretch.end_us.min(end_us));
+            if from_us >= to_us {
+                continue;
+            }
+            let is_short = stretch.end_us - stretch.start_us < column_us;
+            let arm = if is_short { ColumnArm::Both } else { ColumnArm::One(stretch.arm) };
+            let places =
+                [from_us + column_us / 2, to_us.saturating_sub(column_us / 2)].map(|us| self.place(us));
+            if let [Some(from), Some(to)] = places {
+                arms.iter_mut().take(to + 1).skip(from.min(to)).for_each(|cell| *cell = Some(arm));
+            }
+        }
+        if arms.iter().all(Option::is_none) { Vec::new() } else { arms }
     }
 }

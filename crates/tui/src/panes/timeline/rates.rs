@@ -54,7 +54,7 @@ fn draw(state: &State, frame: &mut Frame<'_>, row: Rect, name: &str, of: ColumnF
 }
 
 /// Returns the next of 1, 2 and 5 times a power of ten, so that bars keep their height while values move a little.
-fn nice_top(highest: f64) -> f64 {
+pub(crate) fn nice_top(highest: f64) -> f64 {
     if highest <= 0.0 {
         return 1.0;
     }

@@ -14,7 +14,7 @@
 //! The newest column is at the right, of a second or as long as the zoom has it; the others only shift. A column
 //! without records is blank, down to the line at the bottom.
 
-use super::{axis, plot, rates, welcome};
+use super::{axis, plot, rates, ribbon, welcome};
 use std::ops::Range;
 
 use ratatui::Frame;
@@ -149,14 +149,17 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let titles = [format!("{class} over time, ms"), format!("{class}, ms"), class.to_owned()];
     let titles = titles.each_ref().map(String::as_str);
     titled(state, frame, Rect { height: 1, ..area }, &titles, legend);
-    let rows = area.height - FRAME_ROWS;
+    let ribbon = u16::from(!state.arms.is_empty() && area.height > HEIGHT_MIN);
+    let rows = area.height - FRAME_ROWS - ribbon;
     let below =
         PLOT_ROWS_WITH_RATES.into_iter().zip(1..).filter(|(plot, below)| rows >= plot + below).count() as u16;
     let part = |y, height| Rect { y: area.y + 1 + y, height, ..area };
-    let (plot, rates, axis) = (part(0, rows - below), part(rows - below, below), part(rows, 1));
+    let (plot, rates) = (part(0, rows - below), part(rows - below, below));
+    let (ribbon, axis) = (part(rows, ribbon), part(rows + ribbon, 1));
     plot::render(state, frame, plot);
     rates::render(state, frame, rates);
-    for part in [plot, rates, axis] {
+    ribbon::render(state, frame, ribbon);
+    for part in [plot, rates, ribbon, axis] {
         highlight_cursor(state, frame, part);
     }
     axis::render(state, frame, axis);

@@ -154,17 +154,29 @@ impl State {
         }
     }
 
+    /// Says what the form still lacks; `None` if each field that must be typed has a text.
+    pub(crate) fn missing(&self, form: &ExperimentForm) -> Option<String> {
+        let name = form.text(FormField::Setting);
+        let name = self.setting_of(form).map_or(name, |setting| &setting.name);
+        let required = [FormField::Setting, FormField::A, FormField::B];
+        let field = required.into_iter().find(|field| form.text(*field).is_empty())?;
+        Some(match field {
+            FormField::Setting => format!("{}: type {}", field.label(), field.hint()),
+            _ => format!("{}: type a value of {name}", field.label()),
+        })
+    }
+
     /// Says how long the experiment of the form takes.
     ///
     /// # Errors
-    /// With what is wrong with a field.
+    /// With what is missing, or wrong with a field.
     pub(crate) fn check_form(&self, form: &ExperimentForm) -> Result<String, String> {
+        if let Some(missing) = self.missing(form) {
+            return Err(missing);
+        }
         let name = form.text(FormField::Setting);
         let name = self.setting_of(form).map_or(name, |setting| &setting.name);
-        let parse = |field: FormField| match form.text(field) {
-            "" => Err(format!("{}: type a value of {name}", field.label())),
-            text => self.parse_value(name, text).map(|(_, value)| value),
-        };
+        let parse = |field: FormField| self.parse_value(name, form.text(field)).map(|(_, value)| value);
         if parse(FormField::A)? == parse(FormField::B)? {
             let [a, b] = [FormField::A, FormField::B].map(|field| form.text(field));
             return Err(format!("{name} {a} and {b}: both values are the same"));
@@ -260,6 +272,25 @@ mod tests {
         assert_eq!(stage.screen(120, 40).matches("the second value").count(), 1);
         press(&mut stage, "4");
         assert_eq!(stage.screen(120, 40).matches("the second value").count(), 1);
+    }
+
+    #[test]
+    fn nothing_is_wrong_before_anything_is_typed() {
+        let coloured = crate::options::Options {
+            palette: crate::theme::Palette::Coloured(crate::theme::Colours::DARK),
+            ..options()
+        };
+        let mut stage = TestDashboard::live(coloured, 3);
+        press(&mut stage, "ae");
+        let warning = stage.state.theme.warning().fg.unwrap().to_string();
+        let is_warned = |stage: &mut TestDashboard| {
+            let screen = stage.styled(120, 40);
+            let looks = screen.lines().skip_while(|line| !line.starts_with("B: type a value of")).nth(1);
+            looks.is_none_or(|looks| looks.contains(&warning))
+        };
+        assert!(!is_warned(&mut stage));
+        press(&mut stage, "\x13");
+        assert!(is_warned(&mut stage), "it cannot start so");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Experiments: their form, progress and verdicts.
 
+pub(crate) mod bar;
 pub(crate) mod form;
 pub(crate) mod form_view;
 pub(crate) mod view;

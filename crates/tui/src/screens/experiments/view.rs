@@ -2,22 +2,25 @@
 //!
 //! ```text
 //! +- A/B 1: proxy.workers, A 1, B 2 ------------------------------------------------+
-//! | a/b, pair 3 of 12, B in force for 00:07 of 00:10                                 |
+//! | proxy.workers 2 is better than 1: exchange.p99 is 11.4 % lower (8.6 % to ...     |
+//! | interval     [====O==]     |                                                     |
+//! | pairs      o  2o  o  o     |                                                     |
+//! |          -20 %    lower    0   higher   +20 %                                    |
 //! | figure              A        B    B against A                   by chance        |
 //! | exchange.p99 * 1.930 ms 1.710 ms  -11.4 % (-14.0 to -8.6)       0.003   better   |
 //! +----------------------------------------------------------------------------------+
 //! ```
 
 use model::figures::{FigureName, FigureUnit};
-use model::runs::{ComparedFigure, Experiment};
+use model::runs::{ArmSwitch, ComparedFigure, Experiment, Verdict};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use records::kinds::{Estimate, ExperimentOutcome, Stage};
+use records::kinds::{Estimate, ExperimentOutcome, ExperimentRecord, Stage};
 use records::text::quantity;
 
-use super::form_view as experiment_form;
+use super::{bar, form_view as experiment_form};
 use crate::format;
 use crate::prompt::PromptPurpose;
 use crate::state::State;
@@ -25,7 +28,7 @@ use crate::widgets::parts::{heading, put};
 
 /// The cells of a figure in one line, and of one with the verdict below it.
 const LINE_CELLS: usize = 114;
-const TWO_LINES_CELLS: usize = 76;
+const TWO_LINES_CELLS: usize = 78;
 /// The earlier experiments that are shown, one line each.
 const EARLIER_MAX: usize = 8;
 
@@ -45,7 +48,7 @@ impl FigureWidths {
         if cells < LINE_CELLS {
             let is_three_lines = cells < TWO_LINES_CELLS;
             let name = if is_three_lines { cells.saturating_sub(18).clamp(8, 24) } else { 24 };
-            Self { name, figure: 9, effect: 34, chance: 0, is_three_lines }
+            Self { name, figure: 9, effect: 36, chance: 0, is_three_lines }
         } else {
             Self { name: 24, figure: 10, effect: 36, chance: 12, is_three_lines: false }
         }
@@ -80,8 +83,8 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     }
     let earlier = experiments.iter().rev().skip(1).take(EARLIER_MAX);
     lines.extend(earlier.map(|experiment| {
-        let verdict = experiment.verdict().map_or_else(|| "cut off".to_owned(), |v| v.outcome.to_string());
-        Line::styled(format!("{}: {verdict}", name(experiment)), theme.quiet())
+        let text = format!("A/B {}: {}", experiment.state.number, verdict(experiment));
+        Line::styled(format::cut(&text, cells, theme.glyphs), theme.quiet())
     }));
     lines.insert(0, heading(theme, &[&title], "", area.width));
     put(frame, area, &lines);
@@ -104,115 +107,124 @@ fn latest(state: &State, experiment: &Experiment, cells: usize) -> Vec<Line<'sta
     let theme = state.theme;
     let widths = FigureWidths::of(cells);
     let FigureWidths { name, figure, effect, chance, is_three_lines } = widths;
-    let progress = format::wrapped(&progress(state, experiment), cells);
-    let mut lines: Vec<_> = progress.into_iter().map(|line| Line::styled(line, theme.label())).collect();
+    let (text, style) = match experiment.primary() {
+        Some(primary) if experiment.is_over() => (verdict(experiment), outcome(state, primary).1),
+        _ => (progress(state, experiment), theme.figure()),
+    };
+    let text = format::wrapped(&text, cells).into_iter();
+    let mut lines: Vec<_> = text.map(|line| Line::styled(line, style)).collect();
+    lines.extend(experiment.primary().into_iter().flat_map(|primary| bar(state, experiment, primary, cells)));
     let (what, effect) = if is_three_lines { ("", 0) } else { ("  B against A, with its interval", effect) };
     let chance_title = if widths.is_narrow() { "" } else { "by chance" };
     let columns =
         format!("{:<name$}{:>figure$}{:>figure$}{what:<effect$}{chance_title:<chance$}", "figure", "A", "B");
     lines.push(Line::styled(columns, theme.quiet()));
     for compared in &experiment.metrics {
-        lines.extend(figure_lines(state, compared, widths));
-        let verdict = compared.verdict.as_ref().or(compared.calibration.as_ref());
-        // The sentence has the reason of the primary figure.
-        let is_told = experiment.is_over() && compared.is_primary;
-        if let Some(verdict) = verdict.filter(|verdict| !verdict.reason.is_empty() && !is_told) {
-            let reason = format::wrapped(&verdict.reason, cells.saturating_sub(2));
-            lines.extend(reason.into_iter().map(|line| Line::styled(format!("  {line}"), theme.quiet())));
+        lines.extend(figure_lines(state, experiment, compared, widths));
+        // The sentence has the reason of the primary figure, and its bar is above.
+        if compared.is_primary {
+            continue;
         }
+        let reason = latest_verdict(compared).map_or("", |verdict| &verdict.reason);
+        let reason = format::wrapped(reason, cells.saturating_sub(2)).into_iter();
+        let reason = reason.filter(|line| !line.is_empty());
+        lines.extend(reason.map(|line| Line::styled(format!("  {line}"), theme.quiet())));
+        lines.extend(bar(state, experiment, compared, cells));
     }
     lines
 }
 
-/// Says in a sentence what the primary figure shows.
-fn sentence(experiment: &Experiment) -> String {
-    let plan = &experiment.state;
-    let Some((compared, verdict)) = experiment.primary().zip(experiment.verdict()) else {
-        return String::new();
-    };
-    let (metric, setting) = (&compared.metric, &plan.setting);
-    let better = match verdict.outcome {
-        ExperimentOutcome::Better => {
-            format!("{setting} {} (B) is better than {} (A) by {metric}", plan.b, plan.a)
-        }
-        ExperimentOutcome::Worse => {
-            format!("{setting} {} (B) is worse than {} (A) by {metric}", plan.b, plan.a)
-        }
-        ExperimentOutcome::NoDifference => {
-            let unseen =
-                verdict.estimate.map(|estimate| estimate.resolution).filter(|percent| *percent > 0.0);
-            let unseen = unseen.map_or_else(String::new, |percent| {
-                format!("; one below {percent:.0} % would take more pairs, or longer blocks")
-            });
-            format!("{metric} shows no difference between A and B{unseen}")
-        }
-        _ => format!("not enough to judge A and B by {metric}: {}", verdict.reason),
-    };
-    let p = verdict.estimate.map_or_else(String::new, |estimate| format!(" (p={:.3})", estimate.p_value));
-    format!("{better}{p}. ")
+fn latest_verdict(compared: &ComparedFigure) -> Option<&Verdict> {
+    compared.verdict.as_ref().or(compared.calibration.as_ref())
 }
 
-/// Returns the complete pairs of an experiment that is over. The record of a verdict says how many were planned.
-fn pairs_made(state: &State, experiment: &Experiment) -> u64 {
-    let plan = &experiment.state;
-    let Some(last) = experiment.switches().next_back().filter(|switch| switch.stage == plan.stage) else {
-        return plan.pair;
+/// Returns how a figure compares by the pairs of the present stage.
+fn estimate<'a>(experiment: &Experiment, compared: &'a ComparedFigure) -> Option<&'a Estimate> {
+    let verdict = match experiment.state.stage {
+        Stage::Calibration => &compared.calibration,
+        Stage::Comparison => &compared.verdict,
     };
-    // A block ends with an interval, so a shorter one was ended early.
-    let slack_us = state.figures().map_or(0, |figures| figures.interval_us) / 2;
-    let is_whole = experiment.last_us + slack_us >= last.mono_us.saturating_add(plan.block_us);
-    if last.pair == plan.pairs && is_whole { last.pair } else { last.pair.saturating_sub(1) }
+    verdict.as_ref().map_or(compared.running.as_ref(), |verdict| verdict.estimate.as_ref())
 }
 
+fn bar(
+    state: &State,
+    experiment: &Experiment,
+    compared: &ComparedFigure,
+    cells: usize,
+) -> Vec<Line<'static>> {
+    let unit = experiment.judged(compared).unit();
+    let style = if experiment.is_over() { outcome(state, compared).1 } else { state.theme.label() };
+    bar::lines(state.theme, compared, estimate(experiment, compared), (unit, style, cells))
+}
+
+/// Says the verdict of an experiment, or that there is none.
+fn verdict(experiment: &Experiment) -> String {
+    let sentence = experiment.primary().and_then(|primary| experiment.sentence(primary));
+    sentence.unwrap_or_else(|| {
+        let ExperimentRecord { setting, a, b, pair, pairs, .. } = &experiment.state;
+        format!("no verdict on {setting} {b} against {a}: the run ended in pair {pair} of {pairs}")
+    })
+}
+
+/// Says how far a running experiment is.
 fn progress(state: &State, experiment: &Experiment) -> String {
-    let plan = &experiment.state;
-    if experiment.is_over() {
-        let (sentence, made) = (sentence(experiment), pairs_made(state, experiment));
-        let pairs = if plan.stage == Stage::Calibration { "a/a pairs" } else { "pairs" };
-        return format!("{sentence}over after {made} {pairs} of {}; * is what it was made for", plan.pairs);
+    let ExperimentRecord { stage, pair, pairs, block_us, .. } = experiment.state;
+    if state.figures().is_some_and(|figures| figures.ended) {
+        return verdict(experiment);
     }
-    let seconds = |us: u64| quantity::elapsed_text(us / 1_000_000);
-    let in_block = experiment.block_elapsed_us(state.last_us()).map_or_else(String::new, |us| {
-        format!(
-            ", {} in force for {} of {}",
-            plan.arm.to_string().to_uppercase(),
-            seconds(us),
-            seconds(plan.block_us)
-        )
-    });
-    let what = match plan.stage {
-        Stage::Calibration => "a/a, both with the first value: what differs does so by chance",
-        Stage::Comparison => "a/b",
+    let (what, then) = match stage {
+        Stage::Calibration => ("A against A, ", "then the comparison"),
+        Stage::Comparison => ("", "no verdict before the end"),
     };
-    let left_us = plan.pairs.saturating_sub(plan.pair).saturating_mul(2 * plan.block_us);
-    let left = format!("; {} left after this pair", seconds(left_us));
-    format!("{what}, pair {} of {}{in_block}{left}", plan.pair, plan.pairs)
+    let seconds = |us: u64| quantity::elapsed_text(us / 1_000_000);
+    let Some((switch, elapsed_us)) =
+        experiment.switches().next_back().zip(experiment.block_elapsed_us(state.last_us()))
+    else {
+        return format!("{what}pair {pair} of {pairs}; {then}");
+    };
+    let is_of_pair = |at: &&ArmSwitch| (at.stage, at.pair) == (switch.stage, switch.pair);
+    let blocks =
+        2 * pairs.saturating_sub(pair) + u64::from(experiment.switches().filter(is_of_pair).count() < 2);
+    let left_us = blocks.saturating_mul(block_us).saturating_add(block_us.saturating_sub(elapsed_us));
+    let arm = switch.arm.to_string().to_uppercase();
+    format!(
+        "{what}pair {pair} of {pairs}, {arm} for {} of {}; {} left; {then}",
+        seconds(elapsed_us),
+        seconds(block_us),
+        seconds(left_us)
+    )
 }
 
 /// Returns the result for a figure: in one line, or in two if there is little room.
-fn figure_lines(state: &State, compared: &ComparedFigure, widths: FigureWidths) -> Vec<Line<'static>> {
+fn figure_lines(
+    state: &State,
+    experiment: &Experiment,
+    compared: &ComparedFigure,
+    widths: FigureWidths,
+) -> Vec<Line<'static>> {
     let theme = state.theme;
     let FigureWidths { name: name_cells, figure, effect: effect_cells, chance: chance_cells, is_three_lines } =
         widths;
     let star = if compared.is_primary { " *" } else { "" };
     let name = format::cut(&compared.metric, name_cells - 1 - star.len(), theme.glyphs) + star;
-    let verdict = compared.verdict.as_ref().or(compared.calibration.as_ref());
-    let estimate = verdict.and_then(|verdict| verdict.estimate).or(compared.running);
+    let estimate = estimate(experiment, compared);
     let none = theme.glyphs.none();
     let unit = compared.metric.parse().map_or(FigureUnit::Count, |name: FigureName| name.unit());
     let number = |of: fn(&Estimate) -> f64| {
-        estimate.as_ref().map_or_else(|| none.to_string(), |estimate| amount(of(estimate), unit))
+        estimate.map_or_else(|| none.to_string(), |estimate| amount(of(estimate), unit))
     };
-    let effect = estimate.as_ref().map_or_else(
+    let effect = estimate.map_or_else(
         || format!("  {none}"),
         |e| {
-            let [effect, low, high] = quantity::difference([e.effect, e.low, e.high], "%", 1);
-            let text = format!("  {effect} ({low} to {high}, {:.0} %)", e.confidence_percent);
+            let [effect, low, high] =
+                quantity::difference([e.effect, e.low, e.high], experiment.judged(compared).unit(), 1);
+            let text = format!("  {effect} ({low} to {high}, {})", e.confidence());
             let [times, over] = [theme.glyphs.times(), theme.glyphs.over()].map(String::from);
             text.replace('×', &times).replace('÷', &over)
         },
     );
-    let chance = estimate.as_ref().map_or_else(|| none.to_string(), |e| format!("{:.3}", e.p_value));
+    let chance = estimate.map_or_else(|| none.to_string(), |e| format!("{:.3}", e.p_value));
     let (word, style) = outcome(state, compared);
     let mut line = vec![
         Span::styled(format!("{name:<name_cells$}"), theme.label()),
@@ -279,55 +291,116 @@ pub(crate) fn badge(state: &State) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use insta::assert_snapshot;
     use model::figures::FigureUnit;
-    use records::kinds::{Body, ExperimentRecord, ExperimentStep, Stage};
+    use records::kinds::{Arm, Body, Estimate, ExperimentOutcome, ExperimentRecord, ExperimentStep, Stage};
+    use records::setting::Value;
 
-    use crate::input::intent::Intent;
+    use crate::input::intent::{Intent, PaneAction};
+    use crate::options::Options;
     use crate::testing::{TestDashboard, options};
+    use crate::theme::Glyphs;
 
-    const BLOCK_S: u64 = 5;
+    const BLOCK_S: u64 = 3;
+    const ESTIMATE: Estimate = Estimate {
+        pairs_used: 6,
+        a: 1_240.0,
+        b: 1_176.0,
+        effect: -5.2,
+        low: -7.4,
+        high: -3.1,
+        confidence_percent: 95.0,
+        p_value: 0.031,
+        resolution: 2.1,
+    };
 
-    /// An experiment of six pairs, of which so many are made, that is ended so many seconds into the next block.
-    fn ended(stage: Stage, pairs: u64, seconds: u64) -> String {
-        let mut dashboard = TestDashboard::live(options(), 3);
-        dashboard.want(Intent::Experiments);
-        let step = |dashboard: &mut TestDashboard, step, pair| {
-            let mut record = dashboard.run.mark(1);
-            record.body = Body::Experiment(Box::new(ExperimentRecord {
-                number: 1,
-                step,
-                stage,
-                pair,
-                pairs: 6,
-                block_us: BLOCK_S * 1_000_000,
-                setting: "load.rate".into(),
-                metric: if step == ExperimentStep::Verdict { "exchange.p50".into() } else { String::new() },
-                is_primary: true,
-                ..ExperimentRecord::default()
-            }));
-            dashboard.read(vec![record]);
+    fn record(dashboard: &mut TestDashboard, step: ExperimentStep, (pair, arm): (u64, Arm)) {
+        let is_of_figure = step != ExperimentStep::Switch;
+        let is_over = step == ExperimentStep::Verdict;
+        let record = ExperimentRecord {
+            number: 1,
+            step,
+            stage: Stage::Comparison,
+            arm,
+            pair,
+            pairs: 6,
+            block_us: BLOCK_S * 1_000_000,
+            setting: "load.rate".into(),
+            a: "5000".into(),
+            b: "6000".into(),
+            metric: if is_of_figure { "exchange.p50".into() } else { String::new() },
+            is_primary: is_of_figure,
+            pair_effect: (step == ExperimentStep::Pair).then(|| -8.0 + 1.5 * pair as f64),
+            estimate: (is_over || pair >= 4).then_some(ESTIMATE),
+            outcome: if is_over { ExperimentOutcome::Better } else { ExperimentOutcome::Pending },
+            ..ExperimentRecord::default()
         };
-        let blocks = 2 * pairs + u64::from(pairs < 6);
-        for block in 0..blocks {
-            step(&mut dashboard, ExperimentStep::Switch, 1 + block / 2);
-            dashboard.pass(if block < 2 * pairs { BLOCK_S } else { seconds });
+        let record = dashboard.run.event(Body::Experiment(Box::new(record)));
+        dashboard.read(vec![record]);
+    }
+
+    /// An experiment of six pairs, of which so many are made.
+    fn made(options: Options, pairs: u64) -> TestDashboard {
+        let mut dashboard = TestDashboard::live(options, 20);
+        dashboard.want(Intent::Experiments);
+        record(&mut dashboard, ExperimentStep::Begin, (0, Arm::A));
+        for pair in 1..=pairs {
+            for (arm, rate) in [(Arm::B, 6_000.0), (Arm::A, 5_000.0)] {
+                let change = dashboard.run.set("load.rate", Value::Number(rate)).unwrap();
+                dashboard.read(vec![change]);
+                record(&mut dashboard, ExperimentStep::Switch, (pair, arm));
+                dashboard.pass(BLOCK_S);
+            }
+            record(&mut dashboard, ExperimentStep::Pair, (pair, Arm::A));
         }
-        step(&mut dashboard, ExperimentStep::Verdict, 6);
-        dashboard.screen(240, 48)
+        dashboard
     }
 
     #[test]
-    fn an_experiment_that_is_over_says_how_many_pairs_were_made() {
-        for (stage, pairs, said) in [
-            (Stage::Comparison, 6, "over after 6 pairs of 6"),
-            (Stage::Comparison, 5, "over after 5 pairs of 6"),
-            (Stage::Comparison, 2, "over after 2 pairs of 6"),
-            (Stage::Comparison, 0, "over after 0 pairs of 6"),
-            (Stage::Calibration, 2, "over after 2 a/a pairs of 6"),
-        ] {
-            let screen = ended(stage, pairs, 3);
-            assert!(screen.contains(said), "{said}: {screen}");
-        }
+    fn a_verdict_is_a_sentence_above_its_bar() {
+        let mut dashboard = made(options(), 6);
+        record(&mut dashboard, ExperimentStep::Verdict, (6, Arm::A));
+        let restored = dashboard.run.set("load.rate", Value::Number(5_500.0)).unwrap();
+        dashboard.read(vec![restored]);
+        dashboard.pass(2);
+        assert_snapshot!(dashboard.screen(160, 48));
+        assert_snapshot!(dashboard.screen(80, 24));
+        let ascii = Options { glyphs: Glyphs::Ascii, ..options() };
+        let mut dashboard = made(ascii, 6);
+        record(&mut dashboard, ExperimentStep::Verdict, (6, Arm::A));
+        assert_snapshot!(dashboard.screen(80, 24));
+    }
+
+    #[test]
+    fn a_running_experiment_says_how_long_it_takes_and_that_it_has_no_verdict() {
+        let mut dashboard = made(options(), 4);
+        record(&mut dashboard, ExperimentStep::Switch, (5, Arm::A));
+        dashboard.pass(1);
+        let screen = dashboard.screen(240, 48);
+        let said = "pair 5 of 6, A for 00:01 of 00:03; 00:11 left; no verdict before the end";
+        assert!(screen.contains(said) && !screen.contains("better"), "{screen}");
+    }
+
+    #[test]
+    fn an_experiment_that_the_run_cut_off_has_no_verdict() {
+        let mut dashboard = made(options(), 2);
+        let stop = dashboard.run.stop();
+        dashboard.read(vec![stop]);
+        let said = "no verdict on load.rate 6000 against 5000: the run ended in pair 2 of 6";
+        let screen = dashboard.screen(240, 48);
+        assert!(screen.contains(said), "{screen}");
+    }
+
+    #[test]
+    fn switches_are_no_lines_of_the_log_and_no_marks() {
+        let mut dashboard = made(options(), 3);
+        record(&mut dashboard, ExperimentStep::Verdict, (6, Arm::A));
+        dashboard.want(Intent::Experiments);
+        dashboard.want(Intent::Pane(PaneAction::MaximiseLog));
+        let log = dashboard.screen(160, 48);
+        assert!(!log.contains("load.rate changed"), "{log}");
+        assert_eq!(log.matches("experiment 1").count(), 2, "its beginning and its verdict: {log}");
+        assert!(dashboard.state.markers.is_empty(), "{:?}", dashboard.state.markers);
     }
 
     #[test]

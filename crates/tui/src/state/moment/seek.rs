@@ -7,6 +7,7 @@ use records::metrics::{LatencyClass, Metric};
 use super::{PastView, View};
 use crate::clock::ClockReading;
 use crate::state::State;
+use crate::view_model::mark_comparison::events_of;
 use crate::view_model::span::Span;
 
 impl State {
@@ -144,7 +145,7 @@ impl State {
             run.began_us().saturating_add(steps.saturating_mul(step_us)).min(past.end_us)
         };
         let marks =
-            || run.markers().map(|marker| marker.mono_us).filter(|&us| us <= past.end_us).map(at_mark);
+            || events_of(run).map(|marker| marker.mono_us).filter(|&us| us <= past.end_us).map(at_mark);
         match target {
             SeekTarget::Columns(n) => Ok(end_us.saturating_add_signed(n.saturating_mul(column_us as i64))),
             // From the present, the newest mark counts even if it is of the last interval.

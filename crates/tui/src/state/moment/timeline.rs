@@ -46,6 +46,7 @@ impl State {
             None => timeline.refresh((run, 0), class, column_us, until_us, columns),
         }
         self.markers = timeline.markers(run);
+        self.arms = timeline.arms(run);
     }
 
     /// The past moment that was sought, on the monotonic clock, with its settings.

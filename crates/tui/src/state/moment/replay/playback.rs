@@ -10,6 +10,7 @@ use crate::clock::ClockReading;
 use crate::options::speed::Speed;
 use crate::state::State;
 use crate::state::status::ViewStatus;
+use crate::view_model::mark_comparison::events_of;
 use crate::view_model::span::Span;
 
 #[derive(Debug)]
@@ -83,7 +84,7 @@ impl State {
             at_us: us.saturating_sub(began_us),
             length_us,
             realtime_us: run.realtime_at(us),
-            marks: run.markers().map(|marker| (share(marker.mono_us), is_mark(&marker.event))).collect(),
+            marks: events_of(run).map(|marker| (share(marker.mono_us), is_mark(&marker.event))).collect(),
         })
     }
 
