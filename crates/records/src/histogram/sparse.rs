@@ -36,6 +36,8 @@ impl Buckets {
     }
 
     /// Adds samples of one bucket, by its highest latency in units of [`UNIT_NS`]; each call is of a higher one.
+    // Reading records costs 5 % more where it is a call, which else depends on the compiler's division of the crate.
+    #[inline]
     pub(crate) fn push(&mut self, units: u32, count: u64) {
         self.count = self.count.saturating_add(count);
         match u32::try_from(count) {
