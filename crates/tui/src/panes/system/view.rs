@@ -48,7 +48,8 @@ pub(crate) const PANE: Pane = Pane {
         let (enough, wanted) = if is_chosen && workers > 0 {
             (with(workers.min(WORKERS_ENOUGH)), with(workers))
         } else {
-            (above.min(LINES_ENOUGH), above)
+            // In HTTP mode the plot would lose these rows.
+            (if figures.http.is_some() { 0 } else { above.min(LINES_ENOUGH) }, above)
         };
         PaneRows { min: above.min(LINES_MIN), enough, wanted, grows: false }
     },
