@@ -70,7 +70,7 @@ pub fn multiple(ratio: f64) -> String {
     let digits = |factor: f64| match factor {
         ..9.995 => format!("{factor:.2}"),
         ..99.95 => format!("{factor:.1}"),
-        _ => grouped(&format!("{factor:.0}")),
+        _ => grouped(format!("{factor:.0}")),
     };
     let is_fraction = ratio > 0.0 && ratio <= 1.0 / TENFOLD;
     if is_fraction { format!("÷ {}", digits(1.0 / ratio)) } else { format!("{} ×", digits(ratio)) }

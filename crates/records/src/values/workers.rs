@@ -169,7 +169,9 @@ mod tests {
 
     fn list(workers: &[WorkerCounts]) -> WorkerList {
         let mut list = WorkerList::default();
-        workers.iter().for_each(|worker| list.add(worker));
+        for worker in workers {
+            list.add(worker);
+        }
         list
     }
 

@@ -129,7 +129,7 @@ impl Plot {
             @for (from, to, arm) in cells {
                 @let name = arm.word().to_uppercase();
                 rect class=(format!("arm {}", arm.word())) x=(number(from)) width=(number(to - from)) y=(number(bottom - RIBBON)) height=(RIBBON) { title { (name) } }
-                @if to - from >= ARM_ROOM { text class=(format!("arm {}", arm.word())) x=(number((from + to) / 2.0)) y=(number(bottom - 2.0)) text-anchor="middle" { (name) } }
+                @if to - from >= ARM_ROOM { text class=(format!("arm {}", arm.word())) x=(number(f64::midpoint(from, to))) y=(number(bottom - 2.0)) text-anchor="middle" { (name) } }
             }
         }
     }

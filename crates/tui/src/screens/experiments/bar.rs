@@ -136,7 +136,8 @@ mod tests {
         let estimate =
             estimate.map(|[effect, low, high]| Estimate { effect, low, high, ..Estimate::default() });
         let lines = lines(theme, &compared, estimate.as_ref(), ("%", theme.label(), 50));
-        lines.iter().map(|line| format!("{}\n", line.to_string().trim_end())).collect()
+        let rows: Vec<String> = lines.iter().map(|line| line.to_string().trim_end().to_owned()).collect();
+        rows.join("\n")
     }
 
     #[test]

@@ -392,6 +392,21 @@ mod tests {
     }
 
     #[test]
+    fn the_ribbon_tells_no_value_of_a_column_with_blocks_of_both() {
+        let mut dashboard = made(options(), 6);
+        let ribbon = |dashboard: &mut TestDashboard| {
+            let screen = dashboard.screen(160, 48);
+            screen.lines().find(|line| line.contains("    A/B ")).unwrap_or_default().to_owned()
+        };
+        assert!(ribbon(&mut dashboard).contains("B▓▓A░░B▓▓A░░"));
+        for _ in 0..3 {
+            dashboard.want(Intent::ZoomOut);
+        }
+        let shown = ribbon(&mut dashboard);
+        assert!(shown.contains("==") && !shown.contains('▓'), "{shown}");
+    }
+
+    #[test]
     fn switches_are_no_lines_of_the_log_and_no_marks() {
         let mut dashboard = made(options(), 3);
         record(&mut dashboard, ExperimentStep::Verdict, (6, Arm::A));
