@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use super::alerts::AlertEpisode;
-use super::client::{ClientRate, ClientStats};
-use super::clients::Clients;
-use super::experiment::Experiment;
-use super::failures::Failures;
 use super::hosts::{CpuUse, WorkerActivity};
-use super::log::LogLine;
 use super::reading::Reading;
-use super::requests::Requests;
-use super::routes::Routes;
-use super::timeline::Marker;
-use super::usage::Usage;
 use super::{DEFERRED_US_MAX, Run};
 use crate::insight::Finding;
+use crate::runs::run::events::alerts::AlertEpisode;
+use crate::runs::run::events::experiment::Experiment;
+use crate::runs::run::events::log::LogLine;
+use crate::runs::run::events::timeline::Marker;
+use crate::runs::run::traffic::client::{ClientRate, ClientStats};
+use crate::runs::run::traffic::clients::Clients;
+use crate::runs::run::traffic::failures::Failures;
+use crate::runs::run::traffic::requests::Requests;
+use crate::runs::run::traffic::routes::Routes;
+use crate::runs::run::traffic::usage::Usage;
 use crate::runs::series::MetricSeries;
 use records::codec::Writer;
 use records::ids::{ClientId, RunId};

@@ -1,9 +1,9 @@
 //! How a record changes a run.
 
 use super::Run;
-use super::log::LogLine;
 use super::retention::{SeriesRetention, SeriesStart};
-use super::timeline::{Marker, TimelineEvent};
+use crate::runs::run::events::log::LogLine;
+use crate::runs::run::events::timeline::{Marker, TimelineEvent};
 use records::codec::Writer;
 use records::kinds::{Body, Level, Phase, Record, RunRecord, Stamp};
 

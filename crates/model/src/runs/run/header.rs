@@ -1,7 +1,7 @@
 //! The header of a run: its id, its writer, its first and last records.
 
 use super::merged::{AlignedRun, covered_us, joined, sum_by_host};
-use super::settings::RunSettings;
+use crate::runs::run::events::settings::RunSettings;
 use records::codec::Writer;
 use records::ids::RunId;
 use records::kinds::heap_size::HeapSize as _;

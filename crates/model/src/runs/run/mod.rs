@@ -12,49 +12,34 @@
 //! mode in `metrics/http.rs`.
 
 mod accessors;
-pub(in crate::runs) mod alerts;
 mod apply;
-pub(in crate::runs) mod client;
-pub(in crate::runs) mod clients;
-pub(in crate::runs) mod experiment;
-pub(in crate::runs) mod failures;
+pub(crate) mod events;
 mod header;
 mod health;
 mod hosts;
-mod http;
-mod http_gauges;
-mod load;
-mod log;
-mod measured;
 mod merged;
-mod proxy;
 pub(in crate::runs) mod reading;
-pub(in crate::runs) mod requests;
 pub(in crate::runs) mod retention;
-pub(in crate::runs) mod routes;
-pub(crate) mod settings;
-pub(in crate::runs) mod timeline;
-mod tls;
-pub(super) mod usage;
+pub(in crate::runs) mod traffic;
 
-use alerts::RunAlerts;
-use clients::Clients;
-use experiment::Experiments;
-use failures::Failures;
+use events::alerts::RunAlerts;
+use events::experiment::Experiments;
+use events::log::RunLog;
+use events::settings::RunSettings;
+use events::timeline::Markers;
 use header::RunHeader;
 use hosts::HostSamples;
-use http_gauges::GaugeHistory;
-use log::RunLog;
-use measured::MeasuredPart;
 use merged::AlignedRun;
-use proxy::ProxyPart;
 use reading::Reading;
-use requests::Requests;
 use retention::{BRIEF_INTERVALS_MAX, SeriesRetention};
-use routes::Routes;
-use settings::RunSettings;
-use timeline::Markers;
-use usage::Usage;
+use traffic::clients::Clients;
+use traffic::failures::Failures;
+use traffic::http_gauges::GaugeHistory;
+use traffic::measured::MeasuredPart;
+use traffic::proxy::ProxyPart;
+use traffic::requests::Requests;
+use traffic::routes::Routes;
+use traffic::usage::Usage;
 
 use crate::insight::findings::FindingTracker;
 use records::codec::Writer;
@@ -62,8 +47,8 @@ use records::ids::RunId;
 use records::kinds::heap_size::HeapSize as _;
 use records::kinds::{HandshakeCosts, HealthRecord, HttpRecord, LoadRecord, Stamp, TlsRecord};
 
+pub use events::log::LogLine;
 pub use hosts::{CpuUse, WorkerActivity};
-pub use log::LogLine;
 
 /// How long a client keeps its last rate while its record is deferred or lost, in microseconds.
 pub const DEFERRED_US_MAX: u64 = 10_000_000;

@@ -1,8 +1,8 @@
 //! Counters of a run's load.
 
-use super::Run;
-use super::measured::{MeasuredPart, MeasuredRecord};
-use super::merged::{AlignedRun, covered_us};
+use crate::runs::run::Run;
+use crate::runs::run::merged::{AlignedRun, covered_us};
+use crate::runs::run::traffic::measured::{MeasuredPart, MeasuredRecord};
 use records::kinds::LoadRecord;
 use records::metrics::{Counters, LoadCounter, LoadLatency};
 use records::values::{EventCounts, Latencies};

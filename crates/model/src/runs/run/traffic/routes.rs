@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::merged::AlignedRun;
-use super::retention::SeriesStart;
+use crate::runs::run::merged::AlignedRun;
+use crate::runs::run::retention::SeriesStart;
 use crate::runs::series::MetricSeries;
 use crate::runs::series::window::Window;
 use records::kinds::heap_size::HeapSize as _;
@@ -50,7 +50,13 @@ pub struct Routes(BTreeMap<String, RouteStats>);
 
 impl Routes {
     /// Adds a record; `lost` records of the run are known to be lost by then.
-    pub(super) fn apply(&mut self, stamp: &Stamp, record: RouteRecord, begun: SeriesStart, lost: u64) {
+    pub(in crate::runs::run) fn apply(
+        &mut self,
+        stamp: &Stamp,
+        record: RouteRecord,
+        begun: SeriesStart,
+        lost: u64,
+    ) {
         if !self.0.contains_key(&record.route) && self.0.len() >= ROUTES_MAX {
             return;
         }
@@ -69,7 +75,7 @@ impl Routes {
         }
     }
 
-    pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
+    pub(in crate::runs::run) fn merged(members: &[AlignedRun<'_>]) -> Self {
         let mut merged = Self::default();
         let names = members.iter().flat_map(|member| member.run.routes.0.keys());
         for name in names {
@@ -88,7 +94,7 @@ impl Routes {
     }
 
     /// The routes that were idle after a moment, with their totals; other routes are read again.
-    pub(super) fn idle_at(&self, us: u64, history: usize) -> Self {
+    pub(in crate::runs::run) fn idle_at(&self, us: u64, history: usize) -> Self {
         let idle = self.0.values().filter(|route| route.series.last_us() <= us);
         let resumed = |route: &RouteStats| {
             let series = route.series.resumed(history.min(HISTORY_MAX));
@@ -97,7 +103,7 @@ impl Routes {
         Self(idle.map(resumed).collect())
     }
 
-    pub(super) fn heap_bytes(&self) -> usize {
+    pub(in crate::runs::run) fn heap_bytes(&self) -> usize {
         let route = |(name, route): (&String, &RouteStats)| {
             size_of::<RouteStats>() + name.heap_bytes() + route.name.heap_bytes() + route.series.bytes()
         };
@@ -122,7 +128,7 @@ impl Routes {
     }
 }
 
-impl super::Run {
+impl crate::runs::run::Run {
     /// Moves a route's window to the `span_us` microseconds up to `end_us` (`CLOCK_MONOTONIC`), and sets the time that it
     /// covers: [`Window::rate`] is right also for a route that served nothing in parts of it. While its record may have
     /// been deferred or lost, the window ends with the route's last record, for up to 10 s.
@@ -133,7 +139,7 @@ impl super::Run {
         let now_us = newest.map_or(last_us, |interval| interval.end_us);
         let may_be_missing = self.http.record.as_ref().is_some_and(|record| record.routes_deferred > 0)
             || self.clients.has_new_losses(self.reading.lost());
-        let is_recent = now_us.saturating_sub(last_us) <= super::DEFERRED_US_MAX;
+        let is_recent = now_us.saturating_sub(last_us) <= crate::runs::run::DEFERRED_US_MAX;
         let known_us = if may_be_missing && is_recent { last_us } else { now_us };
         let end_us = end_us.min(known_us);
         let from_us = end_us.saturating_sub(span_us);

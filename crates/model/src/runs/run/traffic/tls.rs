@@ -1,8 +1,8 @@
 //! TLS counters of a run, besides its proxy records.
 
-use super::Run;
-use super::measured::{MeasuredPart, MeasuredRecord};
-use super::merged::AlignedRun;
+use crate::runs::run::Run;
+use crate::runs::run::merged::AlignedRun;
+use crate::runs::run::traffic::measured::{MeasuredPart, MeasuredRecord};
 use records::kinds::TlsRecord;
 use records::metrics::{Counters, TlsCounter, TlsLatency};
 use records::values::Latencies;

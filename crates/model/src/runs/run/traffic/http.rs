@@ -1,8 +1,8 @@
 //! HTTP counters of a run over all routes.
 
-use super::Run;
-use super::measured::{MeasuredPart, MeasuredRecord};
-use super::merged::AlignedRun;
+use crate::runs::run::Run;
+use crate::runs::run::merged::AlignedRun;
+use crate::runs::run::traffic::measured::{MeasuredPart, MeasuredRecord};
 use records::kinds::HttpRecord;
 use records::metrics::{Counters, HttpCounter, HttpLatency};
 use records::values::Latencies;

@@ -1,34 +1,39 @@
 //! Counters of a run's proxy.
 
-use super::merged::AlignedRun;
-use super::retention::SeriesStart;
+use crate::runs::run::merged::AlignedRun;
+use crate::runs::run::retention::SeriesStart;
 use crate::runs::series::MetricSeries;
 use records::kinds::{ProxyRecord, Stamp};
 use records::metrics::{ProxyCounter, ProxyLatency};
 
 #[derive(Debug, Default)]
-pub(super) struct ProxyPart {
+pub(in crate::runs::run) struct ProxyPart {
     /// `None` in a run without a proxy.
-    pub(super) series: Option<MetricSeries<ProxyCounter, ProxyLatency>>,
-    pub(super) open: u64,
-    pub(super) clients_deferred: u64,
+    pub(in crate::runs::run) series: Option<MetricSeries<ProxyCounter, ProxyLatency>>,
+    pub(in crate::runs::run) open: u64,
+    pub(in crate::runs::run) clients_deferred: u64,
 }
 
 impl ProxyPart {
     /// Adds the record of an interval. If there is a gap after the previous interval, returns that interval's end.
-    pub(super) fn apply(&mut self, stamp: &Stamp, record: &ProxyRecord, begun: SeriesStart) -> Option<u64> {
+    pub(in crate::runs::run) fn apply(
+        &mut self,
+        stamp: &Stamp,
+        record: &ProxyRecord,
+        begun: SeriesStart,
+    ) -> Option<u64> {
         let ProxyRecord { open, clients_deferred, counters, latencies } = record;
         (self.open, self.clients_deferred) = (*open, *clients_deferred);
         self.series.get_or_insert_with(|| begun.series()).apply(stamp, counters, latencies)
     }
 
-    pub(super) fn finish(&mut self, record: &ProxyRecord, begun: SeriesStart) {
+    pub(in crate::runs::run) fn finish(&mut self, record: &ProxyRecord, begun: SeriesStart) {
         let ProxyRecord { open, clients_deferred: _, counters, latencies } = record;
         self.open = *open;
         self.series.get_or_insert_with(|| begun.series()).finish(counters, latencies);
     }
 
-    pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
+    pub(in crate::runs::run) fn merged(members: &[AlignedRun<'_>]) -> Self {
         let together = || members.iter().filter(|member| member.is_together).map(|member| &member.run.proxy);
         let series = members.iter().map(|member| (member.run.proxy.series.as_ref(), member.shift_us));
         Self {
@@ -39,7 +44,7 @@ impl ProxyPart {
     }
 
     /// The part for reading on from the middle of the run: earlier counts are read again.
-    pub(super) fn resumed(&self, history: usize) -> Self {
+    pub(in crate::runs::run) fn resumed(&self, history: usize) -> Self {
         let Self { series, open: _, clients_deferred: _ } = self;
         Self {
             series: series.as_ref().map(|_| MetricSeries::new(None, history)),
@@ -49,12 +54,12 @@ impl ProxyPart {
     }
 
     /// Keeps the totals and the last ten seconds only.
-    pub(super) fn abridge(&mut self) {
+    pub(in crate::runs::run) fn abridge(&mut self) {
         let Self { series, open: _, clients_deferred: _ } = self;
         series.iter_mut().for_each(MetricSeries::abridge);
     }
 
-    pub(super) fn heap_bytes(&self) -> usize {
+    pub(in crate::runs::run) fn heap_bytes(&self) -> usize {
         self.series.as_ref().map_or(0, MetricSeries::bytes)
     }
 }

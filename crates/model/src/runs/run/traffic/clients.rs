@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use foldhash::HashMap;
 
-use super::client::{ClientStats, Coverage};
-use super::merged::AlignedRun;
+use crate::runs::run::merged::AlignedRun;
+use crate::runs::run::traffic::client::{ClientStats, Coverage};
 use records::delta::CLIENTS_MAX;
 use records::ids::ClientId;
 use records::kinds::heap_size::HeapSize;
@@ -71,7 +71,7 @@ impl Clients {
     }
 
     /// The clients of several runs, by their addresses; without rates, which are of different clocks.
-    pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
+    pub(in crate::runs::run) fn merged(members: &[AlignedRun<'_>]) -> Self {
         let mut merged = Self::new(1);
         for member in members {
             let clients = &member.run.clients;

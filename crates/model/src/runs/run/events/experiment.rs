@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::collections::VecDeque;
 
-use super::merged::AlignedRun;
+use crate::runs::run::merged::AlignedRun;
 use records::kinds::heap_size::HeapSize as _;
 use records::kinds::{
     Arm, Estimate, ExperimentOutcome, ExperimentRecord, ExperimentStep, Judged, Stage, Stamp,
@@ -252,7 +252,7 @@ impl Experiments {
     }
 
     /// Merges the experiments of several runs by time.
-    pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
+    pub(in crate::runs::run) fn merged(members: &[AlignedRun<'_>]) -> Self {
         let of = |member: &AlignedRun<'_>| -> Vec<Experiment> {
             let shifted = |experiment: &Experiment| {
                 let Experiment { state, began_us, last_us, metrics, switches } = experiment.clone();

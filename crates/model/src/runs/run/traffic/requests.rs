@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::merged::AlignedRun;
+use crate::runs::run::merged::AlignedRun;
 use records::kinds::heap_size::HeapSize as _;
 use records::kinds::{RequestRecord, Stamp};
 
@@ -27,7 +27,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    pub(super) fn apply(&mut self, stamp: &Stamp, request: Box<RequestRecord>) {
+    pub(in crate::runs::run) fn apply(&mut self, stamp: &Stamp, request: Box<RequestRecord>) {
         let Stamp { mono_us, realtime_us, .. } = *stamp;
         self.push(RecordedRequest { mono_us, realtime_us, request });
     }
@@ -40,7 +40,7 @@ impl Requests {
         kept.push_back(recorded);
     }
 
-    pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
+    pub(in crate::runs::run) fn merged(members: &[AlignedRun<'_>]) -> Self {
         let of = |member: &AlignedRun<'_>| {
             let Self { errors, others } = &member.run.requests;
             let shift_us = member.shift_us;
@@ -59,7 +59,7 @@ impl Requests {
         merged
     }
 
-    pub(super) fn heap_bytes(&self) -> usize {
+    pub(in crate::runs::run) fn heap_bytes(&self) -> usize {
         let Self { errors, others } = self;
         let all = errors.iter().chain(others);
         all.map(|recorded| size_of::<RecordedRequest>() + recorded.request.heap_bytes()).sum()

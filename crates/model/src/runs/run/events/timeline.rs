@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::merged::AlignedRun;
+use crate::runs::run::merged::AlignedRun;
 use records::kinds::AlertState;
 use records::kinds::heap_size::HeapSize as _;
 use records::setting::Setting;
@@ -91,7 +91,7 @@ impl Markers {
     }
 
     /// Merges the markers of several runs by time. Each mark begins with the name of its run.
-    pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
+    pub(in crate::runs::run) fn merged(members: &[AlignedRun<'_>]) -> Self {
         let of = |member: &AlignedRun<'_>| -> Vec<Marker> {
             let named = |marker: &Marker| Marker {
                 mono_us: member.shifted_us(marker.mono_us),
