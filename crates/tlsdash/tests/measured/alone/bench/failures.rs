@@ -138,11 +138,9 @@ fn a_process_that_had_to_be_killed_is_a_remark() {
     let script =
         r#"(trap "" TERM; exec sleep 1000) & exec "{tlsdash}" bench-upstream --unix sock --tcp {port}"#;
     let folder = scenario(1, &shell_target("stubborn", script));
-    let output = bench(folder.path(), "--save saved --md tables.md");
+    let output = bench(folder.path(), "--save saved");
     assert!(output.status.success(), "{}", stderr(&output));
     let words = "when the target was stopped, 1 process did not end at SIGTERM and had to be killed";
     assert_eq!(cells(&folder.path().join("saved"))[0]["remarks"], serde_json::json!([words]));
-    let tables = fs::read_to_string(folder.path().join("tables.md")).unwrap();
-    assert!(tables.contains(words), "{tables}");
     assert_eq!(processes_of(folder.path()), Vec::<String>::new());
 }
