@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::line_health::{LineHealth, LogTransport};
 use crate::lines::LineReader;
+use crate::lines::health::{LineHealth, LogTransport};
 use crate::log_observer::LineSource;
 
 /// The time between two looks at a file that has not grown.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use journal::{Entry, JournaldInstance, PollProgress, ReadError, Start, Tail};
 use records::codec::SuppressedMessages;
 
-use crate::line_health::{LineHealth, LogTransport};
+use crate::lines::health::{LineHealth, LogTransport};
 use crate::log_observer::LineSource;
 
 /// The time between two looks at a journal that has not grown.

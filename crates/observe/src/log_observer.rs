@@ -11,7 +11,7 @@ use records::delta::{Collector, HandoverResult, ProxyDelta, Reporter};
 use records::kinds::{Level, NoticeRecord};
 
 use crate::format::LogParser;
-use crate::line_health::{LineHealth, LogTransport};
+use crate::lines::health::{LineHealth, LogTransport};
 use crate::log_counter::LogCounter;
 
 /// The longest that a source which never falls silent may be read after the end.

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
 
-use crate::line_health::{LineHealth, LogTransport};
 use crate::lines::LINE_BYTES_MAX;
+use crate::lines::health::{LineHealth, LogTransport};
 use crate::log_observer::LineSource;
 
 /// Room for lines that have arrived and are not read yet, in bytes; the kernel may grant less.

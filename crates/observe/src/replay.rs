@@ -11,8 +11,8 @@ use records::kinds::{NoticeRecord, RunRecord};
 use records::metrics::ProxyCounter;
 
 use crate::format::{BadLine, LogParser};
-use crate::line_health::{LineHealth, LogTransport};
 use crate::lines::LineReader;
+use crate::lines::health::{LineHealth, LogTransport};
 use crate::local_clock::AHEAD;
 use crate::log_counter::LogCounter;
 

@@ -21,10 +21,8 @@ use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::cli::{Cli, Flags, InternalCommand, Mode, UsageError, usage};
-use crate::commands::{
-    bench, bench_upstream, check, compact, compare, config, ctl, demo, explain, load, observe, proxy, report,
-    runs, watch,
-};
+use crate::commands::recordings::{check, compact, compare, explain, report, runs};
+use crate::commands::{bench, bench_upstream, config, ctl, demo, load, observe, proxy, watch};
 use crate::service::signals;
 
 pub use cli::{ConfigurationError, read_configuration};

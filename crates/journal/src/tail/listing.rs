@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::file_reader::{self, EMPTY};
-use super::folder_set::{FolderSet, ModificationTimes};
+use super::folder::set::{FolderSet, ModificationTimes};
 use crate::ReadError;
 use crate::layout::FileHeader;
 

@@ -10,8 +10,7 @@ mod field_reader;
 mod file_follower;
 mod file_reader;
 mod filter;
-mod folder_follower;
-mod folder_set;
+mod folder;
 mod listing;
 mod object_reader;
 
@@ -21,8 +20,8 @@ use std::path::{Path, PathBuf};
 pub use entry::Entry;
 use file_follower::FileFollower;
 use filter::FieldFilter;
-use folder_follower::FolderFollower;
-use folder_set::FolderSet;
+use folder::follower::FolderFollower;
+use folder::set::FolderSet;
 
 use crate::{FileState, JournaldInstance, ReadError};
 

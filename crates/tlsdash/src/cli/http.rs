@@ -13,7 +13,7 @@ use records::text::quantity;
 use serde::{Deserialize, Serialize};
 
 use super::mode::ProxyMode;
-use super::option_values::{OptionValueError, read};
+use super::value::options::{OptionValueError, read};
 use super::value::{ParsedValue, one_or_many, values};
 use super::{ProxyOptions, usage};
 

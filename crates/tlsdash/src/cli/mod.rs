@@ -1,7 +1,7 @@
 //! The command line and the configuration file. Both have the same options, and flags win.
 //!
-//! The options of the proxy are in `configuration.rs`. Its limits and TLS options are not in this crate: proxy-core
-//! declares each once (see `DeclaredOptions`), and `option_values.rs` makes a flag and a configuration key of it. After
+//! The options of the proxy are in `configuration/`. Its limits and TLS options are not in this crate: proxy-core
+//! declares each once (see `DeclaredOptions`), and `value/options.rs` makes a flag and a configuration key of it. After
 //! a change `just schema` writes docs/options.md.
 
 #![expect(clippy::doc_markdown, reason = "the documentation of an argument is its help text")]
@@ -9,8 +9,7 @@
 
 pub(crate) mod appearance;
 pub(crate) mod config;
-mod configuration;
-mod configuration_error;
+pub(crate) mod configuration;
 pub(crate) mod ctl;
 #[cfg(test)]
 mod document;
@@ -18,10 +17,8 @@ mod effective_options;
 pub(crate) mod http;
 mod internal;
 pub(crate) mod mode;
-pub(crate) mod option_values;
 mod printed;
 mod recorded;
-pub(crate) mod source;
 pub(crate) mod tls;
 pub(crate) mod value;
 
@@ -50,13 +47,12 @@ use appearance::AppearanceOptions;
 use config::ConfigArgs;
 use ctl::CtlArgs;
 use mode::ProxyMode;
-use option_values::OptionValues;
 use tls::TlsFileOptions;
+use value::options::OptionValues;
 use value::{ParsedValue, PositiveDuration, RecordInterval, one_or_many};
 
-pub use configuration::read_configuration;
+pub use configuration::{ConfigurationError, read_configuration};
 pub(crate) use configuration::{ProxyArgs, ProxyOptions, read_file};
-pub use configuration_error::ConfigurationError;
 pub(crate) use internal::{BenchUpstreamArgs, InternalCommand};
 pub(crate) use recorded::{
     CheckArgs, CompactArgs, CompareArgs, ExplainArgs, ListRunsArgs, ReportArgs, RunsArgs,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ProxyOptions;
 use super::http::HttpOptions;
-use super::option_values::OptionValues;
+use super::value::options::OptionValues;
 
 /// Options of HTTP mode only, besides the limits.
 const HTTP_ONLY: [&str; 4] = ["route", "trust-forwarded", "tls-headers", "log-paths"];

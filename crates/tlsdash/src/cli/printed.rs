@@ -7,7 +7,7 @@ use proxy_core::{Limits, TlsSettings};
 use proxy_http::HttpLimits;
 
 use super::configuration::ROUTE;
-use super::option_values::examples;
+use super::value::options::examples;
 use super::{Cli, ProxyOptions};
 
 /// Keys without a default, with their accepted values. Options that the proxy declares have their own examples.

@@ -6,8 +6,8 @@ use clap::Args;
 use proxy_core::{Certificate, ClientAuth, ClientCa, Resumption, TicketKeyFile, Tls, TlsSettings};
 use serde::{Deserialize, Serialize};
 
-use super::option_values::OptionValues;
 use super::value::one_or_many;
+use super::value::options::OptionValues;
 use crate::cli::usage;
 use crate::commands::proxy::generated;
 

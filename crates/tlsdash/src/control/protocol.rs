@@ -6,7 +6,7 @@ use std::time::Duration;
 use records::setting::Setting;
 use serde::{Deserialize, Serialize};
 
-use crate::cli::source::SettingOrigin;
+use crate::cli::configuration::source::SettingOrigin;
 
 /// The version of the protocol; later versions only add to it.
 pub(crate) const VERSION: u32 = 1;

@@ -9,8 +9,8 @@ use ::bench::run::{RunEnd, RunPlan};
 
 use super::args::BenchOutputArgs;
 use super::folder_error;
-use crate::commands::check::AssertionFailed;
 use crate::commands::output_files::OutputFiles;
+use crate::commands::recordings::check::AssertionFailed;
 use crate::session::environment;
 use crate::summary;
 

@@ -6,8 +6,8 @@ use report::{Assertion, AssertionOutcome, FigureValue};
 
 use super::args::LoadArgs;
 use crate::cli::Format;
-use crate::commands::check::AssertionFailed;
 use crate::commands::output_files::OutputFiles;
+use crate::commands::recordings::check::AssertionFailed;
 use crate::session::FinishedRun;
 use crate::summary;
 

@@ -19,7 +19,7 @@ use super::RunController;
 use super::certificates::FileReloadOutcome;
 use super::files::{FileWatch, FileWatchEvent};
 use crate::cli::ProxyOptions;
-use crate::cli::source::{ConfigurationSource, SettingOrigin};
+use crate::cli::configuration::source::{ConfigurationSource, SettingOrigin};
 use crate::control::ControlAnswer;
 use crate::control::protocol::{ReloadData, ReloadedSetting, SettingData};
 use crate::service;

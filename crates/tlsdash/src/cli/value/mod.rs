@@ -1,5 +1,7 @@
 //! Types for the values of flags and configuration keys, each parsed once from its text.
 
+pub(crate) mod options;
+
 use std::fmt::Display;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;

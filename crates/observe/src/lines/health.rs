@@ -11,7 +11,7 @@ use records::values::{AbsentFigures, LogFigure};
 
 use crate::event::{LineNumber, LogEvent};
 use crate::format::{AbsentFigure, BadLine, LogParser};
-use crate::line_numbers::LineNumbers;
+use crate::lines::numbers::LineNumbers;
 
 /// The most logs whose line numbers are followed. There are as many as frontends.
 const LOGS_MAX: usize = 256;

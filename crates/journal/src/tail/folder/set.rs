@@ -10,29 +10,29 @@ use crate::ReadError;
 const SUBFOLDERS_MAX: usize = 1000;
 
 #[derive(Debug)]
-pub(super) enum FolderSet {
+pub(in crate::tail) enum FolderSet {
     /// A folder that exists, and its subfolders as they were last listed.
     Tree { root: PathBuf, subfolders: Vec<PathBuf> },
     /// Folders that may appear and vanish.
     List(Vec<PathBuf>),
 }
 
-pub(super) type ModificationTimes = Vec<(PathBuf, SystemTime)>;
+pub(in crate::tail) type ModificationTimes = Vec<(PathBuf, SystemTime)>;
 
 impl FolderSet {
     /// Returns the set of a folder and its subfolders.
-    pub(super) fn tree(root: &Path) -> Self {
+    pub(in crate::tail) fn tree(root: &Path) -> Self {
         Self::Tree { root: root.to_owned(), subfolders: Vec::new() }
     }
 
     /// Returns the index of a file's folder in a [`List`](Self::List).
-    pub(super) fn index_of(&self, file: &Path) -> Option<usize> {
+    pub(in crate::tail) fn index_of(&self, file: &Path) -> Option<usize> {
         let Self::List(folders) = self else { return None };
         folders.iter().position(|folder| file.parent() == Some(folder))
     }
 
     /// Reads the modification times of the folders that exist.
-    pub(super) fn modification_times(&self) -> Result<ModificationTimes, ReadError> {
+    pub(in crate::tail) fn modification_times(&self) -> Result<ModificationTimes, ReadError> {
         let (root, others) = match self {
             Self::Tree { root, subfolders } => (Some(root), subfolders),
             Self::List(folders) => (None, folders),
@@ -47,7 +47,7 @@ impl FolderSet {
         Ok(modified)
     }
 
-    pub(super) fn refresh(&mut self) -> Result<(), ReadError> {
+    pub(in crate::tail) fn refresh(&mut self) -> Result<(), ReadError> {
         let Self::Tree { root, subfolders } = self else { return Ok(()) };
         *subfolders = list_subfolders(root).map_err(ReadError::io("list", root))?;
         if subfolders.len() > SUBFOLDERS_MAX {
@@ -58,7 +58,7 @@ impl FolderSet {
     }
 
     /// Returns whether this is the root, without which nothing can be read.
-    pub(super) fn is_root(&self, folder: &Path) -> bool {
+    pub(in crate::tail) fn is_root(&self, folder: &Path) -> bool {
         matches!(self, Self::Tree { root, .. } if root == folder)
     }
 }

@@ -4,8 +4,8 @@ use ::report::{Figures, Report};
 use anyhow::Context;
 
 use crate::cli::{ReportArgs, usage};
-use crate::commands::check::checked;
 use crate::commands::output_files::OutputFiles;
+use crate::commands::recordings::check::checked;
 use crate::journals::reading::{RecordedRun, RunQuery};
 use crate::session::environment::command;
 

@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use super::copy_detector::CopyDetector;
-use super::entry::Entry;
-use super::entry_scanner::SkippedEntries;
-use super::field_cache::CACHE_BYTES_MAX;
-use super::file_reader::{self, FileReader, ReadStep};
-use super::filter::FieldFilter;
-use super::folder_set::FolderSet;
-use super::listing::{FileId, Listing};
-use super::{PollProgress, Start};
+use super::set::FolderSet;
 use crate::layout::FileHeader;
+use crate::tail::copy_detector::CopyDetector;
+use crate::tail::entry::Entry;
+use crate::tail::entry_scanner::SkippedEntries;
+use crate::tail::field_cache::CACHE_BYTES_MAX;
+use crate::tail::file_reader::{self, FileReader, ReadStep};
+use crate::tail::filter::FieldFilter;
+use crate::tail::listing::{FileId, Listing};
+use crate::tail::{PollProgress, Start};
 use crate::{FileState, ReadError};
 
 /// The caches of all open files together, in bytes. Each file may have an equal part of it.
@@ -25,7 +25,7 @@ const OPEN_WITH_BUFFERS_MAX: usize = 4;
 
 /// Reads the existing files one after the other, keeps those open that are being written, and then reads
 /// these in turn.
-pub(super) struct FolderFollower {
+pub(in crate::tail) struct FolderFollower {
     listing: Listing,
     /// Present if journald copies entries between the folders.
     copies: Option<CopyDetector>,
@@ -79,7 +79,7 @@ fn cache_bytes_max(files: usize) -> usize {
 }
 
 impl FolderFollower {
-    pub(super) fn open(folders: FolderSet, start: Start) -> Result<Self, ReadError> {
+    pub(in crate::tail) fn open(folders: FolderSet, start: Start) -> Result<Self, ReadError> {
         let mut folder = Self {
             copies: matches!(folders, FolderSet::List(_)).then(CopyDetector::default),
             listing: Listing::of(folders),
@@ -105,7 +105,7 @@ impl FolderFollower {
     }
 
     /// Returns only entries that match the filter from now on.
-    pub(super) fn set_filter(&mut self, filter: FieldFilter) {
+    pub(in crate::tail) fn set_filter(&mut self, filter: FieldFilter) {
         for open in &mut self.open {
             open.reader.set_filter(&filter);
         }
@@ -113,12 +113,12 @@ impl FolderFollower {
     }
 
     /// Returns why one of the files cannot be read.
-    pub(super) fn refusal(&self) -> Option<&ReadError> {
+    pub(in crate::tail) fn refusal(&self) -> Option<&ReadError> {
         self.listing.refusal()
     }
 
     /// Passes at most `entries_max` entries of the current file to `each`, and counts them.
-    pub(super) fn read(&mut self, entries_max: u64, each: &mut impl FnMut(&Entry)) -> u64 {
+    pub(in crate::tail) fn read(&mut self, entries_max: u64, each: &mut impl FnMut(&Entry)) -> u64 {
         let Some(open) = self.open.get_mut(self.current) else { return 0 };
         let (copies, folder) = (&mut self.copies, open.folder);
         open.reader.read(entries_max, &mut |entry| {
@@ -132,13 +132,13 @@ impl FolderFollower {
     }
 
     /// Returns whether any file is being written.
-    pub(super) fn writer(&self) -> FileState {
+    pub(in crate::tail) fn writer(&self) -> FileState {
         let mut states = self.open.iter().map(|open| open.reader.header().state);
         if states.any(|state| state == FileState::Online) { FileState::Online } else { FileState::Offline }
     }
 
     /// Reads on in the current file, or switches to another; returns whether there may be more.
-    pub(super) fn step(&mut self, progress: &mut PollProgress) -> Result<bool, ReadError> {
+    pub(in crate::tail) fn step(&mut self, progress: &mut PollProgress) -> Result<bool, ReadError> {
         progress.skipped_bytes += self.listing.take_skipped_bytes();
         let files = self.open.len();
         let Some(open) = self.open.get_mut(self.current) else { return self.end_round(progress) };

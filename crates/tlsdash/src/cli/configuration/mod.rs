@@ -1,5 +1,8 @@
 //! The options of the proxy, and the configuration file.
 
+mod error;
+pub(crate) mod source;
+
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,17 +17,18 @@ use proxy_http::HttpLimits;
 use records::text::Cpus;
 use serde::{Deserialize, Serialize};
 
-use super::appearance::{AppearanceOptions, AppearanceTables};
-use super::configuration_error::{ConfigurationError, table_lines};
-use super::http::{ALPN, HttpOptions, OnOff};
-use super::mode::ProxyMode;
-use super::option_values::OptionValues;
-use super::source::ConfigurationSource;
-use super::tls::TlsFileOptions;
-use super::value::{ParsedValue, PositiveDuration, one_or_many, workers};
-use super::{Flags, RunOptions, usage};
+use crate::cli::appearance::{AppearanceOptions, AppearanceTables};
+use crate::cli::http::{ALPN, HttpOptions, OnOff};
+use crate::cli::mode::ProxyMode;
+use crate::cli::tls::TlsFileOptions;
+use crate::cli::value::options::OptionValues;
+use crate::cli::value::{ParsedValue, PositiveDuration, one_or_many, workers};
+use crate::cli::{Flags, RunOptions, usage};
 use crate::control::ControlOptions;
 use crate::control::client::SOCKET_NAME;
+pub use error::ConfigurationError;
+use error::table_lines;
+use source::ConfigurationSource;
 
 /// Largest configuration file that is read, in bytes.
 const CONFIGURATION_BYTES_MAX: u64 = 1 << 20;

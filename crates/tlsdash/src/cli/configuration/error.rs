@@ -6,7 +6,7 @@ use serde::Deserialize as _;
 use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue, Deserializer};
 
-use super::{Cli, ProxyOptions};
+use crate::cli::{Cli, ProxyOptions};
 
 type Key<'t> = Spanned<DeString<'t>>;
 

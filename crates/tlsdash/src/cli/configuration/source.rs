@@ -9,8 +9,8 @@ use proxy_http::HttpLimits;
 use records::setting::Value;
 use serde::{Deserialize, Serialize};
 
-use super::configuration::ProxyOptions;
-use super::{Flags, usage};
+use super::ProxyOptions;
+use crate::cli::{Flags, usage};
 
 /// Flags over a configuration file over the defaults.
 #[derive(Clone, Debug)]

@@ -1,5 +1,8 @@
 //! Cuts what a log file or a pipe gives into lines, within a bound.
 
+pub(crate) mod health;
+mod numbers;
+
 use std::io::{self, Read};
 
 /// The longest line that is read, in bytes; what is longer is one bad line.
