@@ -12,7 +12,7 @@ use super::{RunController, ShutdownStage};
 
 /// How long to wait for the counters of busy workers. Later ones count in the next interval.
 pub(super) const PATIENCE: Duration = Duration::from_millis(500);
-/// A busy machine may delay the end of an interval by this much. A longer delay makes a gap, if it is also longer than
+/// A busy machine may lengthen an interval by this much. A longer delay makes a gap, if it is also longer than
 /// half an interval.
 const LATE_MAX: Duration = Duration::from_millis(250);
 
@@ -33,17 +33,18 @@ impl RunController {
         }
     }
 
-    /// Ends the interval that was due at `due_us`, and publishes it.
-    pub(super) fn tick(&mut self, due_us: u64, stage: ShutdownStage) {
+    /// Ends the interval that began at `began_us`, publishes it, and returns its end.
+    pub(super) fn tick(&mut self, began_us: u64, stage: ShutdownStage) -> u64 {
         let interval = self.setup.interval;
         // A busy worker alone never makes an interval late by half of it.
         self.gather(PATIENCE.min(interval / 4));
         // Before the processes are read, which can take milliseconds.
         let now = Timestamps::now();
         let host = self.sample_host();
-        // The process was stopped (SIGSTOP) or starved, so it did not measure all of the interval.
-        let late = Duration::from_micros(now.monotonic_us.saturating_sub(due_us));
-        let is_whole = late <= LATE_MAX.max(interval / 2);
+        // The process was stopped (SIGSTOP) or starved, perhaps while it published the interval before, so it did not
+        // measure all of this one.
+        let length = Duration::from_micros(now.monotonic_us.saturating_sub(began_us));
+        let is_whole = length <= interval + LATE_MAX.max(interval / 2);
         if !is_whole {
             self.publisher.note_gap(now.monotonic_us.saturating_sub(interval.as_micros() as u64));
         }
@@ -60,6 +61,7 @@ impl RunController {
             self.observe_alerts(now, is_whole, &host);
         }
         self.advance_experiment(now, &cpu);
+        now.monotonic_us
     }
 
     /// Reports the notices that the proxy, or the observer of a log, has queued.

@@ -206,7 +206,7 @@ impl RunController {
             self.publisher.notice(notice, Timestamps::now());
         }
         self.apply_handover();
-        let mut next_us = self.next_tick_us();
+        let (mut began_us, mut next_us) = (Timestamps::now().monotonic_us, self.next_tick_us());
         let mut stage = ShutdownStage::Running;
         let mut watchdog = Watchdog::new();
         while stage != ShutdownStage::Ended {
@@ -232,7 +232,7 @@ impl RunController {
             self.check_calibration();
             self.check_upgrade(stage);
             if Timestamps::now().monotonic_us >= next_us {
-                self.tick(next_us, stage);
+                began_us = self.tick(began_us, stage);
                 next_us = self.next_tick_us();
             }
         }
