@@ -65,7 +65,7 @@ impl State {
             {
                 List::Hosts
             }
-            _ if self.sight.workers > 0 && self.is_system_chosen() => List::Workers,
+            _ if self.sight.workers > 0 && self.panes.in_focus() == Some(PaneId::System) => List::Workers,
             _ if self.panes.focus == Some(PaneId::Usage) && self.panes.shows(PaneId::Usage) => List::Usage,
             _ if !self.has_http() || !self.panes.shows(PaneId::Routes) => List::Clients,
             _ if self.panes.focus == Some(PaneId::Routes) || !self.panes.shows(PaneId::Clients) => {

@@ -33,7 +33,7 @@ pub(crate) const PANE: Pane = Pane {
     rows: |state| {
         let open = shown(state).map_or(0, |findings| findings.open.len());
         // The line below the header names the worst; their rows would come and go.
-        let is_chosen = state.panes.maximised.or(state.panes.focus) == Some(PaneId::Findings);
+        let is_chosen = state.panes.in_focus() == Some(PaneId::Findings);
         if open == 0 || (state.panes.hidden.is_empty() && !is_chosen) {
             return PaneRows::default();
         }

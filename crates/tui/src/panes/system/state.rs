@@ -1,7 +1,6 @@
 //! The list of the proxy's workers.
 
 use super::model::WorkerRow;
-use crate::panes::PaneId;
 use crate::state::State;
 use crate::table::{ListMove, Rows, TableState};
 
@@ -18,11 +17,6 @@ impl Default for WorkerTable {
 }
 
 impl State {
-    /// Returns whether the system's pane was chosen, and shows all that it has.
-    pub(crate) fn is_system_chosen(&self) -> bool {
-        self.panes.maximised.or(self.panes.focus) == Some(PaneId::System)
-    }
-
     /// Updates the workers in sight.
     pub(crate) fn arrange_workers(&mut self) {
         let sight = self.sight.workers;

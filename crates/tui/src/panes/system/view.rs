@@ -39,7 +39,7 @@ use crate::widgets::table::{self, Columns, extent};
 pub(crate) const PANE: Pane = Pane {
     id: PaneId::System,
     rows: |state| {
-        let is_chosen = state.is_system_chosen();
+        let is_chosen = state.panes.in_focus() == Some(PaneId::System);
         let shown = state.figures().filter(|_| is_chosen || state.has_room_for_details());
         let Some(figures) = shown else { return PaneRows::default() };
         let (above, workers) = (rows_above(figures, is_chosen), figures.workers.len());
@@ -83,7 +83,7 @@ const SOURCE_CELLS_MIN: usize = 12;
 
 /// Where the workers are listed, below the lines: heading and one worker at least.
 pub(crate) fn workers_area(state: &State, area: Rect) -> Option<Rect> {
-    let figures = state.figures().filter(|_| state.is_system_chosen())?;
+    let figures = state.figures().filter(|_| state.panes.in_focus() == Some(PaneId::System))?;
     // A proxy whose log is counted does not say how many connections are open, and nothing of its workers.
     figures.proxy.as_ref()?.open?;
     let above = rows_above(figures, true);
