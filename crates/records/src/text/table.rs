@@ -1,5 +1,7 @@
 //! A table of aligned texts, no wider than a given width.
 
+use std::ops::Range;
+
 const GAP: &str = "  ";
 
 /// How the cells of a column are aligned.
@@ -18,6 +20,20 @@ pub struct TextTable {
 }
 
 impl TextTable {
+    /// A table of rows, some of whose columns are of numbers.
+    pub fn of_rows<const N: usize>(
+        headings: [&str; N],
+        numbers: &Range<usize>,
+        rows: &[[String; N]],
+    ) -> Self {
+        let mut table = Self::default();
+        for (at, heading) in headings.into_iter().enumerate() {
+            let align = if numbers.contains(&at) { Align::Right } else { Align::Left };
+            table.column(align, heading, rows.iter().map(|row| row[at].clone()));
+        }
+        table
+    }
+
     /// Adds a column: its heading and its cells.
     pub fn column(&mut self, align: Align, heading: &str, cells: impl IntoIterator<Item = String>) {
         let mut texts = vec![heading.to_owned()];

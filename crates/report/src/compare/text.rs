@@ -7,7 +7,7 @@ use model::figures::FigureUnit;
 use records::kinds::Estimate;
 use records::metrics::{KnownValue, TimeResolution};
 use records::text::quantity;
-use records::text::table::{Align, TextTable};
+use records::text::table::TextTable;
 
 use super::{Comparison, ComparisonRow, ReasonShare, RowOutcome};
 use crate::numbers::{bound_ms, fixed, known_ms};
@@ -62,12 +62,7 @@ pub(crate) fn probability(p: f64) -> String {
 
 pub(super) fn table(out: &mut String, rows: &[ComparisonRow]) {
     let rows: Vec<[String; 5]> = rows.iter().map(ComparisonRow::cells).collect();
-    let mut table = TextTable::default();
-    for (at, head) in HEADS.into_iter().enumerate() {
-        let align = if NUMBERS.contains(&at) { Align::Right } else { Align::Left };
-        table.column(align, head, rows.iter().map(|row| row[at].clone()));
-    }
-    *out += &table.text();
+    *out += &TextTable::of_rows(HEADS, &NUMBERS, &rows).text();
 }
 
 impl ComparisonRow {

@@ -15,7 +15,7 @@ use records::metrics::{
     HttpCounter, HttpLatency, KnownValue, LatencyClass, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
     TimeResolution,
 };
-use records::text::table::{Align, TextTable};
+use records::text::table::TextTable;
 use serde::Serialize;
 
 use crate::cli::{Format, ListRunsArgs};
@@ -234,12 +234,7 @@ impl RunListing {
         ];
         const NUMBERS: Range<usize> = 6..11;
         let rows: Vec<[String; COLUMNS]> = self.runs.iter().map(RunEntry::cells).collect();
-        let mut table = TextTable::default();
-        for (at, heading) in HEADINGS.into_iter().enumerate() {
-            let align = if NUMBERS.contains(&at) { Align::Right } else { Align::Left };
-            table.column(align, heading, rows.iter().map(|row| row[at].clone()));
-        }
-        let mut text = table.text();
+        let mut text = TextTable::of_rows(HEADINGS, &NUMBERS, &rows).text();
         if self.runs.iter().any(|run| !run.ended) {
             text.push_str("+ its last record was not read: it goes on, or was killed\n");
         }
