@@ -67,11 +67,8 @@ pub fn ratio(ratio: f64, decimals: usize) -> String {
 
 /// Formats a ratio as a multiple with three digits: `1.03 ×`, `286 ×`, and `÷ 286` for a tenth or less.
 pub fn multiple(ratio: f64) -> String {
-    let digits = |factor: f64| match factor {
-        ..9.995 => format!("{factor:.2}"),
-        ..99.95 => format!("{factor:.1}"),
-        _ => grouped(format!("{factor:.0}")),
-    };
+    // Two decimals below 1 too: the third means nothing there.
+    let digits = |factor: f64| if factor < 1.0 { format!("{factor:.2}") } else { three_digits(factor) };
     let is_fraction = ratio > 0.0 && ratio <= 1.0 / TENFOLD;
     if is_fraction { format!("÷ {}", digits(1.0 / ratio)) } else { format!("{} ×", digits(ratio)) }
 }
