@@ -1,7 +1,7 @@
 //! Failures that the test causes are counted by their cause.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
@@ -44,10 +44,8 @@ fn faulty_upstream(fault: UpstreamFault) -> (SocketAddr, Receiver<()>) {
     (address, requests)
 }
 
-/// An address that refuses connections for as long as nobody else takes it.
-fn refusing_upstream() -> SocketAddr {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
-}
+/// An upstream that refuses connections: no test listens at a port that needs root.
+const REFUSING: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
 
 /// A client of TLS, which sends what is written and ends with this.
 struct TlsClient {
@@ -144,8 +142,7 @@ fn failures_in_haproxys_log_are_counted_by_what_caused_them() {
     let (closes, _) = faulty_upstream(UpstreamFault::Closes);
     let (silent, at_silent) = faulty_upstream(UpstreamFault::Silent);
     let (cuts, _) = faulty_upstream(UpstreamFault::Cuts);
-    let upstreams =
-        [("refused", refusing_upstream()), ("closes", closes), ("silent", silent), ("cuts", cuts)];
+    let upstreams = [("refused", REFUSING), ("closes", closes), ("silent", silent), ("cuts", cuts)];
     let uses = upstreams.map(|(name, _)| format!("use_backend {name} if {{ path /{name} }}\n    "));
     let backends = upstreams.map(|(name, address)| {
         format!("backend {name}\n    retries 0\n    option abortonclose\n    timeout server 500ms\n    server one {address}\n")
@@ -187,7 +184,7 @@ fn failures_in_nginxs_log_are_counted_by_what_caused_them() {
     let site = ObserveTestBed::new();
     let (closes, _) = faulty_upstream(UpstreamFault::Closes);
     let (silent, at_silent) = faulty_upstream(UpstreamFault::Silent);
-    let upstreams = [("refused", refusing_upstream()), ("closes", closes), ("silent", silent)];
+    let upstreams = [("refused", REFUSING), ("closes", closes), ("silent", silent)];
     let locations = upstreams.map(|(name, address)| {
         format!("location /{name} {{ proxy_read_timeout 500ms; proxy_pass http://{address}; }}\n")
     });
