@@ -18,7 +18,7 @@ mod settings;
 #[cfg(test)]
 mod testing;
 
-pub(crate) use ::client_hello::SingleChoices;
+pub(crate) use ::hello::SingleChoices;
 pub use calibration::{CALIBRATION_CPU, CalibrationError, calibrate};
 pub use certificates::certificate::Certificate;
 pub use certificates::client_auth::ClientCa;

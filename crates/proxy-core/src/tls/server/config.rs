@@ -16,7 +16,7 @@ use crate::tls::certificates::client_auth::ClientCa;
 use crate::tls::resumption::tickets::{OWN_KEYS_MAX, RefusingTicketer, Ticketer};
 use crate::tls::server::evidence::Policy;
 use crate::tls::settings::{CipherOrder, Resumption, TicketSend, TlsSettings, supported_version};
-use client_hello::Choices;
+use hello::Choices;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TlsConfigError {

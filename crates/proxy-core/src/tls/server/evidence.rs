@@ -12,7 +12,7 @@ use records::metrics::FullReason;
 use crate::tls::resumption::session::SessionState;
 use crate::tls::server::negotiated::NegotiatedTls;
 use crate::tls::settings::Resumption;
-use client_hello::{Choices, ClientHello, HelloReader, SingleChoices};
+use hello::{Choices, ClientHello, HelloReader, SingleChoices};
 
 /// The outcome of a session that a client offered to resume; later variants are closer to a resumption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use crate::tls::certificates::description::{self, CommonNameError};
 use crate::tls::server::engine::EngineError;
 use crate::tls::server::evidence::{HandshakeEvidence, PresentedCertificate};
 use crate::tls::settings::options::suite_name;
-use client_hello::SingleChoices;
+use hello::SingleChoices;
 
 /// The parameters negotiated up to now; each part is absent until it is known.
 pub(crate) struct NegotiatedTls<'a> {

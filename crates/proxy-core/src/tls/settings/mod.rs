@@ -136,7 +136,7 @@ impl Default for TlsSettings {
 
 #[cfg(test)]
 mod tests {
-    use client_hello::{Choices, SingleChoices};
+    use hello::{Choices, SingleChoices};
 
     use super::*;
 
