@@ -32,9 +32,9 @@ fuzz_target!(init: seeds_if_asked(write_seeds), |input: &[u8]| {
         let mut rest = input;
         while lines.read(&mut rest, &mut count).expect("memory can be read") > 0 {}
         lines.finish(&mut count);
-        counter.seal();
-        assert!(counter.delta.counters[ProxyCounter::Accepted] <= read);
-        assert!(counter.delta.clients.len() as u64 <= read);
+        counter.counted.seal();
+        assert!(counter.counted.delta.counters[ProxyCounter::Accepted] <= read);
+        assert!(counter.counted.delta.clients.len() as u64 <= read);
     }
 });
 

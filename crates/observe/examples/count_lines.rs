@@ -22,7 +22,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut log = File::open(path)?;
     while lines.read(&mut log, &mut count)? > 0 {}
     lines.finish(&mut count);
-    counter.seal();
-    println!("{} connections, {bad} lines not readable", counter.delta.counters[ProxyCounter::Accepted]);
+    counter.counted.seal();
+    println!(
+        "{} connections, {bad} lines not readable",
+        counter.counted.delta.counters[ProxyCounter::Accepted]
+    );
     if bad > 0 { Err("a line cannot be read".into()) } else { Ok(()) }
 }

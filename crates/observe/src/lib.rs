@@ -2,7 +2,7 @@
 //!
 //! A source ([`LogSocket`], [`FollowedFile`], [`JournalLines`]) gives lines. A [`LogParser`] takes off the header that syslog
 //! puts before a line, and makes an [`event`] of each. [`LogCounter`] counts events into the delta that the publisher takes
-//! from every producer. [`LogObserver`] does that on a thread of its own while a terminator runs; [`LogReplay`] does it for a
+//! from every producer. [`observe_log`] does that on a thread of its own while a terminator runs; [`LogReplay`] does it for a
 //! log that is whole, in the log's own time.
 //!
 //! Only what the log says is counted. What it does not say is absent, and [`LogKind::absent`] has the reasons.
@@ -29,6 +29,6 @@ pub use journal_lines::JournalLines;
 pub use lines::LineReader;
 pub use lines::health::{LineHealth, LogTransport};
 pub use log_counter::{LogCounter, RESOLUTION};
-pub use log_observer::{LineSource, LogObserver};
+pub use log_observer::{LineSource, observe_log};
 pub use log_socket::{LogSocket, SocketAddress, SocketError, SocketOptions};
 pub use replay::{LogReplay, ReplayError, ReplayedLog};

@@ -1,13 +1,10 @@
 //! Reads the lines of a running terminator on a thread of its own.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use records::delta::{Collector, HandoverResult, ProxyDelta, Reporter};
+use recorder::observer::{Observer, ObserverLink};
+use records::delta::HandoverResult;
 use records::kinds::{Level, NoticeRecord};
 
 use crate::format::LogParser;
@@ -33,83 +30,19 @@ pub trait LineSource: 'static {
     ) -> io::Result<usize>;
 }
 
-#[derive(Debug, Default)]
-struct ObserverState {
-    must_end: AtomicBool,
-    /// Taken once an interval by the controller, and only locked by the thread when there is a notice.
-    notices: Mutex<Vec<NoticeRecord>>,
-}
-
-/// A producer of records: it counts what the lines of a source say.
-#[derive(Debug)]
-pub struct LogObserver {
-    collector: Collector<ProxyDelta>,
-    shared: Arc<ObserverState>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl LogObserver {
-    /// Begins to read.
-    ///
-    /// # Errors
-    /// If the thread cannot be started.
-    pub fn start(source: impl LineSource + Send, parser: LogParser) -> io::Result<Self> {
-        Self::start_with(move || Ok(source), parser)
-    }
-
-    /// Starts reading what `open` opens. The reading thread calls `open`, because some sources cannot move between
-    /// threads.
-    ///
-    /// # Errors
-    /// The errors of `open`, or if the thread cannot be started.
-    pub fn start_with<S: LineSource>(
-        open: impl FnOnce() -> io::Result<S> + Send + 'static,
-        parser: LogParser,
-    ) -> io::Result<Self> {
-        let mut collector = Collector::default();
-        // The thread looks many times a second whether it has been asked.
-        let reporter = collector.add_worker(|| {});
-        let shared = Arc::new(ObserverState::default());
-        let reader_state = Arc::clone(&shared);
-        let (opened, is_open) = sync_channel(1);
-        let read = move || {
-            let source = match open() {
-                Ok(source) => source,
-                Err(error) => {
-                    // The caller waits for it.
-                    let _ = opened.send(Err(error));
-                    return;
-                }
-            };
-            let _ = opened.send(Ok(()));
-            let (counter, health) = (LogCounter::default(), LineHealth::new(source.transport()));
-            let began = Instant::now();
-            Reader { source, parser, counter, health, shared: reader_state, began }.run(reporter);
-        };
-        let thread = std::thread::Builder::new().name("observe".to_owned()).spawn(read)?;
-        is_open.recv().unwrap_or_else(|_| Err(io::Error::other("the thread observe ended at once")))?;
-        Ok(Self { collector, shared, thread: Some(thread) })
-    }
-
-    /// Adds what was counted since the last call.
-    pub fn collect(&mut self, into: &mut ProxyDelta, patience: Duration) {
-        self.collector.collect(into, patience);
-    }
-
-    /// Ends reading once the lines that have arrived are counted.
-    pub fn stop(&self) {
-        self.shared.must_end.store(true, Ordering::Relaxed);
-    }
-
-    /// True once nothing is read any more.
-    pub fn is_ended(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
-    }
-
-    /// Takes the notices made since the last call.
-    pub fn take_notices(&self) -> Vec<NoticeRecord> {
-        std::mem::take(&mut *self.shared.notices.lock().unwrap_or_else(PoisonError::into_inner))
-    }
+/// Begins to count what the lines of a source say. The reading thread calls `open`.
+///
+/// # Errors
+/// The errors of `open`, or if the thread cannot be started.
+pub fn observe_log<S: LineSource>(
+    open: impl FnOnce() -> io::Result<S> + Send + 'static,
+    parser: LogParser,
+) -> io::Result<Observer> {
+    Observer::start("observe", open, move |source, link| {
+        let health = LineHealth::new(source.transport());
+        let began = Instant::now();
+        Reader { source, parser, counter: LogCounter::default(), health, link, began }.run();
+    })
 }
 
 /// The state of the reading thread.
@@ -118,15 +51,15 @@ struct Reader<S> {
     parser: LogParser,
     counter: LogCounter,
     health: LineHealth,
-    shared: Arc<ObserverState>,
+    link: ObserverLink,
     began: Instant,
 }
 
 impl<S: LineSource> Reader<S> {
-    fn run(mut self, reporter: Reporter<ProxyDelta>) {
+    fn run(mut self) {
         let mut ends_at: Option<Instant> = None;
         loop {
-            let must_end = self.shared.must_end.load(Ordering::Relaxed);
+            let must_end = self.link.must_end();
             if must_end {
                 ends_at.get_or_insert_with(|| Instant::now() + END_PATIENCE);
             }
@@ -137,14 +70,14 @@ impl<S: LineSource> Reader<S> {
                 self.report_end(read.err());
                 break;
             }
-            let (delta, seal) = self.counter.parts();
-            if reporter.answer(delta, seal) == HandoverResult::CollectorGone {
+            let (delta, seal) = self.counter.counted.parts();
+            if self.link.reporter.answer(delta, seal) == HandoverResult::CollectorGone {
                 return;
             }
         }
         self.publish(true);
-        self.counter.seal();
-        reporter.finish(self.counter.delta, |_| {});
+        self.counter.counted.seal();
+        self.link.reporter.finish(self.counter.counted.delta, |_| {});
     }
 
     fn read(&mut self, may_wait: bool) -> io::Result<usize> {
@@ -153,22 +86,18 @@ impl<S: LineSource> Reader<S> {
     }
 
     fn publish(&mut self, is_last: bool) {
-        let Self { counter, health, shared, began, .. } = self;
+        let Self { counter, health, link, began, .. } = self;
         let now = began.elapsed();
         health.expect(now, is_last);
         health.tell(now, is_last);
-        health.count_into(&mut counter.delta);
-        let notices = health.take_notices();
-        if !notices.is_empty() {
-            shared.notices.lock().unwrap_or_else(PoisonError::into_inner).extend(notices);
-        }
+        health.count_into(&mut counter.counted.delta);
+        link.tell(health.take_notices());
     }
 
     fn report_end(&self, error: Option<io::Error>) {
         let Some(error) = error else { return };
         let text = format!("cannot read the log any more: {error}; the counts end here");
-        let notice = NoticeRecord::new(Level::Warning, "log", &text);
-        self.shared.notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+        self.link.tell([NoticeRecord::new(Level::Warning, "log", &text)]);
     }
 }
 

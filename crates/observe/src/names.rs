@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use records::metrics::ProxyCounter;
-
 /// OpenSSL's names of groups, and the numbers that it writes for those without one, with their IANA names.
 const GROUPS: [(&str, &str); 7] = [
     ("prime256v1", "secp256r1"),
@@ -18,31 +16,6 @@ const GROUPS: [(&str, &str); 7] = [
 /// The IANA name of a group.
 pub(crate) fn group(name: &str) -> &str {
     GROUPS.iter().find(|(openssl, _)| *openssl == name).map_or(name, |(_, iana)| iana)
-}
-
-/// The counter of a group, by its IANA name.
-pub(crate) fn group_counter(name: &str) -> ProxyCounter {
-    match name {
-        "X25519MLKEM768" => ProxyCounter::GroupMlkem,
-        "X25519" => ProxyCounter::GroupX25519,
-        "secp256r1" => ProxyCounter::GroupP256,
-        "secp384r1" => ProxyCounter::GroupP384,
-        _ => ProxyCounter::GroupOther,
-    }
-}
-
-/// The counter of a cipher suite, by either name.
-pub(crate) fn cipher_counter(name: &str) -> ProxyCounter {
-    let has = |parts: [&str; 2]| parts.iter().any(|part| name.contains(part));
-    if has(["AES_128_GCM", "AES128-GCM"]) {
-        ProxyCounter::CipherAes128
-    } else if has(["AES_256_GCM", "AES256-GCM"]) {
-        ProxyCounter::CipherAes256
-    } else if has(["CHACHA20_POLY1305", "CHACHA20-POLY1305"]) {
-        ProxyCounter::CipherChacha
-    } else {
-        ProxyCounter::CipherOther
-    }
 }
 
 /// The IANA name of a cipher suite: that of TLS 1.2's suites with ECDHE and an AEAD is made from OpenSSL's, others stay.
@@ -69,6 +42,5 @@ mod tests {
         assert_eq!(cipher("ECDHE-RSA-AES128-GCM-SHA256"), "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256");
         assert_eq!(cipher("AES128-SHA"), "AES128-SHA");
         assert_eq!((group("prime256v1"), group("0x11ec")), ("secp256r1", "X25519MLKEM768"));
-        assert_eq!(cipher_counter("TLS_AES_256_GCM_SHA384"), ProxyCounter::CipherAes256);
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use journal::Timestamps;
 use model::runs::Model;
 use observe::{LogKind, LogReplay, ReplayError, ReplayedLog};
+use recorder::observer::Intervals;
 use recorder::publish::Publisher;
 use records::ids::RunId;
 use records::kinds::{Body, Record, RunRecord};
@@ -28,7 +29,7 @@ fn line(number: u64, end_ms: u64, resumed: u8) -> String {
 fn replay(log: &str) -> Result<ReplayedLog<Vec<Record>>, ReplayError> {
     let zero = Timestamps { realtime_us: 0, monotonic_us: 0 };
     let publisher = Publisher::new(RunId::from_bits(7), Vec::new(), 60, zero);
-    let replay = LogReplay::new(publisher, Duration::from_secs(1), RunRecord::default());
+    let replay = LogReplay::new(Intervals::new(publisher, Duration::from_secs(1), RunRecord::default()));
     replay.run(&mut LogKind::Haproxy.parser(), &mut log.as_bytes())
 }
 

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod host;
+pub mod observer;
 pub mod publish;
 #[cfg(test)]
 #[path = "../../records/src/testing.rs"]

@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::ids::{ClientId, ConnId};
+use crate::metrics::ProxyCounter;
 
 /// Why a connection was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,6 +63,43 @@ impl ConnectionOutcome {
     /// True unless the connection ended well.
     pub fn is_error(self) -> bool {
         self != Self::Ended
+    }
+
+    /// True if the connection ended before its handshake was complete.
+    pub fn is_of_handshake(self) -> bool {
+        match self {
+            Self::HandshakeTimeout
+            | Self::HandshakeEof
+            | Self::HandshakeAlert
+            | Self::NotTls
+            | Self::Incompatible
+            | Self::HandshakeOther => true,
+            Self::Ended
+            | Self::UpstreamConnect
+            | Self::UpstreamBroken
+            | Self::ClientBroken
+            | Self::IdleTimeout
+            | Self::DrainTimeout
+            | Self::SendTimeout
+            | Self::PendingBound => false,
+        }
+    }
+
+    /// The counter of this failure; `None` for ends that only this program makes, or that are none.
+    pub fn counter(self) -> Option<ProxyCounter> {
+        Some(match self {
+            Self::HandshakeTimeout => ProxyCounter::FailedTimeout,
+            Self::HandshakeEof => ProxyCounter::FailedEof,
+            Self::HandshakeAlert => ProxyCounter::FailedAlert,
+            Self::NotTls => ProxyCounter::FailedNotTls,
+            Self::Incompatible => ProxyCounter::FailedIncompatible,
+            Self::HandshakeOther => ProxyCounter::FailedOther,
+            Self::UpstreamConnect => ProxyCounter::UpstreamConnectsFailed,
+            Self::UpstreamBroken => ProxyCounter::UpstreamBroken,
+            Self::ClientBroken => ProxyCounter::ClientBroken,
+            Self::IdleTimeout => ProxyCounter::IdleTimeouts,
+            Self::Ended | Self::DrainTimeout | Self::SendTimeout | Self::PendingBound => return None,
+        })
     }
 }
 

@@ -320,3 +320,30 @@ pub const CPU_GROUPS: [(&str, CpuGroup); 5] = [
     ("dashboard", CpuGroup::Dashboard),
     ("journal", CpuGroup::Journal),
 ];
+
+impl ProxyCounter {
+    /// The counter of a group, by its IANA name.
+    pub fn of_group(name: &str) -> Self {
+        match name {
+            "X25519MLKEM768" => Self::GroupMlkem,
+            "X25519" => Self::GroupX25519,
+            "secp256r1" => Self::GroupP256,
+            "secp384r1" => Self::GroupP384,
+            _ => Self::GroupOther,
+        }
+    }
+
+    /// The counter of a cipher suite, by IANA's name or OpenSSL's.
+    pub fn of_cipher(name: &str) -> Self {
+        let has = |parts: [&str; 2]| parts.iter().any(|part| name.contains(part));
+        if has(["AES_128_GCM", "AES128-GCM"]) {
+            Self::CipherAes128
+        } else if has(["AES_256_GCM", "AES256-GCM"]) {
+            Self::CipherAes256
+        } else if has(["CHACHA20_POLY1305", "CHACHA20-POLY1305"]) {
+            Self::CipherChacha
+        } else {
+            Self::CipherOther
+        }
+    }
+}

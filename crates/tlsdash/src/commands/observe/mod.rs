@@ -9,8 +9,9 @@ use std::path::Path;
 
 use anyhow::Context;
 use nix::unistd::{Group, User};
-use observe::{FollowedFile, JournalLines, LogKind, LogObserver, LogSocket, SocketAddress, SocketOptions};
+use observe::{FollowedFile, JournalLines, LogKind, LogSocket, SocketAddress, SocketOptions, observe_log};
 use recorder::host::{ProcessObserver, unit_processes};
+use recorder::observer::Observer;
 use records::kinds::{Level, NoticeRecord, RunRecord};
 use records::values::AbsentFigures;
 
@@ -25,6 +26,8 @@ pub(crate) use args::ObserveArgs;
 use args::ObserveCommand;
 use certificates::ServerCertificates;
 
+const NO_THREAD: &str = "cannot start the thread observe";
+
 /// Observes until it must end, or to the end of a log.
 pub(crate) fn run(args: &ObserveArgs, flags: &Flags) -> anyhow::Result<()> {
     if let Some(ObserveCommand::Setup(args)) = &args.command {
@@ -36,8 +39,7 @@ pub(crate) fn run(args: &ObserveArgs, flags: &Flags) -> anyhow::Result<()> {
         (Some(address), _) => live(args, kind, &address.to_string(), appearance, || {
             let socket = bind(args, address)?;
             let stream = socket.local_address();
-            let observer =
-                LogObserver::start(socket, kind.parser()).context("cannot start the thread observe")?;
+            let observer = observe_log(move || Ok(socket), kind.parser()).context(NO_THREAD)?;
             Ok((observer, stream.map(|address| format!("udp:{address}"))))
         }),
         (None, Some(path)) if args.follow => {
@@ -46,8 +48,7 @@ pub(crate) fn run(args: &ObserveArgs, flags: &Flags) -> anyhow::Result<()> {
             }
             live(args, kind, &path.display().to_string(), appearance, || {
                 let file = FollowedFile::open(path).with_context(|| cannot_read(path))?;
-                let observer =
-                    LogObserver::start(file, kind.parser()).context("cannot start the thread observe")?;
+                let observer = observe_log(move || Ok(file), kind.parser()).context(NO_THREAD)?;
                 Ok((observer, None))
             })
         }
@@ -57,7 +58,7 @@ pub(crate) fn run(args: &ObserveArgs, flags: &Flags) -> anyhow::Result<()> {
             live(args, kind, &format!("of {unit} in the journal"), appearance, || {
                 let opened = unit.clone();
                 let open = move || JournalLines::open(&opened).map_err(std::io::Error::other);
-                let observer = LogObserver::start_with(open, kind.parser())
+                let observer = observe_log(open, kind.parser())
                     .with_context(|| format!("cannot follow --journal-unit {unit}"))?;
                 Ok((observer, None))
             })
@@ -89,7 +90,7 @@ fn live(
     kind: LogKind,
     place: &str,
     appearance: Appearance,
-    start: impl FnOnce() -> anyhow::Result<(LogObserver, Option<String>)>,
+    start: impl FnOnce() -> anyhow::Result<(Observer, Option<String>)>,
 ) -> anyhow::Result<()> {
     let duration = args.duration.as_ref().map(|duration| duration.0);
     let session = SessionConfig::resolve(&args.run, duration, appearance)?;

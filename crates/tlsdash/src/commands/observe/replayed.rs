@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use observe::{LogKind, LogReplay, ReplayedLog};
+use recorder::observer::Intervals;
 use recorder::publish::{Publisher, RECORDS_PER_SECOND_OWN, RecordWriter};
 use records::ids::RunId;
 
@@ -37,7 +38,7 @@ pub(super) fn run(args: &ObserveArgs, kind: LogKind, path: &Path, flags: &Flags)
     let start = journal::Timestamps { realtime_us: 0, monotonic_us: 0 };
     let publisher = Publisher::new(run, RecordWriter::new(file), RECORDS_PER_SECOND_OWN, start);
     let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
-    let replay = LogReplay::new(publisher, args.run.interval.0, header(kind, &name));
+    let replay = LogReplay::new(Intervals::new(publisher, args.run.interval.0, header(kind, &name)));
     let replayed = match replay.run(&mut kind.parser(), &mut log) {
         Ok(ended) => ended,
         Err(error) => {

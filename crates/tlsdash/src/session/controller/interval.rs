@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use journal::Timestamps;
-use observe::LogObserver;
 use proxy_core::Proxy;
+use recorder::observer::Observer;
 use records::kinds::{HostRecord, Level, NoticeRecord};
 
 use super::{RunController, ShutdownStage};
@@ -67,7 +67,7 @@ impl RunController {
     /// Reports the notices that the proxy, or the observer of a log, has queued.
     pub(super) fn report_proxy_notices(&mut self) {
         let of_proxy = self.workload.proxy.as_ref().map(Proxy::take_notices).unwrap_or_default();
-        let of_log = self.workload.observer.as_ref().map(LogObserver::take_notices).unwrap_or_default();
+        let of_log = self.workload.observer.as_ref().map(Observer::take_notices).unwrap_or_default();
         for notice in of_proxy.into_iter().chain(of_log) {
             self.report(notice);
         }

@@ -4,9 +4,9 @@ use std::sync::mpsc::Receiver;
 
 use loadgen::Load;
 use model::figures::{FigureSide, FigureSubjects};
-use observe::LogObserver;
 use proxy_core::Proxy;
 use recorder::host::ProcessObserver;
+use recorder::observer::Observer;
 use records::delta::LoadState;
 use records::setting::{Applies, Setting, SettingError, Value};
 use records::text::Cpus;
@@ -15,8 +15,8 @@ use records::text::Cpus;
 #[derive(Debug)]
 pub(crate) struct Workload {
     pub(crate) proxy: Option<Proxy>,
-    /// The observer of another terminator's log.
-    pub(crate) observer: Option<LogObserver>,
+    /// The observer of another terminator, by its log or by packets.
+    pub(crate) observer: Option<Observer>,
     /// Settings for the certificates of that terminator which were unknown at the start.
     pub(crate) late_certificates: Option<Receiver<Setting>>,
     /// The names of the proxy's routes; `None` in TCP mode.
@@ -64,7 +64,7 @@ impl Workload {
 
     pub(super) fn is_drained(&self) -> bool {
         self.proxy.as_ref().is_none_or(Proxy::is_drained)
-            && self.observer.as_ref().is_none_or(LogObserver::is_ended)
+            && self.observer.as_ref().is_none_or(Observer::is_ended)
     }
 
     pub(super) fn settings(&self) -> Vec<Setting> {
