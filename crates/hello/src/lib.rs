@@ -4,11 +4,16 @@
 //! They are counted, and decide nothing but an alert: the reason of a full handshake, and parameters without an alternative.
 
 mod ja4;
+mod names;
 mod reader;
+mod server;
+pub mod stream;
 
 pub use ja4::Fingerprint;
 use ja4::Ja4;
+pub use names::{alert_words, group_name, suite_name};
 pub use reader::HelloReader;
+pub use server::{ServerHello, key_exchange_group, version_name};
 
 const TLS12: u16 = 0x0303;
 const TLS13: u16 = 0x0304;
@@ -23,6 +28,8 @@ mod extension {
     pub(super) const PRE_SHARED_KEY: u16 = 41;
     pub(super) const EARLY_DATA: u16 = 42;
     pub(super) const SUPPORTED_VERSIONS: u16 = 43;
+    pub(super) const KEY_SHARE: u16 = 51;
+    pub(super) const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +38,12 @@ pub struct ClientHello {
     pub server_name: Option<Box<str>>,
     pub choices: Choices,
     pub resumption: ResumptionOffer,
+    /// Whether it offers application protocols.
+    pub has_alpn: bool,
+    /// Whether it sends data before the handshake is complete (0-RTT).
+    pub has_early_data: bool,
+    /// Whether its true server name is encrypted, or it pretends so (ECH).
+    pub has_ech: bool,
     /// `None` if the lists are too long to be real.
     pub fingerprint: Option<Fingerprint>,
 }
@@ -135,7 +148,7 @@ pub struct SingleChoices {
 
 impl ClientHello {
     /// Reads the body of a `ClientHello`. `None` if it is malformed.
-    fn parse(body: &[u8]) -> Option<Self> {
+    pub fn parse(body: &[u8]) -> Option<Self> {
         let mut body = HelloBytes(body);
         let (mut hello, mut ja4) = (Self::default(), Ja4::new(body.u16()?));
         body.take(32)?;
@@ -177,7 +190,12 @@ impl ClientHello {
             extension::SIGNATURE_ALGORITHMS => {
                 ja4.signatures = content.vec16()?;
             }
-            extension::ALPN => ja4.set_alpn(content.vec16()?.vec8()?.0),
+            extension::ALPN => {
+                self.has_alpn = true;
+                ja4.set_alpn(content.vec16()?.vec8()?.0);
+            }
+            extension::EARLY_DATA => self.has_early_data = true,
+            extension::ENCRYPTED_CLIENT_HELLO => self.has_ech = true,
             extension::SESSION_TICKET => self.resumption.has_ticket = !content.0.is_empty(),
             extension::PRE_SHARED_KEY => self.resumption.has_psk = true,
             extension::SUPPORTED_VERSIONS => {
