@@ -1,11 +1,18 @@
 //! Frames as they were captured: from a file, or from a packet socket.
 
+mod file;
+mod filter;
+mod socket;
+
+pub use file::{CaptureError, CaptureReader};
+pub use socket::{PacketSocket, SocketError, SocketOptions};
+
 /// One captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// When it was captured, in nanoseconds since 1970.
     pub time_ns: u64,
-    /// The interface, by the number it has on this machine or in the file.
+    /// The interface, by the number it has on this machine or in its section of the file.
     pub interface: u32,
     /// True if this machine sent it, as far as the capture says.
     pub is_outgoing: bool,
