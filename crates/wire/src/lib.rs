@@ -8,4 +8,17 @@
 #![forbid(unsafe_code)]
 
 pub mod capture;
+mod counter;
+mod flow;
+mod handshake;
+mod observer;
+mod order;
+mod outcome;
 pub mod packet;
+mod replay;
+mod services;
+
+pub use counter::{WireCounter, WireOptions};
+pub use observer::observe_packets;
+pub use replay::{CaptureReplay, ReplayError, ReplayedCapture};
+pub use services::Services;

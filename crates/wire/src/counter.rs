@@ -1,0 +1,457 @@
+//! Follows the connections in segments, and counts them with the counter of every observer.
+
+use std::hash::BuildHasher as _;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use foldhash::quality::RandomState;
+use foldhash::{HashMap, HashSet};
+use hello::{ClientHello, group_name, suite_name, version_name};
+use recorder::observer::{NO_VALUE, ObservedCounter, ObservedHandshake};
+use records::ids::{ClientId, ConnId};
+use records::kinds::{ConnectionOutcome, ConnectionRecord};
+use records::metrics::{
+    ClientCounter, Dimension, FullReason, ProxyCounter, ProxyLatency, TlsCounter, TlsLatency, UsageCounter,
+};
+use records::text::clean;
+
+use crate::capture::Frame;
+use crate::flow::{Added, Close, Flow};
+use crate::handshake::{End, Handshake, Step};
+use crate::outcome;
+use crate::packet::Segment;
+use crate::services::Services;
+
+/// The most connections that are followed.
+const FLOWS_MAX: usize = 1 << 17;
+/// The memory for parts of segments and messages of all connections, in bytes.
+const ROOM_BYTES: usize = 64 << 20;
+/// The clients, by address and fingerprint, that are known again.
+const SEEN_MAX: usize = 1 << 16;
+/// How often connections that are over are looked for, in the time of the capture, in nanoseconds.
+const SWEEP_NS: u64 = 1_000_000_000;
+/// How long a closed connection is known, so that what comes late does not look like a new one.
+const CLOSED_NS: u64 = 2_000_000_000;
+/// How long a connection that is not open, or closed by one end only, may stand still.
+const HALF_OPEN_NS: u64 = 60_000_000_000;
+
+/// The connections that are looked at, and what is said of them.
+#[derive(Clone, Debug, Default)]
+pub struct WireOptions {
+    /// The servers' ports; empty for every port on which TLS is spoken.
+    pub ports: Vec<u16>,
+    /// The name of the process that serves; `None` for every one.
+    pub process: Option<String>,
+    /// Connections that this machine opens (true) or accepts (false); `None` for both.
+    pub outgoing: Option<bool>,
+    /// Leaves out server names.
+    pub hides_names: bool,
+    pub services: Services,
+}
+
+/// Counts segments.
+#[derive(Debug)]
+pub struct WireCounter {
+    pub counted: ObservedCounter,
+    options: WireOptions,
+    flows: HashMap<FlowKey, Flow>,
+    /// Ports on which a server has spoken TLS.
+    tls_ports: HashSet<u16>,
+    seen: HashSet<u64>,
+    hashes: RandomState,
+    room: usize,
+    now_ns: u64,
+    swept_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct FlowKey {
+    client: SocketAddr,
+    server: SocketAddr,
+}
+
+impl FlowKey {
+    fn id(self) -> ClientId {
+        ClientId::from(self.client.ip())
+    }
+}
+
+impl WireCounter {
+    pub fn new(options: WireOptions) -> Self {
+        Self {
+            counted: ObservedCounter::default(),
+            tls_ports: options.ports.iter().copied().collect(),
+            options,
+            flows: HashMap::default(),
+            seen: HashSet::default(),
+            hashes: RandomState::default(),
+            room: ROOM_BYTES,
+            now_ns: 0,
+            swept_ns: 0,
+        }
+    }
+
+    /// Connections that are followed.
+    pub fn flows(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Counts a segment of this frame.
+    pub fn segment(&mut self, frame: &Frame<'_>, segment: &Segment<'_>) {
+        self.counted.add(ProxyCounter::Packets, 1);
+        self.now_ns = self.now_ns.max(frame.time_ns);
+        if self.now_ns >= self.swept_ns.saturating_add(SWEEP_NS) {
+            self.swept_ns = self.now_ns;
+            self.sweep();
+        }
+        let Some((key, end)) = self.find(frame, segment) else { return };
+        let Some(mut flow) = self.flows.remove(&key) else { return };
+        if flow.interface == frame.interface && !flow.is_closed {
+            self.follow(key, &mut flow, end, frame.time_ns, segment);
+        }
+        self.flows.insert(key, flow);
+    }
+
+    /// The connection of a segment, and the end that sent it. Begins to follow a new one.
+    fn find(&mut self, frame: &Frame<'_>, segment: &Segment<'_>) -> Option<(FlowKey, End)> {
+        let from_client = FlowKey { client: segment.source, server: segment.destination };
+        let from_server = FlowKey { client: segment.destination, server: segment.source };
+        let is_opening = segment.is_syn && segment.acknowledged.is_none();
+        if let Some(flow) = self.flows.get(&from_client) {
+            if !is_opening || flow.syn.is_some_and(|syn| syn == segment.sequence) {
+                return Some((from_client, End::Client));
+            }
+            // The port is used again. The end of the connection before was not captured, unless it is closed.
+            self.forget(&[from_client]);
+        } else if self.flows.contains_key(&from_server) {
+            return Some((from_server, End::Server));
+        }
+        let is_hello = matches!(segment.payload, [22, 3, _, _, _, 1, ..]);
+        let is_answer = segment.is_syn && !is_opening;
+        let (key, end) = if is_answer { (from_server, End::Server) } else { (from_client, End::Client) };
+        let is_outgoing = frame.is_outgoing == (end == End::Client);
+        if !(segment.is_syn || is_hello) || !self.is_watched(key, is_outgoing) {
+            return None;
+        }
+        if self.flows.len() >= FLOWS_MAX {
+            self.make_room();
+        }
+        self.flows.insert(key, Flow::new(frame.interface, is_opening.then_some(segment.sequence)));
+        Some((key, end))
+    }
+
+    /// `is_outgoing` says whether this machine is the client.
+    fn is_watched(&self, key: FlowKey, is_outgoing: bool) -> bool {
+        let WireOptions { ports, process, services, .. } = &self.options;
+        let is_within = key.client.ip() == key.server.ip() || key.client.ip().is_loopback();
+        (ports.is_empty() || ports.contains(&key.server.port()))
+            && process.as_ref().is_none_or(|process| services.is_of(key.server.port(), process))
+            && (is_within || self.options.outgoing.is_none_or(|outgoing| outgoing == is_outgoing))
+    }
+
+    fn follow(&mut self, key: FlowKey, flow: &mut Flow, end: End, time_ns: u64, segment: &Segment<'_>) {
+        flow.last_ns = flow.last_ns.max(time_ns);
+        self.open(key, flow, end, time_ns, segment);
+        let (was_judged, before) = (flow.handshake.is_some(), flow.step());
+        let added = flow.add(end, segment, time_ns, &mut self.room);
+        if was_judged {
+            self.judge(key, flow, before);
+        }
+        self.traffic(key, flow, end, &added);
+        if segment.is_fin || segment.is_reset {
+            flow.first_close.get_or_insert(Close { end, time_ns });
+            flow.has_fin[end as usize] = true;
+            if segment.is_reset || flow.has_fin == [true; 2] {
+                self.close(key, flow);
+            }
+        }
+    }
+
+    /// Notes the parts of the TCP handshake.
+    fn open(&mut self, key: FlowKey, flow: &mut Flow, end: End, time_ns: u64, segment: &Segment<'_>) {
+        let opened = &mut flow.opened;
+        if segment.is_syn {
+            flow.orders[end as usize].begin(segment.sequence.wrapping_add(1));
+            match end {
+                End::Client => opened.syn_ns = time_ns,
+                End::Server => opened.syn_ack_ns = time_ns,
+            }
+            return;
+        }
+        if let Some(acknowledged) = segment.acknowledged {
+            // The peer's first byte, if its SYN was not captured; nothing of it can have been acknowledged before.
+            flow.orders[1 - end as usize].begin(acknowledged);
+        }
+        let is_accepted = end == End::Client && !segment.is_reset;
+        if is_accepted && opened.established_ns == 0 {
+            opened.established_ns = time_ns;
+            if self.tls_ports.contains(&key.server.port()) {
+                self.count(key, flow);
+            }
+        }
+    }
+
+    /// Begins to count a connection.
+    fn count(&mut self, key: FlowKey, flow: &mut Flow) {
+        if flow.is_counted {
+            return;
+        }
+        flow.is_counted = true;
+        flow.conn = self.counted.accepted(key.id()).0;
+        self.counted.client(key.id()).open_change += 1;
+        let [wire_in, wire_out] = std::mem::take(&mut flow.uncounted_wire);
+        self.counted.add(ProxyCounter::WireIn, wire_in);
+        self.counted.add(ProxyCounter::WireOut, wire_out);
+    }
+
+    /// Counts what a segment said of the handshake.
+    fn judge(&mut self, key: FlowKey, flow: &mut Flow, before: Step) {
+        let now = flow.step();
+        if self.options.hides_names
+            && let Some(offer) = flow.handshake.as_mut().and_then(|handshake| handshake.offer.as_mut())
+        {
+            offer.server_name = None;
+        }
+        if now >= Step::Asked && before < Step::Asked && now != Step::Failed {
+            self.count(key, flow);
+        }
+        if now >= Step::Answered && before < Step::Answered && now != Step::Failed {
+            self.tls_ports.insert(key.server.port());
+        }
+        if flow.handshake.is_none() && before < Step::Complete && flow.is_counted {
+            self.counted.add(ProxyCounter::Unjudged, 1);
+            return;
+        }
+        if now == Step::Complete && before < Step::Complete {
+            self.complete(key, flow);
+        }
+        if now == Step::Failed && before < Step::Failed && flow.is_counted {
+            self.fail(key, flow);
+        }
+    }
+
+    fn complete(&mut self, key: FlowKey, flow: &Flow) {
+        let Some(handshake) = &flow.handshake else { return };
+        let client = key.id();
+        let is_known = self.is_known_client(client, handshake);
+        let full = (!handshake.is_resumed()).then(|| match (handshake.has_offer(), is_known) {
+            (true, _) => FullReason::Refused,
+            (false, true) => FullReason::NoTicket,
+            (false, false) => FullReason::FirstVisit,
+        });
+        let observed = observed(handshake, full, self.service(key));
+        self.counted.handshake(client, &observed);
+        let is_resumed = full.is_none();
+        let tls = &mut self.counted.delta.tls;
+        if let Some(offer) = &handshake.offer {
+            tls.counters[TlsCounter::OffersToResume] += u64::from(is_resumed || handshake.has_offer());
+            tls.counters[TlsCounter::Tls12Only] += u64::from(!offer.choices.has_tls13());
+            tls.counters[TlsCounter::MlkemOffered] += u64::from(offer.choices.has_mlkem());
+        }
+        tls.counters[TlsCounter::HandshakesRetransmitted] += u64::from(flow.sent_again > 0);
+        tls.counters[TlsCounter::Retransmits] += flow.sent_again;
+        let [network, of_client, of_server] = parts(flow, handshake);
+        let classes = if is_resumed {
+            [TlsLatency::NetworkResumed, TlsLatency::ClientResumed, TlsLatency::ServerResumed]
+        } else {
+            [TlsLatency::NetworkFull, TlsLatency::ClientFull, TlsLatency::ServerFull]
+        };
+        for (class, took) in classes.into_iter().zip([network, of_client, of_server]) {
+            tls.latencies[class].record(took);
+        }
+        self.counted.add(ProxyCounter::HandshakesRetried, u64::from(handshake.is_retried));
+        let row = self.counted.client(client);
+        row.counters[ClientCounter::Retransmits] += flow.sent_again;
+        row.rtt_us = flow.opened.round_trips_ns().iter().sum::<u64>() / 1_000;
+    }
+
+    /// Whether the client, by its address and its TLS library, has completed a handshake before.
+    fn is_known_client(&mut self, client: ClientId, handshake: &Handshake) -> bool {
+        let fingerprint = handshake.offer.as_ref().map(fingerprint);
+        if self.seen.len() >= SEEN_MAX {
+            self.seen.clear();
+        }
+        !self.seen.insert(self.hashes.hash_one((client, fingerprint)))
+    }
+
+    fn service(&self, key: FlowKey) -> String {
+        self.options.services.name(key.server, self.options.outgoing == Some(true))
+    }
+
+    fn fail(&mut self, key: FlowKey, flow: &Flow) {
+        let Some(handshake) = &flow.handshake else { return };
+        let (outcome, detail) = outcome::failure(handshake, flow.first_close, flow.last_ns);
+        self.counted.failure(key.id(), outcome);
+        let service = self.service(key);
+        self.counted.usage(Dimension::Service, &service, |row| row[UsageCounter::HandshakesFailed] += 1);
+        if let Some(offer) = &handshake.offer {
+            let name = offer.server_name.as_deref().unwrap_or(NO_VALUE);
+            for (dimension, value) in [(Dimension::Name, name), (Dimension::Fingerprint, &fingerprint(offer))]
+            {
+                self.counted.usage(dimension, value, |row| row[UsageCounter::HandshakesFailed] += 1);
+            }
+        }
+        self.counted.record(outcome, || record(key, flow, outcome, detail));
+    }
+
+    fn traffic(&mut self, key: FlowKey, flow: &mut Flow, end: End, added: &Added) {
+        if !flow.is_counted {
+            flow.uncounted_wire[end as usize] += added.wire;
+            return;
+        }
+        let wire = if end == End::Client { ProxyCounter::WireIn } else { ProxyCounter::WireOut };
+        self.counted.add(wire, added.wire);
+        if added.plain > 0 {
+            let bytes = if end == End::Client { [added.plain, 0] } else { [0, added.plain] };
+            self.counted.bytes(key.id(), bytes);
+        }
+        if let Some(exchange_ns) = added.exchange_ns {
+            let took = Duration::from_nanos(exchange_ns);
+            self.counted.add(ProxyCounter::Exchanges, 1);
+            self.counted.time(ProxyLatency::Exchange, took);
+            let client = self.counted.client(key.id());
+            client.counters[ClientCounter::Exchanges] += 1;
+            client.exchange.record(took);
+        }
+    }
+
+    /// Counts the end of a connection. It stays known for a moment.
+    fn close(&mut self, key: FlowKey, flow: &mut Flow) {
+        flow.is_closed = true;
+        // What is missing before the end will not come any more.
+        let mut is_missing = false;
+        for (at, order) in flow.orders.iter_mut().enumerate() {
+            if order.waiting_bytes() > 0 {
+                is_missing = true;
+                let wire = u64::from(order.give_up(&mut self.room));
+                if flow.is_counted {
+                    self.counted.add([ProxyCounter::WireIn, ProxyCounter::WireOut][at], wire);
+                }
+            }
+        }
+        let step = flow.step();
+        if flow.is_counted {
+            self.counted.add(ProxyCounter::Closed, 1);
+            self.counted.client(key.id()).open_change -= 1;
+            let lived_ns = flow.last_ns.saturating_sub(flow.opened.established_ns);
+            self.counted.time(ProxyLatency::Lifetime, Duration::from_nanos(lived_ns));
+            match &flow.handshake {
+                Some(_) if step < Step::Complete && is_missing => self.counted.add(ProxyCounter::Unjudged, 1),
+                Some(_) if step < Step::Complete => self.fail(key, flow),
+                Some(handshake) if step == Step::Complete => {
+                    let observed = observed(handshake, None, self.service(key));
+                    self.counted.usage_bytes(&observed, flow.bytes);
+                    let ended = ConnectionOutcome::Ended;
+                    self.counted.record(ended, || record(key, flow, ended, String::new()));
+                }
+                _ => {}
+            }
+        }
+        flow.release(&mut self.room);
+        flow.handshake = None;
+    }
+
+    /// Forgets what is over, or was never opened.
+    fn sweep(&mut self) {
+        let now_ns = self.now_ns;
+        let mut stale = Vec::new();
+        for (key, flow) in &self.flows {
+            let still_ns = now_ns.saturating_sub(flow.last_ns);
+            let is_half = flow.opened.established_ns == 0 || flow.first_close.is_some();
+            if (flow.is_closed && still_ns > CLOSED_NS) || (is_half && still_ns > HALF_OPEN_NS) {
+                stale.push(*key);
+            }
+        }
+        self.forget(&stale);
+    }
+
+    /// Forgets the sixteenth of the connections that have stood still for longest, those that never opened first.
+    fn make_room(&mut self) {
+        let mut by_age: Vec<_> = self
+            .flows
+            .iter()
+            .map(|(key, flow)| (flow.opened.established_ns > 0 && !flow.is_closed, flow.last_ns, *key))
+            .collect();
+        let forgotten = FLOWS_MAX / 16;
+        by_age.select_nth_unstable_by_key(forgotten, |&(is_open, last_ns, _)| (is_open, last_ns));
+        let keys: Vec<_> = by_age[..forgotten].iter().map(|&(.., key)| key).collect();
+        self.forget(&keys);
+    }
+
+    fn forget(&mut self, keys: &[FlowKey]) {
+        for key in keys {
+            let Some(mut flow) = self.flows.remove(key) else { continue };
+            if flow.is_counted && !flow.is_closed {
+                if flow.handshake.is_some() && flow.step() < Step::Complete {
+                    self.counted.add(ProxyCounter::Unjudged, 1);
+                    flow.forget_handshake(&mut self.room);
+                }
+                self.close(*key, &mut flow);
+            }
+            flow.release(&mut self.room);
+        }
+    }
+}
+
+/// The parts of a handshake's time: the network's, the client's, the server's.
+fn parts(flow: &Flow, handshake: &Handshake) -> [Duration; 3] {
+    let times = handshake.times;
+    let [to_client, to_server] = flow.opened.round_trips_ns();
+    let of_client = (to_client * u64::from(times.client_flights)).min(times.client_ns);
+    let of_server = (to_server * u64::from(times.server_flights)).min(times.server_ns);
+    [of_client + of_server, times.client_ns - of_client, times.server_ns - of_server]
+        .map(Duration::from_nanos)
+}
+
+fn fingerprint(offer: &ClientHello) -> String {
+    let text = offer.fingerprint.as_ref().map(|text| String::from_utf8_lossy(text.as_bytes()).into_owned());
+    text.unwrap_or_default()
+}
+
+fn observed(handshake: &Handshake, full: Option<FullReason>, service: String) -> ObservedHandshake<'_> {
+    let (offer, choice) = (handshake.offer.as_ref(), handshake.choice.as_ref());
+    ObservedHandshake {
+        version: version_name(choice.map_or(0, |choice| choice.version)).into(),
+        cipher: suite_name(choice.map_or(0, |choice| choice.suite)),
+        group: choice.and_then(|choice| choice.group).map(group_name).unwrap_or_default(),
+        name: Some(offer.and_then(|offer| offer.server_name.as_deref()).unwrap_or_default().into()),
+        alpn: Some(alpn(handshake).into()),
+        fingerprint: offer.map(fingerprint).unwrap_or_default().into(),
+        service: service.into(),
+        is_tls12_only: offer.is_some_and(|offer| !offer.choices.has_tls13()),
+        full,
+        took: Some(Duration::from_nanos(handshake.times.done_ns.saturating_sub(handshake.times.begun_ns))),
+    }
+}
+
+/// The application protocol. In TLS 1.3 the server's choice is encrypted.
+fn alpn(handshake: &Handshake) -> &str {
+    match (&handshake.offer, &handshake.choice) {
+        (Some(offer), Some(choice)) if offer.has_alpn && choice.is_tls13() => "encrypted",
+        (_, Some(choice)) => choice.alpn.as_deref().unwrap_or_default(),
+        _ => "",
+    }
+}
+
+fn record(key: FlowKey, flow: &Flow, outcome: ConnectionOutcome, detail: String) -> ConnectionRecord {
+    let none = Handshake::default();
+    let handshake = flow.handshake.as_deref().unwrap_or(&none);
+    let observed = observed(handshake, None, String::new());
+    let is_complete = handshake.step() == Step::Complete;
+    ConnectionRecord {
+        conn: ConnId(flow.conn),
+        client: key.id(),
+        outcome,
+        detail,
+        tls_version: observed.version.into_owned(),
+        cipher: if handshake.choice.is_some() { observed.cipher.into_owned() } else { String::new() },
+        group: observed.group.into_owned(),
+        sni: clean::text(observed.name.as_deref().unwrap_or_default()),
+        alpn: clean::text(observed.alpn.as_deref().unwrap_or_default()),
+        client_name: String::new(),
+        resumed: is_complete && handshake.is_resumed(),
+        bytes_in: flow.bytes[0],
+        bytes_out: flow.bytes[1],
+        lifetime_us: flow.last_ns.saturating_sub(flow.opened.established_ns) / 1_000,
+    }
+}

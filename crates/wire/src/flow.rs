@@ -1,0 +1,190 @@
+//! One connection: the payload of both directions in order, its handshake, and when what happened.
+
+use crate::handshake::{End, Handshake, Step};
+use crate::order::{Order, Payload};
+use crate::packet::Segment;
+
+/// A record of TLS 1.3 with an alert, which may be a goodbye, has this length.
+const ALERT13_BYTES: u16 = 19;
+/// What encryption adds to a record (RFC 8446, 5.2; RFC 5288): content type and tag, or explicit nonce and tag.
+const OVERHEAD13_BYTES: u64 = 17;
+const OVERHEAD12_BYTES: u64 = 24;
+const OVERHEAD12_CHACHA_BYTES: u64 = 16;
+/// Cipher suites of TLS 1.2 with `ChaCha20` have numbers of this first byte.
+const CHACHA12: u8 = 0xcc;
+
+/// A connection. Times are in nanoseconds since 1970; 0 for what did not happen.
+#[derive(Debug, Default)]
+pub(crate) struct Flow {
+    /// The sequence number of the client's SYN, if that was captured.
+    pub(crate) syn: Option<u32>,
+    pub(crate) opened: Opening,
+    /// What was captured last.
+    pub(crate) last_ns: u64,
+    /// The interface that it was seen on first; what others show of it is the same again.
+    pub(crate) interface: u32,
+    pub(crate) orders: [Order; 2],
+    /// `None` if it cannot be judged: its beginning or a part of it was not captured.
+    pub(crate) handshake: Option<Box<Handshake>>,
+    /// Memory of the parts of messages that are not whole.
+    pub(crate) kept_bytes: usize,
+    /// Segments that the server sent again.
+    pub(crate) sent_again: u64,
+    /// Plaintext from and to the client.
+    pub(crate) bytes: [u64; 2],
+    pub(crate) first_close: Option<Close>,
+    pub(crate) has_fin: [bool; 2],
+    pub(crate) is_closed: bool,
+    /// Whether it is counted; other connections may be of another protocol.
+    pub(crate) is_counted: bool,
+    /// TCP payload that is not counted yet.
+    pub(crate) uncounted_wire: [u64; 2],
+    pub(crate) conn: u64,
+    exchange: Exchange,
+}
+
+/// When it was opened.
+#[expect(clippy::struct_field_names, reason = "the unit is part of each name")]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Opening {
+    pub(crate) syn_ns: u64,
+    pub(crate) syn_ack_ns: u64,
+    pub(crate) established_ns: u64,
+}
+
+/// Who closed it first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Close {
+    pub(crate) end: End,
+    pub(crate) time_ns: u64,
+}
+
+/// The answer that a client waits for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Exchange {
+    /// The last data of the client that the server has not answered.
+    asked_ns: u64,
+    /// Whether the next data of the server may be a ticket, and no answer.
+    is_ticket_due: bool,
+}
+
+/// What a segment's payload added.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Added {
+    /// TCP payload that is sent for the first time, in bytes.
+    pub(crate) wire: u64,
+    /// Plaintext, in bytes.
+    pub(crate) plain: u64,
+    /// From a client's last data to the server's answer, in nanoseconds.
+    pub(crate) exchange_ns: Option<u64>,
+}
+
+impl Opening {
+    /// The round trip between the capture and the client, and between the capture and the server.
+    pub(crate) fn round_trips_ns(self) -> [u64; 2] {
+        if self.syn_ack_ns == 0 {
+            return [0, 0];
+        }
+        let to_server = if self.syn_ns == 0 { 0 } else { self.syn_ack_ns.saturating_sub(self.syn_ns) };
+        [self.established_ns.saturating_sub(self.syn_ack_ns), to_server]
+    }
+}
+
+impl Flow {
+    /// A new one. `syn` is the sequence number of the client's SYN.
+    pub(crate) fn new(interface: u32, syn: Option<u32>) -> Self {
+        Self { interface, syn, handshake: Some(Box::default()), ..Self::default() }
+    }
+
+    pub(crate) fn step(&self) -> Step {
+        self.handshake.as_ref().map_or(Step::Opened, |handshake| handshake.step())
+    }
+
+    /// Adds a segment's payload. `room` is the memory that all connections together may still keep of parts.
+    pub(crate) fn add(&mut self, end: End, segment: &Segment<'_>, time_ns: u64, room: &mut usize) -> Added {
+        let mut added = Added::default();
+        let Self { orders, handshake, exchange, .. } = self;
+        let order = &mut orders[end as usize];
+        let payload = Payload {
+            sequence: segment.sequence.wrapping_add(u32::from(segment.is_syn)),
+            time_ns,
+            bytes: segment.payload,
+            len: segment.len,
+        };
+        let was_complete = handshake.as_ref().is_some_and(|handshake| handshake.step() == Step::Complete);
+        let ordered = order.add(payload, room, &mut |bytes, time_ns| {
+            let Some(handshake) = handshake else { return };
+            let (is_tls13, overhead) = sealing(handshake);
+            let before = handshake.step();
+            handshake.read(end, time_ns, bytes, |len| {
+                let is_goodbye = is_tls13 && len == ALERT13_BYTES;
+                added.plain += u64::from(len).saturating_sub(overhead);
+                if !is_goodbye {
+                    exchange.data(end, time_ns, &mut added);
+                }
+            });
+            if before < Step::Complete && handshake.step() == Step::Complete {
+                exchange.is_ticket_due = is_tls13;
+            }
+        });
+        added.wire = u64::from(ordered.new);
+        self.sent_again += u64::from(end == End::Server && ordered.again > 0);
+        if order.is_broken() && was_complete {
+            added.plain += added.wire;
+        }
+        self.charge(room);
+        let is_broken = self.orders[end as usize].is_broken();
+        if is_broken && self.handshake.as_ref().is_some_and(|handshake| handshake.needs(end)) {
+            self.forget_handshake(room);
+        }
+        self.bytes[end as usize] += added.plain;
+        added
+    }
+
+    /// Takes back the memory of parts, and gives it up as far as there is no room.
+    fn charge(&mut self, room: &mut usize) {
+        let kept = self.handshake.as_ref().map_or(0, |handshake| handshake.kept_bytes());
+        *room += self.kept_bytes;
+        self.kept_bytes = kept;
+        if let Some(left) = room.checked_sub(kept) {
+            *room = left;
+        } else {
+            (self.kept_bytes, self.handshake) = (0, None);
+        }
+    }
+
+    /// It cannot be judged any more.
+    pub(crate) fn forget_handshake(&mut self, room: &mut usize) {
+        self.handshake = None;
+        *room += std::mem::take(&mut self.kept_bytes);
+    }
+
+    /// Gives back all memory of parts.
+    pub(crate) fn release(&mut self, room: &mut usize) {
+        *room += self.kept_bytes + self.orders.iter().map(Order::waiting_bytes).sum::<usize>();
+        self.kept_bytes = 0;
+    }
+}
+
+/// Whether it is TLS 1.3, and what encryption adds to each record.
+fn sealing(handshake: &Handshake) -> (bool, u64) {
+    match &handshake.choice {
+        Some(choice) if choice.is_tls13() => (true, OVERHEAD13_BYTES),
+        Some(choice) if choice.suite.to_be_bytes()[0] == CHACHA12 => (false, OVERHEAD12_CHACHA_BYTES),
+        _ => (false, OVERHEAD12_BYTES),
+    }
+}
+
+impl Exchange {
+    fn data(&mut self, end: End, time_ns: u64, added: &mut Added) {
+        match end {
+            End::Client => self.asked_ns = time_ns,
+            End::Server if self.is_ticket_due => (self.is_ticket_due, self.asked_ns) = (false, 0),
+            End::Server if self.asked_ns > 0 => {
+                added.exchange_ns = Some(time_ns.saturating_sub(self.asked_ns));
+                self.asked_ns = 0;
+            }
+            End::Server => {}
+        }
+    }
+}
