@@ -97,6 +97,7 @@ fn observed<'a>(handshake: &'a LoggedHandshake<'_>) -> ObservedHandshake<'a> {
         name: handshake.name.as_deref().map(Into::into),
         alpn: handshake.alpn.as_deref().map(Into::into),
         fingerprint: "".into(),
+        service: "".into(),
         is_tls12_only: *handshake.version != *"TLSv1.3",
         full: (!handshake.is_resumed).then_some(FullReason::Unknown),
         took: handshake.took.map(|took| took.max(RESOLUTION)),

@@ -143,7 +143,7 @@ pub(crate) fn cpu_percent(run: &Run, cpu_us: u64) -> f64 {
     if run_us > 0 { cpu_us as f64 / run_us as f64 * 100.0 } else { 0.0 }
 }
 
-/// What is missing of records and of the lines of a log; `None` if the log does not show what it lost.
+/// What is missing of records, of packets and of the lines of a log; `None` if the log does not show what it lost.
 fn lost(of: &ScalarInput<'_>) -> Option<f64> {
     let is_log = of.run.counted_log().is_some();
     let lines = of
@@ -155,7 +155,8 @@ fn lost(of: &ScalarInput<'_>) -> Option<f64> {
         return None;
     }
     let of_log = lines.map_or(0, |totals| totals[ProxyCounter::LinesLost]);
-    of_journal(of, |run, _| run.reading().lost()).map(|records| records + of_log as f64)
+    let of_packets = of.run.proxy().map_or(0, |proxy| proxy.totals()[ProxyCounter::PacketsLost]);
+    of_journal(of, |run, _| run.reading().lost()).map(|records| records + (of_log + of_packets) as f64)
 }
 
 /// The number of answers with a status of this class.

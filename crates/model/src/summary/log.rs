@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::runs::Run;
 use records::metrics::ProxyCounter;
+use records::text::quantity::{counted, grouped};
 use records::values::LogFigure;
 
 /// The log of another terminator that was counted.
@@ -18,6 +19,9 @@ pub struct LogSummary {
     /// What became of its lines; absent in recordings from before they were counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<LineCounts>,
+    /// What became of packets, if these were counted instead of a log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packets: Option<PacketCounts>,
     /// Figures that the log does not have, each with the reason: their values are 0 and meaningless.
     pub absent: Vec<String>,
 }
@@ -44,12 +48,40 @@ impl fmt::Display for LineCounts {
     }
 }
 
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct PacketCounts {
+    /// TCP packets that were read.
+    pub read: u64,
+    /// Packets that were dropped on their way to us, as far as that shows.
+    pub lost: u64,
+    /// Handshakes that cannot be judged, because a part of them was not captured.
+    pub unjudged: u64,
+}
+
+impl fmt::Display for PacketCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { read, lost, unjudged } = self;
+        write!(f, "{} read, {} lost; {}", grouped(*read), grouped(*lost), counted(*unjudged, "handshake"))?;
+        f.write_str(" not judged")
+    }
+}
+
+fn packet_counts(run: &Run) -> Option<PacketCounts> {
+    let totals = run.proxy()?.totals();
+    run.other_terminator().filter(|began| began.is_of_packets()).map(|_| PacketCounts {
+        read: totals[ProxyCounter::Packets],
+        lost: totals[ProxyCounter::PacketsLost],
+        unjudged: totals[ProxyCounter::Unjudged],
+    })
+}
+
 pub(super) fn of(run: &Run) -> Option<LogSummary> {
-    let began = run.counted_log()?;
+    let began = run.other_terminator()?;
     Some(LogSummary {
         terminator: began.log.clone(),
         resolution_us: began.log_resolution_us,
         lines: line_counts(run),
+        packets: packet_counts(run),
         absent: run.absent_figures(),
     })
 }

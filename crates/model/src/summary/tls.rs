@@ -67,6 +67,8 @@ pub struct WallTime {
     pub loop_delay: Percentiles,
     /// Inside the TLS library.
     pub compute: Percentiles,
+    /// The server's, of packets, which do not show what of it is loop delay and what is compute.
+    pub server: Percentiles,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -110,11 +112,12 @@ impl TlsSummary {
         use TlsLatency as T;
         let (series, proxy) = (run.tls()?, run.proxy()?);
         let (totals, whole) = (series.totals(), series.whole());
-        let wall_time = |[network, client, worker]: [TlsLatency; 3], compute| WallTime {
+        let wall_time = |[network, client, worker, server]: [TlsLatency; 4], compute| WallTime {
             network: Percentiles::of(&whole[network]),
             client: Percentiles::of(&whole[client]),
             loop_delay: Percentiles::of(&whole[worker]),
             compute: Percentiles::of(&proxy.whole()[compute]),
+            server: Percentiles::of(&whole[server]),
         };
         Some(Self {
             offers: totals[TlsCounter::OffersToResume],
@@ -126,9 +129,12 @@ impl TlsSummary {
                 expired: ages(run.tls_record().map(|record| &record.ages_expired)),
             },
             wall_time_us: WallTimes {
-                full: wall_time([T::NetworkFull, T::ClientFull, T::WorkerFull], ProxyLatency::ComputeFull),
+                full: wall_time(
+                    [T::NetworkFull, T::ClientFull, T::WorkerFull, T::ServerFull],
+                    ProxyLatency::ComputeFull,
+                ),
                 resumed: wall_time(
-                    [T::NetworkResumed, T::ClientResumed, T::WorkerResumed],
+                    [T::NetworkResumed, T::ClientResumed, T::WorkerResumed, T::ServerResumed],
                     ProxyLatency::ComputeResumed,
                 ),
             },
@@ -268,7 +274,7 @@ mod tests {
         let summary = summary(&[delta(), delta()]);
         let (handshakes, tls) = (&summary["proxy"]["handshakes"], &summary["proxy"]["tls"]);
         let reasons = handshakes["full_by_reason"].as_object().unwrap();
-        assert_eq!(reasons.len(), 11);
+        assert_eq!(reasons.len(), 12);
         assert_eq!(reasons.values().map(|n| n.as_u64().unwrap()).sum::<u64>(), 8);
         assert_eq!((&reasons["expired"], &handshakes["full"]), (&json!(6), &json!(8)));
         assert_eq!(tls["no_ticket_beside"], json!({"0": 0, "1": 0, "2-3": 10, "4-7": 0, "8+": 0}));

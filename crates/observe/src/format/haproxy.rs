@@ -23,6 +23,7 @@ const OWN_MESSAGES: [&str; 5] = ["Proxy ", "Server ", "Health check ", "backend 
 pub(super) const ABSENT: &[AbsentFigure] = &[
     AbsentFigure { figure: LogFigure::Open, reason: "HAProxy logs a connection or request when it ends" },
     AbsentFigure { figure: LogFigure::HandshakeCpu, reason: "no log has it" },
+    AbsentFigure { figure: LogFigure::HandshakeParts, reason: "no log has them" },
     AbsentFigure {
         figure: LogFigure::IdleConnections,
         reason: "in HTTP mode HAProxy logs a handshake with the first request of its connection",

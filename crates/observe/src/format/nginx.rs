@@ -22,6 +22,7 @@ pub(super) const ABSENT: &[AbsentFigure] = &[
     AbsentFigure { figure: LogFigure::Open, reason: "nginx logs no beginning or end of connections" },
     AbsentFigure { figure: LogFigure::HandshakeTime, reason: "nginx does not log how long a handshake took" },
     AbsentFigure { figure: LogFigure::HandshakeCpu, reason: "no log has it" },
+    AbsentFigure { figure: LogFigure::HandshakeParts, reason: "no log has them" },
     AbsentFigure {
         figure: LogFigure::IdleConnections,
         reason: "nginx logs a handshake with the first request of its connection",

@@ -19,6 +19,7 @@ pub(super) const ABSENT: &[AbsentFigure] = &[
     AbsentFigure { figure: LogFigure::Open, reason: "nginx logs a connection when it ends" },
     AbsentFigure { figure: LogFigure::HandshakeTime, reason: "nginx does not log how long a handshake took" },
     AbsentFigure { figure: LogFigure::HandshakeCpu, reason: "no log has it" },
+    AbsentFigure { figure: LogFigure::HandshakeParts, reason: "no log has them" },
     AbsentFigure {
         figure: LogFigure::FailureCauses,
         reason: "the stream log says that one failed and not why, and does not have all",

@@ -25,6 +25,7 @@ pub(super) const ABSENT: &[AbsentFigure] = &[
     AbsentFigure { figure: LogFigure::Open, reason: "a connection counts when it ends" },
     AbsentFigure { figure: LogFigure::HandshakeTime, reason: "stunnel's times are whole seconds" },
     AbsentFigure { figure: LogFigure::HandshakeCpu, reason: "no log has it" },
+    AbsentFigure { figure: LogFigure::HandshakeParts, reason: "no log has them" },
     AbsentFigure { figure: LogFigure::FullReasons, reason: "no log says why a client did not resume" },
     AbsentFigure { figure: LogFigure::Names, reason: "stunnel does not log them at level info" },
     AbsentFigure { figure: LogFigure::Alpn, reason: "stunnel does not log them" },

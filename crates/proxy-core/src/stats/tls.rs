@@ -61,6 +61,7 @@ impl ProxyStats {
             | FullReason::ClientAuth
             | FullReason::ResumptionOff
             | FullReason::Evicted
+            | FullReason::Refused
             | FullReason::Unknown => {}
         }
     }

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 
-use foldhash::HashSet;
+use foldhash::{HashMap, HashSet};
 
 /// The state of a listening socket in `/proc/net/tcp` (`TCP_LISTEN` of the kernel).
 const LISTEN: &str = "0A";
@@ -70,6 +70,28 @@ impl ListeningSocket {
     }
 }
 
+/// The names of the processes that listen on TCP ports of this network namespace, by port: of each the process that started
+/// first, by its id. A port is missing if its process belongs to somebody else, and we may not look.
+pub fn listening_processes() -> HashMap<u16, String> {
+    let tables =
+        ["tcp", "tcp6"].into_iter().filter_map(|name| File::open(format!("/proc/self/net/{name}")).ok());
+    let sockets = tables.flat_map(|table| ListeningSocket::all(BufReader::new(table)));
+    let ports: HashMap<u64, u16> = sockets.map(|socket| (socket.inode, socket.port)).collect();
+    let mut pids: Vec<u32> = fs::read_dir("/proc").map_or_else(
+        |_| Vec::new(),
+        |entries| entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect(),
+    );
+    pids.sort_unstable();
+    let mut names = HashMap::default();
+    for pid in pids {
+        for port in socket_inodes(pid).iter().filter_map(|inode| ports.get(inode)) {
+            let name = || fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            names.entry(*port).or_insert_with(|| name().trim_end().to_owned());
+        }
+    }
+    names
+}
+
 fn socket_inodes(pid: u32) -> Vec<u64> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
     let targets = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
@@ -114,5 +136,8 @@ mod tests {
         let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let counts = ListenerCounts::of(&[std::process::id()]);
         assert!(before.sockets >= 1 && counts.waiting >= 1, "{before:?} {counts:?}");
+        let own = fs::read_to_string("/proc/self/comm").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert_eq!(listening_processes().get(&port).map(String::as_str), Some(own.trim_end()));
     }
 }

@@ -17,7 +17,7 @@ use records::kinds::HostRecord;
 use records::metrics::{CPU_GROUPS, Counters, CpuGroup};
 
 use contention::ContentionSampler;
-pub use listening::ListeningSocket;
+pub use listening::{ListeningSocket, listening_processes};
 pub use process_observer::ProcessObserver;
 pub use process_tree::{ProcessTree, ThreadSchedule, TreeMemory, TreeReading};
 pub use slow_reading::SlowReading;

@@ -14,7 +14,7 @@ use records::metrics::{
 use records::text::clean;
 
 /// Stands for a value that is not there.
-const NO_VALUE: &str = "none";
+pub const NO_VALUE: &str = "none";
 
 /// A complete handshake. Names are IANA's; an empty one is unknown.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +30,8 @@ pub struct ObservedHandshake<'a> {
     pub alpn: Option<Cow<'a, str>>,
     /// JA4 of the client's TLS library.
     pub fingerprint: Cow<'a, str>,
+    /// The server, where several are observed.
+    pub service: Cow<'a, str>,
     pub is_tls12_only: bool,
     /// Why it was full; `None` if it was resumed.
     pub full: Option<FullReason>,
@@ -48,6 +50,7 @@ impl ObservedHandshake<'_> {
             (Dimension::Alpn, self.alpn.as_deref().unwrap_or_default(), optional(&self.alpn)),
             (Dimension::Name, self.name.as_deref().unwrap_or_default(), optional(&self.name)),
             (Dimension::Fingerprint, &*self.fingerprint, known(&self.fingerprint)),
+            (Dimension::Service, &*self.service, known(&self.service)),
         ]
         .into_iter()
         .filter(|&(.., is_known)| is_known)
@@ -219,7 +222,7 @@ fn pick_usage(is_resumed: bool) -> UsageCounter {
 }
 
 /// Adds to a total that peers, or the writers of a log, may claim to be any number.
-pub fn raise(total: &mut u64, n: u64) {
+fn raise(total: &mut u64, n: u64) {
     *total = total.saturating_add(n);
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use records::delta::{Collector, ProxyDelta, Reporter};
 use records::kinds::NoticeRecord;
 
-pub use counter::{ObservedCounter, ObservedHandshake, raise};
+pub use counter::{NO_VALUE, ObservedCounter, ObservedHandshake};
 pub use intervals::{Intervals, PublishError};
 
 #[derive(Debug, Default)]

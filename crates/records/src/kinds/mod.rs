@@ -121,6 +121,16 @@ keyword_enum! {
     }
 }
 
+/// Stands for the name of a terminator in a run that was counted from packets.
+pub const OF_PACKETS: &str = "wire";
+
+impl RunRecord {
+    /// Whether it was counted from packets, whoever terminated TLS.
+    pub fn is_of_packets(&self) -> bool {
+        self.log == OF_PACKETS
+    }
+}
+
 wire! {
     /// A run's beginning, with its description; or its end, with the final totals and whole-run histograms.
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -151,7 +161,7 @@ wire! {
         pub control_socket: String = &field::CONTROL_SOCKET,
         /// Every setting as it stood.
         pub settings: Vec<Setting> = &field::SETTINGS,
-        /// The terminator whose log was counted; empty if this program terminated TLS.
+        /// The terminator whose log was counted, or [`OF_PACKETS`]; empty if this program terminated TLS.
         pub log: String = &field::LOG,
         /// Resolution of the times in the log, in microseconds: shorter times count as this much; 0 without a log.
         pub log_resolution_us: u64 = &field::LOG_RESOLUTION,

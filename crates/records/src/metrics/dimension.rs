@@ -22,5 +22,14 @@ keyword_enum! {
         Name = "name",
         /// Fingerprint of the client's TLS library (JA4).
         Fingerprint = "fingerprint",
+        /// Server that was observed by its packets, by its port, and its process if it runs here.
+        Service = "service",
+    }
+}
+
+impl Dimension {
+    /// Whether failed handshakes are counted by its values. What they would have negotiated is unknown.
+    pub fn has_failures(self) -> bool {
+        matches!(self, Self::Name | Self::Fingerprint | Self::Service)
     }
 }

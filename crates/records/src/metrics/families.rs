@@ -105,6 +105,12 @@ metrics! {
             => figure: "lines.out_of_order", metric: "log_lines_out_of_order";
         LinesLost = "LOG_LINES_LOST_TOTAL", Count, "0", "Lines of an observed log that did not arrive, as far as that shows."
             => figure: "lines.lost", metric: "log_lines_lost";
+        Packets = "PACKETS_TOTAL", Count, "0", "Packets of observed connections that were read."
+            => figure: "packets", metric: "packets";
+        PacketsLost = "PACKETS_LOST_TOTAL", Count, "0", "Packets that the kernel, or whoever made the capture, dropped for lack of room."
+            => figure: "packets.lost", metric: "packets_lost";
+        Unjudged = "HANDSHAKES_UNJUDGED_TOTAL", Count, "0", "Handshakes of which a part was not captured, so that neither their end nor their kind is known."
+            => figure: "handshakes.unjudged", metric: "handshakes_unjudged";
     }
 }
 
@@ -291,6 +297,8 @@ metrics! {
             => figure: "cpu.dashboard", metric: "cpu_seconds", label: "dashboard";
         Journal = "CPU_JOURNAL_US_TOTAL", Micros, "10022", "CPU time of gathering, encoding and writing records."
             => figure: "cpu.journal", metric: "cpu_seconds", label: "journal";
+        Observer = "CPU_OBSERVER_US_TOTAL", Micros, "3022", "CPU time of reading the packets, or the log, of another terminator."
+            => figure: "cpu.observer", metric: "cpu_seconds", label: "observer";
         Other = "CPU_OTHER_US_TOTAL", Micros, "802", "CPU time of all other threads of the process."
             => metric: "cpu_seconds", label: "other";
     }
@@ -313,12 +321,13 @@ metrics! {
 }
 
 /// The groups of threads of the program, by the beginning of their names.
-pub const CPU_GROUPS: [(&str, CpuGroup); 5] = [
+pub const CPU_GROUPS: [(&str, CpuGroup); 6] = [
     ("proxy", CpuGroup::Proxy),
     ("load", CpuGroup::Load),
     ("upstream", CpuGroup::Upstream),
     ("dashboard", CpuGroup::Dashboard),
     ("journal", CpuGroup::Journal),
+    ("observe", CpuGroup::Observer),
 ];
 
 impl ProxyCounter {

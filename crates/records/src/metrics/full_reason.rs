@@ -27,12 +27,14 @@ pub enum FullReason {
     ResumptionOff,
     /// The session is no longer in the session cache.
     Evicted,
+    /// The client offered to resume, and packets do not say why the server refused.
+    Refused,
     Unknown,
 }
 
 impl FullReason {
     /// Each with its counter, and its word in JSON and figures.
-    pub const ALL: [(Self, TlsCounter, &'static str); 11] = [
+    pub const ALL: [(Self, TlsCounter, &'static str); 12] = [
         (Self::FirstVisit, TlsCounter::FullFirstVisit, "first_visit"),
         (Self::NoTicket, TlsCounter::FullNoTicket, "no_ticket"),
         (Self::Expired, TlsCounter::FullExpired, "expired"),
@@ -43,6 +45,7 @@ impl FullReason {
         (Self::ClientAuth, TlsCounter::FullClientAuth, "client_auth"),
         (Self::ResumptionOff, TlsCounter::FullResumptionOff, "resumption_off"),
         (Self::Evicted, TlsCounter::FullEvicted, "evicted"),
+        (Self::Refused, TlsCounter::FullRefused, "refused"),
         (Self::Unknown, TlsCounter::FullUnknown, "unknown"),
     ];
 
@@ -57,7 +60,7 @@ impl FullReason {
             Self::Expired | Self::Evicted => Some(ClientCounter::FullExpired),
             Self::UnknownKey => Some(ClientCounter::FullUnknownKey),
             Self::OtherName | Self::OtherVersion | Self::ClientAuth => Some(ClientCounter::FullMismatch),
-            Self::FirstVisit | Self::Damaged | Self::ResumptionOff | Self::Unknown => None,
+            Self::FirstVisit | Self::Damaged | Self::ResumptionOff | Self::Refused | Self::Unknown => None,
         }
     }
 
@@ -68,7 +71,7 @@ impl FullReason {
             Self::Expired | Self::Evicted => Some(UsageCounter::FullExpired),
             Self::UnknownKey => Some(UsageCounter::FullUnknownKey),
             Self::OtherName | Self::OtherVersion | Self::ClientAuth => Some(UsageCounter::FullMismatch),
-            Self::Damaged | Self::ResumptionOff | Self::Unknown => None,
+            Self::Damaged | Self::ResumptionOff | Self::Refused | Self::Unknown => None,
         }
     }
 }

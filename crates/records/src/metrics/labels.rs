@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(fields::<HttpCounter>("HTTP2_FLOOD_", &[]), floods().count());
         assert_eq!(fields::<HttpCounter>("HTTP_METHOD_", &[]), methods().count());
         assert_eq!(fields::<LoadCounter>("LOAD_FAILED_", &["LOAD_FAILED_TOTAL"]), request_failures().count());
-        assert_eq!((versions().len(), waits().len()), (2, 3));
+        assert_eq!((versions().len(), waits().len()), (2, 4));
     }
 
     #[test]

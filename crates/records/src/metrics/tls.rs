@@ -29,6 +29,8 @@ metrics! {
             => figure: "handshakes.full.resumption_off", metric: "handshakes_full", label: "resumption off";
         FullEvicted = "FULL_EVICTED_TOTAL", Count, "0", "Full handshakes whose session had been in the session cache and was evicted, or used before."
             => figure: "handshakes.full.evicted", metric: "handshakes_full", label: "evicted";
+        FullRefused = "FULL_REFUSED_TOTAL", Count, "0", "Full handshakes whose client offered to resume and was refused; of packets alone, which do not say why."
+            => figure: "handshakes.full.refused", metric: "handshakes_full", label: "refused";
         FullUnknown = "FULL_UNKNOWN_TOTAL", Count, "0", "Full handshakes for which no reason is known."
             => figure: "handshakes.full.unknown", metric: "handshakes_full", label: "unknown";
         OffersToResume = "RESUMPTIONS_OFFERED_TOTAL", Count, "960", "Completed handshakes in which the client offered to resume."
@@ -70,6 +72,10 @@ metrics! {
             => figure: "wait_worker_full", title: "full, loop delay", start: CAME, end: "the worker read it; summed over a full handshake", metric: "handshake_wait_seconds", label: "loop delay", kind: "full";
         WorkerResumed = "WAIT_WORKER_RESUMED", Histogram, "HISTFAAA…", "Loop delay of a resumed handshake."
             => figure: "wait_worker_resumed", title: "resumed, loop delay", start: CAME, end: "the worker read it; summed over a resumed handshake", metric: "handshake_wait_seconds", label: "loop delay", kind: "resumed";
+        ServerFull = "WAIT_SERVER_FULL", Histogram, "HISTFAAA…", "The server's time in a full handshake, waiting and computing together; of packets alone."
+            => figure: "wait_server_full", title: "full, server", start: "each flight of the client captured", end: "the server's answer, without the round trip between; summed over a full handshake", metric: "handshake_wait_seconds", label: "server", kind: "full";
+        ServerResumed = "WAIT_SERVER_RESUMED", Histogram, "HISTFAAA…", "The server's time in a resumed handshake; of packets alone."
+            => figure: "wait_server_resumed", title: "resumed, server", start: "each flight of the client captured", end: "the server's answer, without the round trip between; summed over a resumed handshake", metric: "handshake_wait_seconds", label: "server", kind: "resumed";
         KeyExchange = "KEY_EXCHANGE", Histogram, "HISTFAAA…", "CPU-bound time of one handshake's key exchange."
             => figure: "key_exchange", title: "key exchange CPU", start: "each call for the key exchange", end: "its return", metric: "key_exchange_seconds";
         Signature = "SIGNATURE", Histogram, "HISTFAAA…", "CPU-bound time of one handshake's signature."

@@ -1,6 +1,6 @@
 //! Figures that the log of another terminator may not have.
 
-use crate::metrics::{Field, HttpLatency, LatencyClass, ProxyCounter, ProxyLatency};
+use crate::metrics::{Field, HttpLatency, LatencyClass, ProxyCounter, ProxyLatency, TlsLatency};
 use crate::text::clean;
 use crate::wire::{DecodeError, FieldSource, WireField};
 use journal::EntryBuf;
@@ -11,8 +11,10 @@ pub enum LogFigure {
     /// Connections, handshakes and requests under way.
     Open,
     HandshakeTime,
-    /// The cost of handshakes, and the parts of their time.
+    /// The cost of handshakes.
     HandshakeCpu,
+    /// The parts of the time of handshakes.
+    HandshakeParts,
     FullReasons,
     FailureCauses,
     Failures,
@@ -45,10 +47,11 @@ pub enum LogFigure {
 
 impl LogFigure {
     /// Each with its name on the screen and in records.
-    pub const ALL: [(Self, &'static str); 21] = [
+    pub const ALL: [(Self, &'static str); 22] = [
         (Self::Open, "open connections"),
         (Self::HandshakeTime, "handshake time"),
         (Self::HandshakeCpu, "handshake CPU time"),
+        (Self::HandshakeParts, "where handshake time goes"),
         (Self::FullReasons, "why handshakes were full"),
         (Self::FailureCauses, "causes of failed handshakes"),
         (Self::Failures, "failed handshakes"),
@@ -84,7 +87,8 @@ impl LogFigure {
                 ProxyLatency::Exchange => Self::Exchange,
                 ProxyLatency::Lifetime => Self::Lifetime,
             }),
-            LatencyClass::Tls(_) => Some(Self::HandshakeCpu),
+            LatencyClass::Tls(TlsLatency::KeyExchange | TlsLatency::Signature) => Some(Self::HandshakeCpu),
+            LatencyClass::Tls(_) => Some(Self::HandshakeParts),
             LatencyClass::Http(HttpLatency::FirstByte) => Some(Self::FirstByte),
             LatencyClass::Http(HttpLatency::Queue) => Some(Self::Queue),
             LatencyClass::Http(_) | LatencyClass::Load(_) => None,

@@ -98,7 +98,7 @@ fn anonymised_finding(finding: FindingSummary) -> FindingSummary {
 fn anonymised_proxy(mut proxy: ProxySummary) -> ProxySummary {
     let routes = proxy.http.iter_mut().flat_map(|http| &mut http.routes);
     (1..).zip(routes).for_each(|(number, route)| route.route = format!("route {number}"));
-    for dimension in [Dimension::Certificate, Dimension::Name, Dimension::Fingerprint] {
+    for dimension in [Dimension::Certificate, Dimension::Name, Dimension::Fingerprint, Dimension::Service] {
         let values = proxy.tls.iter_mut().filter_map(|tls| tls.usage.get_mut(dimension.word())).flatten();
         let named = values.filter(|usage| usage.value != OTHER_VALUE && usage.value != "none");
         (1..).zip(named).for_each(|(number, usage)| usage.value = format!("{dimension} {number}"));

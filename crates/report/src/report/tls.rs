@@ -49,8 +49,8 @@ impl Report<'_> {
     /// The parts of both types, with key exchange and signature.
     pub(crate) fn wall_time_rows(&self) -> ReportTable {
         let of_types = self.wall_times().flat_map(|(kind, wall)| {
-            let sum_ms = parts(wall).iter().map(|(_, of)| mean_ms(of)).sum();
-            parts(wall).map(|(part, of)| time_row(kind, part, of, Some(sum_ms)))
+            let sum_ms = parts(wall).map(|(_, of)| mean_ms(of)).sum();
+            parts(wall).map(move |(part, of)| time_row(kind, part, of, Some(sum_ms)))
         });
         let parts =
             self.tls().map(|tls| [("key exchange", &tls.key_exchange_us), ("signature", &tls.signature_us)]);
@@ -83,10 +83,10 @@ impl Report<'_> {
 
     fn usage_row(&self, dimension: Dimension, usage: &UsageSummary) -> Vec<String> {
         let mut row = usage_row(usage);
-        if !matches!(dimension, Dimension::Name | Dimension::Fingerprint) {
+        if !dimension.has_failures() {
             DASH.clone_into(&mut row[FAILED_COLUMN]);
         }
-        if self.run.counted_log().is_some() {
+        if self.run.other_terminator().is_some() {
             let of_requests = self.http().map(|_| BYTES_COLUMN);
             for at in NOT_IN_LOGS.into_iter().chain(of_requests) {
                 DASH.clone_into(&mut row[at]);
@@ -97,7 +97,7 @@ impl Report<'_> {
 }
 
 /// Each dimension, with the heading of its values and the caption of its table.
-const DIMENSIONS: [(Dimension, &str, &str); 8] = [
+const DIMENSIONS: [(Dimension, &str, &str); 9] = [
     (Dimension::Version, "version", "Who uses what, by version"),
     (Dimension::Group, "group", "Who uses what, by key exchange group"),
     (Dimension::Cipher, "cipher suite", "Who uses what, by cipher suite"),
@@ -106,6 +106,7 @@ const DIMENSIONS: [(Dimension, &str, &str); 8] = [
     (Dimension::Certificate, "certificate", "Who uses what, by certificate, of full handshakes"),
     (Dimension::Name, "server name", "Who uses what, by server name"),
     (Dimension::Fingerprint, "fingerprint", "Who uses what, by fingerprint (JA4)"),
+    (Dimension::Service, "service", "Who uses what, by service"),
 ];
 
 /// Columns that a log does not have: failures, CPU time, its share, and the only choice.
@@ -147,9 +148,17 @@ fn usage_row(usage: &UsageSummary) -> Vec<String> {
 }
 
 /// The parts of the wall time, in the order in which they are shown.
-pub(crate) fn parts(wall: &WallTime) -> [(&'static str, &Percentiles); 4] {
-    let WallTime { network, client, loop_delay, compute } = wall;
-    [("network", network), ("client", client), ("loop delay", loop_delay), ("compute", compute)]
+pub(crate) fn parts(wall: &WallTime) -> impl Iterator<Item = (&'static str, &Percentiles)> {
+    let WallTime { network, client, loop_delay, compute, server } = wall;
+    [
+        ("network", network),
+        ("client", client),
+        ("loop delay", loop_delay),
+        ("compute", compute),
+        ("server", server),
+    ]
+    .into_iter()
+    .filter(|(_, of)| of.n > 0)
 }
 
 /// The mean in milliseconds; 0 without samples.

@@ -248,12 +248,13 @@ fn interval_us<C: Metric, L: Metric>(series: &MetricSeries<C, L>) -> u64 {
 }
 
 /// The groups of threads whose CPU is shown.
-const CPU_GROUPS: [(&str, CpuGroup); 5] = [
+const CPU_GROUPS: [(&str, CpuGroup); 6] = [
     ("proxy", CpuGroup::Proxy),
     ("load", CpuGroup::Load),
     ("upstream", CpuGroup::Upstream),
     ("ui", CpuGroup::Dashboard),
     ("journal", CpuGroup::Journal),
+    ("observer", CpuGroup::Observer),
 ];
 
 /// Cores kept busy by each group of threads before a moment.

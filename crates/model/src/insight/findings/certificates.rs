@@ -87,7 +87,7 @@ fn expires_text(context: &FindingContext<'_>) -> FindingText {
             format!("certificates with at most {} days left", DAYS[1].0),
             format!("{} of {whole}", all.len()),
         )
-        .advise(if context.run.counted_log().is_some() {
+        .advise(if context.run.other_terminator().is_some() {
             "renew the terminator's certificate and reload it"
         } else {
             "renew the files of --cert and --key; the proxy reads them again by itself"

@@ -52,7 +52,7 @@ fn refused_text(context: &FindingContext<'_>) -> FindingText {
     let counted = REFUSALS.into_iter().chain(NO_HANDSHAKE).filter(|(counter, _)| lately[*counter] > 0);
     let text = counted.fold(text, |text, (counter, words)| text.figure(words, lately[counter]));
     let text = match main {
-        _ if context.run.counted_log().is_some() => {
+        _ if context.run.other_terminator().is_some() => {
             text.advise("the details below name the causes, in the terminator's words")
         }
         "no version, group or cipher in common" => text
@@ -107,7 +107,7 @@ fn unreachable(context: &FindingContext<'_>) -> Option<Severity> {
 fn unreachable_text(context: &FindingContext<'_>) -> FindingText {
     let (n, whole) = unreachable_of(context);
     // TCP mode counts a connection once every upstream has failed it, HTTP mode and logs each attempt.
-    let is_tcp_mode = context.run.http().is_none() && context.run.counted_log().is_none();
+    let is_tcp_mode = context.run.http().is_none() && context.run.other_terminator().is_none();
     let what = if is_tcp_mode {
         "of client connections reach no upstream"
     } else {

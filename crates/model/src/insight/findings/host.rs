@@ -98,7 +98,7 @@ fn overflow_text(context: &FindingContext<'_>) -> FindingText {
     };
     let upstream = context.run.began().map_or("", |began| began.upstream.as_str());
     // Which of several it was is unknown, and the header of a log names its terminator here.
-    let is_one = context.run.counted_log().is_none() && !upstream.is_empty() && !upstream.contains(' ');
+    let is_one = context.run.other_terminator().is_none() && !upstream.is_empty() && !upstream.contains(' ');
     text.figure("connecting to the upstream, 99th percentile, last minute", format!("{:.2} s", connect_ns as f64 / 1e9))
         .figure("the kernel sends a dropped SYN again after", "1 s")
         .advise(

@@ -18,6 +18,9 @@ pub(super) const OLD_VERSIONS: Rule =
 
 pub(super) const LINES_LOST: Rule = Rule { id: "lines-lost", judge: lines_lost, text: lines_lost_text };
 
+pub(super) const PACKETS_LOST: Rule =
+    Rule { id: "packets-lost", judge: packets_lost, text: packets_lost_text };
+
 /// Full handshakes in ten minutes from which clients are evaluated.
 const FULL_MIN: u64 = 100;
 /// Full handshakes from which on a client that never resumed is found.
@@ -26,6 +29,22 @@ const TLS13: [ProxyCounter; 2] = [ProxyCounter::Tls13Full, ProxyCounter::Tls13Re
 
 fn lines_lost(context: &FindingContext<'_>) -> Option<Severity> {
     (context.minute().proxy[ProxyCounter::LinesLost] > 0).then_some(Severity::Warning)
+}
+
+fn packets_lost(context: &FindingContext<'_>) -> Option<Severity> {
+    (context.minute().proxy[ProxyCounter::PacketsLost] > 0).then_some(Severity::Warning)
+}
+
+fn packets_lost_text(context: &FindingContext<'_>) -> FindingText {
+    let lately = &context.minute().proxy;
+    let (lost, read) = (lately[ProxyCounter::PacketsLost], lately[ProxyCounter::Packets]);
+    let share = percent(share(lost, lost.saturating_add(read)));
+    FindingText::new(format!(
+        "{share} of the packets were lost on their way to us: counts are too low by them"
+    ))
+    .figure("packets lost, last minute", lost)
+    .figure("handshakes not judged, last minute", lately[ProxyCounter::Unjudged])
+    .advise("--port leaves other packets in the kernel; a larger net.core.rmem_max holds more of them")
 }
 
 fn lines_lost_text(context: &FindingContext<'_>) -> FindingText {
@@ -53,7 +72,7 @@ fn never_resumed<'a>(context: &FindingContext<'a>) -> impl Iterator<Item = (Clie
 }
 
 fn never_resumes(context: &FindingContext<'_>) -> Option<Severity> {
-    context.run.counted_log()?;
+    context.run.other_terminator()?;
     let lately = context.ten_minutes().proxy[ProxyCounter::HandshakesFull];
     (lately >= FULL_MIN && never_resumed(context).next().is_some()).then_some(Severity::Info)
 }
@@ -85,7 +104,7 @@ fn old_handshakes(context: &FindingContext<'_>) -> (u64, u64) {
 }
 
 fn old_versions(context: &FindingContext<'_>) -> Option<Severity> {
-    context.run.counted_log()?;
+    context.run.other_terminator()?;
     // If no client negotiates TLS 1.3, the terminator may not allow it.
     let has_new = context.run.proxy()?.totals().sum(&TLS13) > 0;
     (has_new && old_handshakes(context).0 > 0).then_some(Severity::Info)

@@ -184,7 +184,7 @@ struct Rule {
     text: fn(&FindingContext<'_>) -> FindingText,
 }
 
-const RULES: [Rule; 23] = [
+const RULES: [Rule; 24] = [
     certificates::EXPIRES,
     certificates::NOT_COVERED,
     clients::TLS12_ONLY,
@@ -192,6 +192,7 @@ const RULES: [Rule; 23] = [
     logs::OLD_VERSIONS,
     logs::NEVER_RESUMES,
     logs::LINES_LOST,
+    logs::PACKETS_LOST,
     tickets::KEYS_UNKNOWN,
     tickets::RESUMPTION_LOW,
     handshakes::REFUSED,

@@ -56,10 +56,15 @@ impl Run {
         self.header.began.as_ref().map(|(_, run)| &**run)
     }
 
+    /// Its first record, if another program terminated TLS, and its log or packets were counted.
+    pub fn other_terminator(&self) -> Option<&RunRecord> {
+        self.began().filter(|began| !began.log.is_empty())
+    }
+
     /// Its first record, if it was counted from another terminator's log. Such a log reports connections and requests
     /// when they end, so those in flight are unknown.
     pub fn counted_log(&self) -> Option<&RunRecord> {
-        self.began().filter(|began| !began.log.is_empty())
+        self.other_terminator().filter(|began| !began.is_of_packets())
     }
 
     /// How finely the times of a class are known.
@@ -78,7 +83,7 @@ impl Run {
 
     /// Why a figure is absent, and which log format would have it; `None` if it is present.
     pub fn absent(&self, figure: LogFigure) -> Option<&str> {
-        let began = self.counted_log()?;
+        let began = self.other_terminator()?;
         let counted = |counter| self.proxy().map_or(0, |series| series.totals()[counter]);
         let has_tls = self.proxy().is_none() || counted(ProxyCounter::Accepted) > 0;
         let has_lines = self.http().is_some_and(|series| series.totals()[HttpCounter::Requests] > 0);
@@ -93,7 +98,7 @@ impl Run {
     /// The figures that its log is known to lack, each as `name: reason`.
     pub fn absent_figures(&self) -> Vec<String> {
         let named = |(figure, name)| {
-            let reason = self.counted_log()?.absent.reason(figure)?;
+            let reason = self.other_terminator()?.absent.reason(figure)?;
             self.absent(figure).map(|_| format!("{name}: {reason}"))
         };
         LogFigure::ALL.into_iter().filter_map(named).collect()

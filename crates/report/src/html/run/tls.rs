@@ -41,7 +41,7 @@ impl Report<'_> {
     pub(super) fn wall_time_part(&self) -> Markup {
         let bars = self.wall_times().map(|(kind, wall)| NamedBar {
             name: format!("{kind}, n {}", crate::numbers::grouped(wall.network.n)),
-            parts: parts(wall).map(|(part, of)| (part, mean_ms(of))).to_vec(),
+            parts: parts(wall).map(|(part, of)| (part, mean_ms(of))).collect(),
         });
         let bars: Vec<NamedBar> = bars.collect();
         let note = "Network is estimated: the kernel's round-trip time for each flight awaited. Loop delay: data had come and the \

@@ -59,7 +59,7 @@ impl AbsentHandshakeFigures {
         Self {
             all: reason(LogFigure::Handshakes),
             full_reasons: reason(LogFigure::FullReasons),
-            walls: reason(LogFigure::HandshakeCpu),
+            walls: reason(LogFigure::HandshakeParts),
             causes: reason(LogFigure::Failures).or_else(|| reason(LogFigure::FailureCauses)),
             groups: reason(LogFigure::Groups),
         }
@@ -67,12 +67,12 @@ impl AbsentHandshakeFigures {
 }
 
 /// Where the mean handshake of one type spent its time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct MeanHandshake {
     /// Handshakes.
     pub(crate) n: u64,
-    /// The parts, in nanoseconds.
-    pub(crate) parts: [NamedCount<'static>; 4],
+    /// The parts that were timed, in nanoseconds.
+    pub(crate) parts: Vec<NamedCount<'static>>,
 }
 
 impl MeanHandshake {
@@ -101,10 +101,9 @@ impl Handshakes {
         let wall = |at: usize, compute| {
             let waits = waits.iter().map(|(name, classes)| (*name, tls.samples(classes[at])));
             let n = waits.clone().next().map_or(0, |(_, samples)| samples.count());
-            let parts = waits.map(|(name, samples)| (name, samples.mean_ns().unwrap_or(0.0) as u64));
-            let compute = ("compute", proxy.samples(compute).mean_ns().unwrap_or(0.0) as u64);
-            let parts: Vec<NamedCount<'static>> = parts.chain([compute]).collect();
-            Some(MeanHandshake { n, parts: parts.try_into().ok()? }).filter(|_| n > 0)
+            let parts = waits.chain([("compute", proxy.samples(compute))]);
+            let parts = parts.filter_map(|(name, samples)| Some((name, samples.mean_ns()? as u64)));
+            (n > 0).then(|| MeanHandshake { n, parts: parts.collect() })
         };
         self.walls = [wall(0, ProxyLatency::ComputeFull), wall(1, ProxyLatency::ComputeResumed)];
     }

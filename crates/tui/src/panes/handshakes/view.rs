@@ -257,20 +257,28 @@ pub(crate) fn whole_percent(share: f64) -> String {
     format!("{:.0}%", (share * 100.0).min(most))
 }
 
+/// The name of a part of a handshake where there is little room.
+fn short_part(name: &str) -> &str {
+    match name {
+        "network" => "net",
+        "loop delay" => "loop",
+        "compute" => "CPU",
+        name => name,
+    }
+}
+
 /// Draws where the mean handshake of a type spent its time: each part in its hue.
 fn wall_time(theme: Theme, kind: &str, wall: Option<&MeanHandshake>, cells: usize) -> Line<'static> {
     let Some(wall) = wall else { return flexible_share_line(theme, kind, &[], cells, (&[], &[])) };
     let (sum, hues) = (wall.sum_ns().max(1) as f64, theme.parts());
     let n = format::count(wall.n);
     let head = |text: String| Span::styled(text, theme.figure());
-    let shares = || wall.parts.iter().zip(["net", "client", "loop", "CPU"]).zip(hues);
-    let long = shares().map(|((&(name, ns), _), hue)| {
+    let shares = || wall.parts.iter().map(|&(name, ns)| ((name, ns), short_part(name))).zip(hues);
+    let long = shares().map(|(((name, ns), _), hue)| {
         Span::styled(format!("{name} {}", format::percent(ns as f64 / sum)), hue)
     });
     let short: Vec<Span<'static>> = shares()
-        .map(|((&(_, ns), name), hue)| {
-            Span::styled(format!("{name} {}", whole_percent(ns as f64 / sum)), hue)
-        })
+        .map(|(((_, ns), name), hue)| Span::styled(format!("{name} {}", whole_percent(ns as f64 / sum)), hue))
         .collect();
     // Without room for all, the largest parts.
     let mut by_size: Vec<usize> = (0..short.len()).collect();

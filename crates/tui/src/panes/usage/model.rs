@@ -55,10 +55,9 @@ impl UsageRow {
         share.filter(|_| has_resumed)
     }
 
-    /// Failed handshakes, which only names and fingerprints count.
+    /// Failed handshakes, if this dimension counts them.
     pub(crate) fn failed(&self) -> Option<u64> {
-        let counts = matches!(self.dimension, Dimension::Name | Dimension::Fingerprint);
-        counts.then(|| self.counters[UsageCounter::HandshakesFailed])
+        self.dimension.has_failures().then(|| self.counters[UsageCounter::HandshakesFailed])
     }
 
     fn bytes(&self) -> u64 {

@@ -60,9 +60,13 @@ impl State {
         if self.sight.usage == 0 {
             return self.arrange_panes(PaneAction::Preset(Preset::Usage));
         }
+        let at = Dimension::ALL.iter().position(|known| *known == self.usage.dimension).unwrap_or(0);
+        let next = Dimension::ALL[(at + 1) % Dimension::ALL.len()];
+        // Only packets are counted by service.
+        let has_next = self.shown_usage().is_some_and(|usage| usage.of(next).next().is_some());
+        let is_left_out = next == Dimension::Service && !has_next;
         let UsageList { dimension, table, .. } = &mut self.usage;
-        let at = Dimension::ALL.iter().position(|known| known == dimension).unwrap_or(0);
-        *dimension = Dimension::ALL[(at + 1) % Dimension::ALL.len()];
+        *dimension = if is_left_out { Dimension::ALL[0] } else { next };
         table.selected = None;
         self.panes.focus = Some(PaneId::Usage);
         self.screen = Screen::Dashboard;

@@ -98,6 +98,7 @@ pub(crate) fn name_of(dimension: Dimension) -> &'static str {
         Dimension::Certificate => "certificate of full handshakes",
         Dimension::Name => "server name",
         Dimension::Fingerprint => "fingerprint (JA4)",
+        Dimension::Service => "service",
     }
 }
 
