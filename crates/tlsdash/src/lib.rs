@@ -22,7 +22,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::cli::{Cli, Flags, InternalCommand, Mode, UsageError, usage};
 use crate::commands::recordings::{check, compact, compare, explain, report, runs};
-use crate::commands::{bench, bench_upstream, config, ctl, demo, load, observe, proxy, watch};
+use crate::commands::{bench, bench_upstream, config, ctl, demo, load, observe, proxy, watch, wire};
 use crate::service::signals;
 
 pub use cli::{ConfigurationError, read_configuration};
@@ -137,6 +137,7 @@ fn run(cli: Cli, flags: Flags) -> anyhow::Result<()> {
         Some(Mode::Load(args)) => load::run(&args),
         Some(Mode::Bench(args)) => bench::run(&args),
         Some(Mode::Observe(args)) => observe::run(&args, &flags),
+        Some(Mode::Wire(args)) => wire::run(&args, &flags),
         Some(Mode::Watch(args)) => watch::run(&args, &flags),
         Some(Mode::Runs(args)) => runs::run(&args),
         Some(Mode::Ctl(args)) => ctl::run(&args),

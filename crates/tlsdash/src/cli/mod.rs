@@ -40,6 +40,7 @@ use tui::Speed;
 use crate::commands::bench::BenchArgs;
 use crate::commands::load::LoadArgs;
 use crate::commands::observe::ObserveArgs;
+use crate::commands::wire::WireArgs;
 use crate::journals::choice::JournalChoice;
 use crate::journals::reading::RunPrefix;
 use crate::journals::writers::WriterArgs;
@@ -158,6 +159,8 @@ pub(crate) enum Mode {
     Bench(Box<BenchArgs>),
     /// Count the log of a terminator that runs already: HAProxy, nginx or stunnel
     Observe(Box<ObserveArgs>),
+    /// Count the TLS connections of this machine, or of a capture, from their packets, whoever terminates them
+    Wire(Box<WireArgs>),
     /// Show the dashboard over a journal: a running service, or a recording
     Watch(WatchArgs),
     /// List the runs in a journal: when, where, by whom, and their headline figures

@@ -10,4 +10,7 @@ pub(crate) mod observe;
 mod output_files;
 pub(crate) mod proxy;
 pub(crate) mod recordings;
+mod replayed;
+pub(crate) mod server_certificates;
 pub(crate) mod watch;
+pub(crate) mod wire;

@@ -84,7 +84,8 @@ fn text(summary: &Summary) -> String {
     let mut out = format!("run {}{of}, {:.1} s{ended}\n\n", summary.run, summary.duration_s);
     latency_table(summary, &mut out);
     if let Some(proxy) = &summary.proxy {
-        proxy_lines(proxy, summary.log.is_some(), &mut out);
+        let is_log = summary.log.as_ref().is_some_and(|log| log.packets.is_none());
+        proxy_lines(proxy, is_log, &mut out);
     }
     if let Some(log) = &summary.log {
         log_lines(log, &mut out);
@@ -143,8 +144,12 @@ fn log_lines(log: &LogSummary, out: &mut String) {
     if let Some(lines) = &log.lines {
         line(out, "log lines", format_args!("{lines}"));
     }
-    let resolution = Duration::from_micros(log.resolution_us);
-    line(out, "log", format_args!("of {}, times to {resolution:?}; it does not say:", log.terminator));
+    if let Some(packets) = &log.packets {
+        line(out, "packets", format_args!("{packets}; they do not say:"));
+    } else {
+        let resolution = Duration::from_micros(log.resolution_us);
+        line(out, "log", format_args!("of {}, times to {resolution:?}; it does not say:", log.terminator));
+    }
     for absent in &log.absent {
         line(out, "", format_args!("{absent}"));
     }
@@ -305,7 +310,7 @@ fn latency_table(summary: &Summary, out: &mut String) {
         "{:<23} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
         "latency, ms", "mean", "p50", "p90", "p99", "p99.9", "max", "n"
     );
-    let ms = |us: KnownValue| milliseconds(us, summary.log.is_some());
+    let ms = |us: KnownValue| milliseconds(us, summary.log.as_ref().is_some_and(|log| log.resolution_us > 0));
     for (words, percentiles, mark) in rows {
         let Percentiles { n, mean, p50, p90, p99, p999, max, .. } = percentiles;
         // In brackets: fewer than ten samples lie above the percentile.

@@ -1,8 +1,6 @@
 //! Arguments of `tlsdash observe`.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::{Args, Subcommand};
 use observe::{LogKind, SocketAddress};
@@ -10,6 +8,7 @@ use observe::{LogKind, SocketAddress};
 use crate::cli::RunOptions;
 use crate::cli::appearance::AppearanceOptions;
 use crate::cli::value::{ParsedValue, PositiveDuration};
+use crate::commands::server_certificates::CertificateSource;
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -79,26 +78,6 @@ pub(crate) struct SetupArgs {
     /// Say what of it this configuration lacks, - is standard input; exit code 1 if something is missing
     #[arg(long, value_name = "CONFIG")]
     pub(crate) check: Option<PathBuf>,
-}
-
-/// A server whose certificate is asked for.
-#[derive(Clone, Debug)]
-pub(crate) struct CertificateSource {
-    /// The server name to ask for; empty asks for none.
-    pub(crate) name: String,
-    pub(crate) address: SocketAddr,
-}
-
-impl FromStr for CertificateSource {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (name, address) = text.split_once('@').unwrap_or(("", text));
-        let address = address
-            .parse()
-            .map_err(|_| "expected ADDRESS:PORT or NAME@ADDRESS:PORT, such as 127.0.0.1:443".to_owned())?;
-        Ok(Self { name: name.to_owned(), address })
-    }
 }
 
 fn mode(text: &str) -> Result<u32, String> {

@@ -1,15 +1,16 @@
 //! `tlsdash observe`: the figures of another terminator, from its log.
 
 mod args;
-mod certificates;
-mod replayed;
 mod setup;
 
 use std::path::Path;
 
 use anyhow::Context;
 use nix::unistd::{Group, User};
-use observe::{FollowedFile, JournalLines, LogKind, LogSocket, SocketAddress, SocketOptions, observe_log};
+use observe::{
+    FollowedFile, JournalLines, LogKind, LogReplay, LogSocket, ReplayedLog, SocketAddress, SocketOptions,
+    observe_log,
+};
 use recorder::host::{ProcessObserver, unit_processes};
 use recorder::observer::Observer;
 use records::kinds::{Level, NoticeRecord, RunRecord};
@@ -17,6 +18,8 @@ use records::values::AbsentFigures;
 
 use crate::cli::appearance::Appearance;
 use crate::cli::{Flags, usage};
+use crate::commands::replayed::{self, ReplayOptions};
+use crate::commands::server_certificates::ServerCertificates;
 use crate::service;
 use crate::session::controller::Workload;
 use crate::session::frontend::Frontend;
@@ -24,7 +27,6 @@ use crate::session::{Channels, Session, SessionConfig, environment};
 
 pub(crate) use args::ObserveArgs;
 use args::ObserveCommand;
-use certificates::ServerCertificates;
 
 const NO_THREAD: &str = "cannot start the thread observe";
 
@@ -52,7 +54,7 @@ pub(crate) fn run(args: &ObserveArgs, flags: &Flags) -> anyhow::Result<()> {
                 Ok((observer, None))
             })
         }
-        (None, Some(path)) => replayed::run(args, kind, path, flags),
+        (None, Some(path)) => replay(args, kind, path, flags),
         (None, None) if args.journal_unit.is_some() => {
             let unit = args.journal_unit.clone().unwrap_or_default();
             live(args, kind, &format!("of {unit} in the journal"), appearance, || {
@@ -67,6 +69,23 @@ pub(crate) fn run(args: &ObserveArgs, flags: &Flags) -> anyhow::Result<()> {
             "observe {kind}: give --syslog SOCKET or --journal-unit UNIT for a running one, or --file PATH; `tlsdash observe setup {kind}` prints what to configure"
         ))),
     }
+}
+
+/// Counts a log that is whole.
+fn replay(args: &ObserveArgs, kind: LogKind, path: &Path, flags: &Flags) -> anyhow::Result<()> {
+    replayed::refuse_live_options(flags, "--syslog, --journal-unit or --follow")?;
+    let (mut log, name) = replayed::open(path)?;
+    let options = ReplayOptions { run: &args.run, config: &args.config, appearance: &args.appearance };
+    replayed::run(&options, flags, header(kind, &name), |intervals| {
+        let replay = LogReplay::new(intervals).run(&mut kind.parser(), &mut log);
+        let ReplayedLog { sink, lines, bad, lost, notices } =
+            replay.with_context(|| format!("observe {kind} --file {name}"))?;
+        crate::say(format_args!("{lines} lines of {name}, {bad} not readable, {lost} lost"));
+        for notice in &notices {
+            crate::say(format_args!("{}", notice.text));
+        }
+        Ok(sink)
+    })
 }
 
 fn cannot_read(path: &Path) -> String {

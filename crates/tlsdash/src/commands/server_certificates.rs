@@ -1,5 +1,7 @@
-//! The certificates that the observed terminator presents: `--certificate-of`.
+//! The certificates that an observed terminator presents: `--certificate-of`.
 
+use std::net::SocketAddr;
+use std::str::FromStr;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -8,7 +10,6 @@ use loadgen::FetchCertificatesError;
 use records::kinds::{Level, NoticeRecord};
 use records::setting::{Applies, Setting, Value, certificate_name};
 
-use super::args::CertificateSource;
 use crate::session::controller::CERTIFICATE;
 use crate::session::{console, spawn};
 
@@ -18,14 +19,34 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// handshake logs each as a failed one.
 const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
+/// A server whose certificate is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct CertificateSource {
+    /// The server name to ask for; empty asks for none.
+    pub(crate) name: String,
+    pub(crate) address: SocketAddr,
+}
+
+impl FromStr for CertificateSource {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, address) = text.split_once('@').unwrap_or(("", text));
+        let address = address
+            .parse()
+            .map_err(|_| "expected ADDRESS:PORT or NAME@ADDRESS:PORT, such as 127.0.0.1:443".to_owned())?;
+        Ok(Self { name: name.to_owned(), address })
+    }
+}
+
 /// The certificates of `--certificate-of`, each as the setting that findings read.
-pub(super) struct ServerCertificates {
+pub(crate) struct ServerCertificates {
     /// One for each server; the value is unknown if the server has not presented its certificate.
-    pub(super) settings: Vec<Setting>,
+    pub(crate) settings: Vec<Setting>,
     /// A warning for each of those.
-    pub(super) notices: Vec<NoticeRecord>,
+    pub(crate) notices: Vec<NoticeRecord>,
     /// The settings of those, as soon as they are known.
-    pub(super) late: Receiver<Setting>,
+    pub(crate) late: Receiver<Setting>,
 }
 
 impl ServerCertificates {
@@ -34,7 +55,7 @@ impl ServerCertificates {
     ///
     /// # Errors
     /// If a name cannot be asked for, or there can be no thread.
-    pub(super) fn ask(sources: &[CertificateSource]) -> anyhow::Result<Self> {
+    pub(crate) fn ask(sources: &[CertificateSource]) -> anyhow::Result<Self> {
         let (mut settings, mut notices, mut missing) = (Vec::new(), Vec::new(), Vec::new());
         for (at, source) in sources.iter().enumerate() {
             let name = certificate_name(at);

@@ -1,0 +1,117 @@
+//! `tlsdash wire`: what the TLS connections of this machine do, from their packets.
+
+mod args;
+
+use std::path::Path;
+
+use anyhow::Context;
+use records::kinds::{OF_PACKETS, RunRecord};
+use records::values::{AbsentFigures, LogFigure};
+use wire::capture::{CaptureReader, PacketSocket, SocketOptions};
+use wire::{CaptureReplay, ReplayedCapture, Services, WireCounter, WireOptions, observe_packets};
+
+use crate::cli::Flags;
+use crate::cli::appearance::Appearance;
+use crate::cli::http::OnOff;
+use crate::commands::replayed::{self, ReplayOptions};
+use crate::commands::server_certificates::ServerCertificates;
+use crate::service;
+use crate::session::controller::Workload;
+use crate::session::frontend::Frontend;
+use crate::session::{Channels, Session, SessionConfig, environment};
+
+pub(crate) use args::WireArgs;
+
+/// Figures that packets do not have.
+const ABSENT: [(LogFigure, &str); 6] = [
+    (LogFigure::HandshakeCpu, "packets do not show what a server computes"),
+    (LogFigure::Connect, "connections to upstreams are not told from others"),
+    (LogFigure::FirstByte, "requests are encrypted"),
+    (LogFigure::Queue, "requests are encrypted"),
+    (LogFigure::RequestBodies, "requests are encrypted"),
+    (LogFigure::ResponseBodies, "requests are encrypted"),
+];
+
+/// Counts packets until it must end, or to the end of a capture.
+pub(crate) fn run(args: &WireArgs, flags: &Flags) -> anyhow::Result<()> {
+    match &args.file {
+        Some(path) => replay(args, path, flags),
+        None => live(args, flags),
+    }
+}
+
+/// Counts packets as they come.
+fn live(args: &WireArgs, flags: &Flags) -> anyhow::Result<()> {
+    let appearance = Appearance::with_file(args.config.as_deref(), flags)?;
+    let duration = args.duration.as_ref().map(|duration| duration.0);
+    let session = SessionConfig::resolve(&args.run, duration, appearance)?;
+    let options = SocketOptions { interface: args.interface.clone(), ports: args.port.clone() };
+    let socket = PacketSocket::open(&options)?;
+    let ServerCertificates { settings, notices, late } = ServerCertificates::ask(&args.certificate_of)?;
+    let channels = Channels::new(&session)?;
+    let journal = session.journal.open()?;
+    let services = Services::of_this_machine().context("cannot start the thread observe-names")?;
+    let observer = observe_packets(socket, wire_options(args, Some(args.outgoing), services))
+        .context("cannot start the thread observe-wire")?;
+    let place = args.interface.as_deref().unwrap_or("all interfaces");
+    let header = RunRecord { settings, ..header(args, place) };
+    service::ready();
+    if session.frontend == Frontend::Headless {
+        let journal = journal.source().map_or_else(|| "off".to_owned(), |source| source.to_string());
+        crate::say(format_args!("reading packets of {place}, journal {journal}"));
+    }
+    let workload = Workload {
+        proxy: None,
+        observer: Some(observer),
+        late_certificates: Some(late),
+        routes: None,
+        load: None,
+        load_cpus: None,
+        load_start_us: None,
+        observed: None,
+        ends_with_load: false,
+    };
+    let title = format!("wire < {place}");
+    Session { config: session, channels, title, header, notices, workload, journal, handover: None }.run()
+}
+
+/// Counts a capture that is whole.
+fn replay(args: &WireArgs, path: &Path, flags: &Flags) -> anyhow::Result<()> {
+    replayed::refuse_live_options(flags, "a running capture")?;
+    let (file, name) = replayed::open(path)?;
+    let failed = || format!("wire --file {name}");
+    let mut capture = CaptureReader::new(file).with_context(failed)?;
+    let options = ReplayOptions { run: &args.run, config: &args.config, appearance: &args.appearance };
+    replayed::run(&options, flags, header(args, &name), |intervals| {
+        let counter = WireCounter::new(wire_options(args, None, Services::default()));
+        let replayed = CaptureReplay::new(intervals, counter).run(&mut capture).with_context(failed)?;
+        let ReplayedCapture { sink, packets, dropped, connections, unjudged, is_cut } = replayed;
+        let cut = if is_cut { "; it ends in the middle of a packet" } else { "" };
+        crate::say(format_args!(
+            "{packets} packets of {name}, {dropped} dropped; {connections} connections, {unjudged} handshakes not judged{cut}"
+        ));
+        Ok(sink)
+    })
+}
+
+fn wire_options(args: &WireArgs, outgoing: Option<bool>, services: Services) -> WireOptions {
+    WireOptions {
+        ports: args.port.clone(),
+        process: args.process.clone(),
+        outgoing,
+        hides_names: args.log_names == OnOff::Off,
+        services,
+    }
+}
+
+/// The first record of a run of packets from this place.
+fn header(args: &WireArgs, place: &str) -> RunRecord {
+    let ports: Vec<_> = args.port.iter().map(|port| format!(":{port}")).collect();
+    RunRecord {
+        listen: ports.join(" "),
+        upstream: records::text::clean::text(&format!("packets of {place}")),
+        log: OF_PACKETS.to_owned(),
+        absent: AbsentFigures::new(ABSENT),
+        ..environment::header()
+    }
+}
