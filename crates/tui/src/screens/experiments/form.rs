@@ -50,7 +50,7 @@ impl FormField {
             Self::A => "the first value, the baseline",
             Self::B => "the second value",
             Self::Length => "quick (1 min), normal (6 min) or careful (24 min)",
-            Self::Pairs => "pairs of blocks, if not those of the length",
+            Self::Pairs => "6 or more, 7 for several metrics; empty: by the length",
             Self::Block => "such as 10s; empty: that of the length",
             Self::Metric => "joined by +; empty: what the setting acts on",
         }
@@ -272,6 +272,16 @@ mod tests {
         assert_eq!(stage.screen(120, 40).matches("the second value").count(), 1);
         press(&mut stage, "4");
         assert_eq!(stage.screen(120, 40).matches("the second value").count(), 1);
+    }
+
+    #[test]
+    fn the_form_says_how_few_pairs_are_enough() {
+        let mut stage = TestDashboard::live(options(), 3);
+        press(&mut stage, "ae");
+        for size in [(120, 40), (80, 24)] {
+            let screen = stage.screen(size.0, size.1);
+            assert!(screen.contains("pairs   6 or more, 7 for several metrics"), "{screen}");
+        }
     }
 
     #[test]
