@@ -10,6 +10,7 @@
 //!
 //! Small screens have no boxes and one line below the figure.
 
+use model::runs::WorkerActivity;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -33,8 +34,8 @@ use crate::widgets::parts::{byte_rate, longest_fitting, put, quantile_text, rate
 use crate::widgets::sparkline::sparkline;
 
 const COUNT: u16 = 5;
-/// The most workers whose CPU a tile has room for.
-const WORKERS_MAX: usize = 2;
+/// The most groups of threads beside the proxy's whose CPU a tile has room for.
+const OTHERS_MAX: usize = 2;
 /// The cells of a course, and the blanks before it.
 const COURSE_CELLS: (usize, usize) = (4, 14);
 
@@ -261,7 +262,8 @@ fn cpu(state: &State, figures: &ViewModel) -> Tile {
         title = "CPU of it, of a core";
     }
     let main = groups.first().copied();
-    let others = groups.iter().skip(1).map(|(name, cores)| format!("{name} {}", format::cpu(*cores)));
+    let others = groups.iter().skip(1).take(OTHERS_MAX);
+    let others: Vec<String> = others.map(|(name, cores)| format!("{name} {}", format::cpu(*cores))).collect();
     let accepted =
         figures.proxy.as_ref().and_then(|proxy| proxy.accepted_per_second).filter(|rate| *rate > 0.0);
     let each = main.filter(|(name, _)| *name != "load").zip(accepted);
@@ -269,10 +271,12 @@ fn cpu(state: &State, figures: &ViewModel) -> Tile {
     let text = main.map_or_else(|| theme.glyphs.none().to_string(), |(_, cores)| format::cpu(cores));
     let name = main.map_or("", |(name, _)| name);
     let of_each = |words: &str| each.as_ref().map_or_else(String::new, |each| format!("{each}{words}"));
-    let workers =
-        figures.workers.iter().map(|worker| format!("{} {}", worker.name(), format::cpu(worker.cores())));
-    let parts: Vec<String> =
-        if (2..=WORKERS_MAX).contains(&figures.workers.len()) { workers.collect() } else { others.collect() };
+    // One worker may be busy all the time while the mean is low.
+    let busiest = figures.workers.iter().map(WorkerActivity::cores).max_by(f64::total_cmp);
+    let second = match busiest.filter(|_| figures.workers.len() > 1) {
+        Some(cores) => format!("max worker {}  {}", format::cpu(cores), of_each("/conn")),
+        None => of_each(" a connection"),
+    };
     Tile {
         title: title.to_owned(),
         figure: format!("{name} {text}").trim_start().to_owned(),
@@ -283,7 +287,7 @@ fn cpu(state: &State, figures: &ViewModel) -> Tile {
             Vec::new()
         },
         course_style: theme.graph(),
-        long: [parts.join("  "), of_each(" a connection")],
+        long: [others.join("  "), second],
         short: of_each("/conn"),
         ..Tile::default()
     }

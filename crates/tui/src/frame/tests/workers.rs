@@ -55,6 +55,16 @@ fn each_worker_has_a_line() {
 }
 
 #[test]
+fn the_tile_has_the_busiest_worker_beside_load_and_upstream() {
+    for workers in [2, 4, 120] {
+        let mut stage = system(options(), |second| uneven(second, workers));
+        let screen = stage.screen(160, 48);
+        assert!(screen.contains("max worker 80%  "), "{screen}");
+        assert!(screen.contains("│ load "), "{screen}");
+    }
+}
+
+#[test]
 fn many_workers_are_scrolled_and_sorted() {
     let mut stage = system(options(), |second| uneven(second, 120));
     let screen = stage.screen(80, 24);
