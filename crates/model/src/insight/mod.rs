@@ -9,7 +9,10 @@ mod savings;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use findings::{Evidence, Finding, FindingSummary, FindingText, Severity, certificate_days};
+pub use findings::{
+    Evidence, Finding, FindingSummary, FindingText, Severity, certificate_days, certificate_days_of,
+    expiry_severity,
+};
 pub use resumption::{Advice, advice, full_by_load};
 pub use savings::{DurationStats, HandshakeMix, HowTo, Saving, SavingChange, UncertainValue, savings};
 

@@ -9,9 +9,10 @@
 //! Wide screens have figures and details in one line; small ones have no details. With a journal of others, the owner
 //! of the run precedes the target.
 
+use model::insight;
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::style::{Modifier, Style};
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use records::metrics::{HttpLatency, LatencyClass, LoadLatency, ProxyLatency};
 use records::text::quantity;
@@ -27,7 +28,7 @@ use crate::view_model::ViewModel;
 use crate::view_model::classes::LatencyRow;
 use crate::view_model::load::{LoadFigures, LoopState};
 use crate::view_model::span::Count;
-use crate::widgets::parts::{StatusItem, byte_rate, put, quantile_text, rate, share};
+use crate::widgets::parts::{StatusItem, byte_rate, certificate_words, put, quantile_text, rate, share};
 
 /// The minimum columns for figures and details in one line.
 const WIDE_MIN: u16 = 120;
@@ -311,31 +312,14 @@ fn title(state: &State, width: u16) -> Line<'static> {
     ])
 }
 
-/// Days before a certificate's end from which on it is a warning, and critical.
-const CERTIFICATE_DAYS: (i64, i64) = (21, 7);
-
-/// The most days that are shown.
-const CERTIFICATE_DAYS_MAX: i64 = 999;
-
 /// Returns the days that the certificate has which ends first; on narrow screens only if they are few.
 fn certificate(state: &State, width: u16) -> (String, Style) {
-    let theme = state.theme;
-    let Some(days) = state.figures().and_then(|figures| figures.certificate_days) else {
-        return (String::new(), theme.quiet());
-    };
-    let style = match days {
-        _ if days <= CERTIFICATE_DAYS.1 => theme.critical(),
-        _ if days <= CERTIFICATE_DAYS.0 => theme.warning(),
-        // A certificate that was made for this run has no end that matters.
-        _ if width < WIDE_MIN || days > CERTIFICATE_DAYS_MAX => return (String::new(), theme.quiet()),
-        _ => theme.good().remove_modifier(Modifier::BOLD),
-    };
-    let text = match days {
-        ..=-1 => "cert expired  ".to_owned(),
-        1 => "cert 1 day  ".to_owned(),
-        days => format!("cert {} days  ", format::count(days.unsigned_abs())),
-    };
-    (text, style)
+    let days = state.figures().and_then(|figures| figures.certificate_days);
+    let days = days.filter(|days| width >= WIDE_MIN || insight::expiry_severity(*days).is_some());
+    days.map_or_else(Default::default, |days| {
+        let (text, style) = certificate_words(state.theme, days);
+        (format!("{text}  "), style)
+    })
 }
 
 /// Returns how long the run has been recorded; empty if it is not.

@@ -1,5 +1,6 @@
 //! Parts of the panes: headings, and lines of named figures that are left out if there is no room.
 
+use model::insight::{self, Severity};
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -301,4 +302,19 @@ pub(crate) fn quantile(theme: Theme, quantile: Quantile, cells: usize) -> Span<'
 pub(crate) fn quantile_text(theme: Theme, quantile: Quantile) -> String {
     let text = format::latency(quantile.ns, quantile.resolution, theme.glyphs);
     if quantile.thin { format!("({text})") } else { text }
+}
+
+/// Returns the days that a certificate has left, in the colour of their urgency.
+pub(crate) fn certificate_words(theme: Theme, days: i64) -> (String, Style) {
+    let style = match insight::expiry_severity(days) {
+        Some(Severity::Critical) => theme.critical(),
+        Some(_) => theme.warning(),
+        None => theme.good().remove_modifier(Modifier::BOLD),
+    };
+    let text = match days {
+        ..=-1 => "cert expired".to_owned(),
+        1 => "cert 1 day".to_owned(),
+        days => format!("cert {} days", format::count(days.unsigned_abs())),
+    };
+    (text, style)
 }

@@ -6,7 +6,7 @@ use crate::insight::{percent, share};
 use crate::runs::Run;
 use records::delta::OTHER_VALUE;
 use records::metrics::{Counters, Dimension, UsageCounter};
-use records::setting::{Value, is_certificate};
+use records::setting::{Setting, Value, is_certificate};
 use records::text::quantity::counted;
 
 /// Days before the last one of a certificate from which on it is found, and is critical. A certificate of 90 days that is
@@ -34,13 +34,15 @@ struct CertificateDescription<'a> {
 /// The certificates of the settings `proxy.certificate…`, such as
 /// `ECDSA P-256 for www.example.org and 1 more until 2027-03-01 sha256:5b1e…`.
 fn certificates(run: &Run) -> impl Iterator<Item = CertificateDescription<'_>> {
+    run.settings().iter().filter_map(|setting| certificate_of(setting, run))
+}
+
+fn certificate_of<'s>(setting: &'s Setting, run: &Run) -> Option<CertificateDescription<'s>> {
     let today = (run.last_realtime_us() / DAY_US) as i64;
-    run.settings().iter().filter(move |setting| is_certificate(&setting.name)).filter_map(move |setting| {
-        match &setting.value {
-            Value::Text(text) => certificate(text, today),
-            Value::Flag(_) | Value::Number(_) => None,
-        }
-    })
+    match &setting.value {
+        Value::Text(text) if is_certificate(&setting.name) => certificate(text, today),
+        _ => None,
+    }
 }
 
 fn certificate(text: &str, today: i64) -> Option<CertificateDescription<'_>> {
@@ -60,9 +62,18 @@ pub fn certificate_days(run: &Run) -> Option<i64> {
     certificates(run).map(|certificate| certificate.days_left).min()
 }
 
-fn expires(context: &FindingContext<'_>) -> Option<Severity> {
-    let days = certificate_days(context.run)?;
+/// As [`certificate_days`], of the certificate of one setting.
+pub fn certificate_days_of(setting: &Setting, run: &Run) -> Option<i64> {
+    certificate_of(setting, run).map(|certificate| certificate.days_left)
+}
+
+/// How urgent it is to renew a certificate with so many days left; `None` if it is not.
+pub fn expiry_severity(days: i64) -> Option<Severity> {
     DAYS.into_iter().find(|(limit, _)| days <= *limit).map(|(_, severity)| severity)
+}
+
+fn expires(context: &FindingContext<'_>) -> Option<Severity> {
+    expiry_severity(certificate_days(context.run)?)
 }
 
 fn expires_text(context: &FindingContext<'_>) -> FindingText {

@@ -17,7 +17,7 @@ mod sums;
 mod tests;
 mod tickets;
 
-pub use certificates::certificate_days;
+pub use certificates::{certificate_days, certificate_days_of, expiry_severity};
 
 use std::collections::VecDeque;
 

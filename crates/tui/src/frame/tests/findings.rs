@@ -111,3 +111,20 @@ fn a_finding_about_a_setting_is_shown_beside_it() {
     let screen = stage.screen(160, 48);
     assert!(screen.contains("critical: A certificate expires in 5 days"), "{screen}");
 }
+
+#[test]
+fn the_days_of_a_certificate_are_found_on_wide_and_narrow_screens() {
+    let mut stage = TestDashboard::live(options(), 9);
+    for (day, words) in
+        [("4096-01-01", "cert 756,051 days"), ("2026-04-02", "cert 90 days"), ("2026-01-01", "cert expired")]
+    {
+        certificate(&mut stage, day);
+        stage.pass(1);
+        let screen = stage.screen(160, 48);
+        assert!(screen.lines().next().unwrap().contains(words), "{screen}");
+        stage.press('t');
+        stage.state.select_setting("proxy.certificate");
+        assert!(stage.screen(80, 24).lines().skip(1).any(|line| line.contains(words)), "{screen}");
+        stage.press('t');
+    }
+}

@@ -15,6 +15,7 @@
 //! `*`: the value is not the default, or not that of the start where there is no default.
 
 use model::alerts::UndersampledAlert;
+use model::insight::certificate_days_of;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -25,7 +26,7 @@ use crate::format;
 use crate::input::intent::{Intent, SettingEdit};
 use crate::state::State;
 use crate::theme::Theme;
-use crate::widgets::parts::{heading, put, selected};
+use crate::widgets::parts::{certificate_words, heading, put, selected};
 
 /// The cells of the longest name with the pointer; less where the values would get less than half.
 const NAME_CELLS: usize = 32;
@@ -168,9 +169,12 @@ fn about(state: &State, cells: usize) -> Vec<Line<'static>> {
     let allowed = format!("{allowed}{default}applies: {}", applies(setting));
     let about = info.map_or("", |info| &info.about);
     let found = crate::panes::findings::view::about(state, &setting.name);
+    let days = state.run().and_then(|run| certificate_days_of(setting, run));
+    let (days, days_style) = days.map_or_else(Default::default, |days| certificate_words(theme, days));
     [
         (&*problem, theme.warning()),
         (answer, theme.notice()),
+        (&days, days_style),
         (if is_cut { &value } else { "" }, theme.figure()),
         (about, theme.label()),
         (&found, theme.notice()),
