@@ -7,6 +7,7 @@ pub(crate) mod mouse;
 pub(crate) mod navigation;
 pub(crate) mod notify;
 pub(crate) mod offscreen;
+pub(crate) mod outcome;
 pub(crate) mod plain;
 pub(crate) mod run;
 pub(crate) mod typing;

@@ -112,6 +112,7 @@ impl State {
     /// Handles a key while the prompt is open.
     pub(crate) fn typed(&mut self, key: KeyEvent, now: ClockReading) -> Vec<Effect> {
         let draw = vec![Effect::Draw(Urgency::Now)];
+        self.message = None;
         let Some(mut prompt) = self.prompt.take() else { return Vec::new() };
         if key.kind == KeyEventKind::Release {
             self.prompt = Some(prompt);

@@ -7,6 +7,7 @@ use records::command::Command;
 
 use super::action::{Action, Effect};
 use super::navigation::{back, open, scroll, toggle_help, toggle_screen, toggle_tuning};
+use super::outcome::outcome;
 use crate::clock::ClockReading;
 use crate::frame::layout;
 use crate::input::intent::{Direction, Intent, List, PlayControl, QuickControl, SettingEdit};
@@ -118,7 +119,7 @@ fn tick(state: &mut State, now: ClockReading) -> Vec<Effect> {
     state.stale |= state.control.is_waiting();
     let was_asked = state.leave_question().is_some();
     state.time_recording(now);
-    let has_moved = state.play_on(now);
+    let has_moved = state.play_on(now) | state.drop_old_message(now);
     let status = ViewStatus::of(state, now);
     let changed = std::mem::replace(&mut state.status, status) != status;
     let has_due_hosts = state.has_hosts() && state.are_hosts_due(now);
@@ -140,15 +141,13 @@ pub(crate) fn want(state: &mut State, intent: Intent, now: ClockReading) -> Vec<
     if !state.accepts(intent) {
         return Vec::new();
     }
+    state.message = None;
     match intent {
         Intent::Quit if state.may_leave(now) => return vec![Effect::Leave(Exit::Quit)],
         Intent::Quit => {}
         Intent::Suspend => return suspend(state, now),
         Intent::Redraw => return vec![Effect::Redraw],
-        Intent::Back => {
-            back(state);
-            state.status = ViewStatus::of(state, now);
-        }
+        Intent::Back => go_back(state, now),
         Intent::Help => toggle_help(state),
         Intent::Choose(choice) => state.open_choice(choice),
         Intent::EditChoice(edit) => state.edit_choice(edit),
@@ -200,8 +199,21 @@ pub(crate) fn want(state: &mut State, intent: Intent, now: ClockReading) -> Vec<
         Intent::WriteConfiguration => return write_configuration(state, now),
         Intent::Calibrate => return send(state, Command::Calibrate, now),
     }
+    if let Some(text) = outcome(state, intent) {
+        state.say(text, now);
+    }
     state.arrange();
     vec![DRAW]
+}
+
+/// Goes back, if only to the present.
+fn go_back(state: &mut State, now: ClockReading) {
+    let was_past = state.view.past().is_some();
+    back(state);
+    if was_past && state.view.past().is_none() {
+        state.say("live", now);
+    }
+    state.status = ViewStatus::of(state, now);
 }
 
 fn next_class(state: &mut State) {

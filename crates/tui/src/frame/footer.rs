@@ -1,6 +1,7 @@
-//! The most important keys, or the text that is being typed.
+//! The message line and the most important keys, or the text that is being typed.
 //!
 //! ```text
+//! window 30 s  ? help  q quit  Space freeze  …
 //! q quit  ? help  Space freeze  t tune  u undo  a A/B  s sort  / filter  : find  [] rate
 //! ```
 
@@ -30,8 +31,9 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     if let Some(text) = status::unseen_change(state).filter(|_| area.width < status::NARROW_MAX) {
         return put(frame, area, &[Line::styled(text, theme.notice())]);
     }
-    let mut spans = Vec::new();
-    let mut used = 0;
+    let message = message(state, area.width);
+    let mut used = format::width(&message);
+    let mut spans = vec![Span::styled(message, theme.notice())];
     for (hint, keys) in fitting(state, area.width) {
         used += cells(hint, &keys);
         let word = format!(" {}  ", hint.word);
@@ -46,13 +48,19 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
 
 /// Returns the request whose key is named at a column of the line; of a hint for several keys, the first.
 pub(crate) fn intent_at(state: &State, area: Rect, x: u16) -> Option<Intent> {
-    let mut end = area.x;
+    let mut end = area.x + format::width(&message(state, area.width)) as u16;
     let mut hints = fitting(state, area.width).into_iter();
     let found = hints.find(|(hint, keys)| {
         end += cells(hint, keys) as u16;
         x < end
     });
     found.and_then(|(hint, _)| hint.intents.first().copied())
+}
+
+/// Returns what the last key has changed, with two blanks behind it; empty if that is nothing.
+fn message(state: &State, width: u16) -> String {
+    let text = state.message.as_ref().map(|message| format!("{}  ", message.text));
+    text.map_or_else(String::new, |text| format::cut(&text, usize::from(width), state.theme.glyphs))
 }
 
 /// Returns the cells of a hint with two blanks behind it.
@@ -78,7 +86,7 @@ fn fitting(state: &State, width: u16) -> Vec<(&'static Hint, String)> {
     let named = hints
         .filter(|hint| state.can(hint.needs))
         .map(|hint| (hint, keys(&state.options.keymap, hint, state.screen == Screen::Tuning)));
-    let mut used = 0;
+    let mut used = format::width(&message(state, width));
     let fits = |(hint, keys): &(&Hint, String)| {
         used += cells(hint, keys);
         // The two trailing blanks may lie beyond the edge.

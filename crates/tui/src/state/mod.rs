@@ -6,6 +6,7 @@ mod arrangement_tests;
 pub(crate) mod control;
 mod keys;
 pub(crate) mod lists;
+pub(crate) mod message;
 pub(crate) mod moment;
 pub(crate) mod recording;
 pub(crate) mod remote;
@@ -46,6 +47,7 @@ use crate::panes::usage::state::UsageList;
 use crate::prompt::completion::PromptHistory;
 use crate::screens::runs::state::RunList;
 use control::Control;
+use message::Message;
 use moment::View;
 use moment::replay::JournalReads;
 use moment::snapshot::Snapshot;
@@ -100,6 +102,8 @@ pub(crate) struct State {
     /// The run that started last, of any account.
     pub(crate) newest: Option<RunId>,
     pub(crate) notices: VecDeque<LogLine>,
+    /// What the last key has changed.
+    pub(crate) message: Option<Message>,
     /// The arrangement as it was written last.
     pub(crate) kept_text: String,
     /// Where a drag of the mouse began: the pane above the boundary.
@@ -151,6 +155,7 @@ impl State {
             shown: None,
             newest: None,
             notices: VecDeque::new(),
+            message: None,
             kept_text: String::new(),
             dragged: None,
             drag_from_us: None,
@@ -252,6 +257,7 @@ impl State {
     /// Takes the figures of the shown run, if something has changed.
     pub(crate) fn renew(&mut self, now: ClockReading) {
         self.time_recording(now);
+        self.drop_old_message(now);
         let has_news = std::mem::take(&mut self.stale);
         if has_news {
             self.refresh(now);

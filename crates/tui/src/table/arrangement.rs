@@ -60,6 +60,9 @@ pub(crate) trait Table {
 
     fn reverse(&mut self);
 
+    /// Returns the column that orders the rows, and the direction.
+    fn order_words(&self) -> String;
+
     /// Selects a row in sight. Returns whether it was selected before; `None` if there is no such row.
     fn select_in_sight(&mut self, row: usize) -> Option<bool>;
 
@@ -128,6 +131,11 @@ impl<R: Row> Table for TableState<R> {
 
     fn reverse(&mut self) {
         self.order.is_descending = !self.order.is_descending;
+    }
+
+    fn order_words(&self) -> String {
+        let direction = if self.order.is_descending { "descending" } else { "ascending" };
+        format!("{}, {direction}", R::columns()[self.order.column].name)
     }
 
     fn select_in_sight(&mut self, row: usize) -> Option<bool> {

@@ -4,6 +4,7 @@ pub(crate) mod replay;
 pub(crate) mod seek;
 pub(crate) mod snapshot;
 pub(crate) mod timeline;
+mod worst;
 pub(crate) mod zoom;
 
 use std::collections::HashMap;

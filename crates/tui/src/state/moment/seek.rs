@@ -1,7 +1,7 @@
 //! Seeking: freezing the view and going to another moment of the run.
 
 use crate::input::intent::SeekTarget;
-use model::runs::{Interval, Level, MetricSeries};
+use model::runs::{Interval, MetricSeries};
 use records::metrics::{LatencyClass, Metric};
 
 use super::{PastView, View};
@@ -48,15 +48,19 @@ impl State {
         let is_over = self.run().is_some_and(|run| run.stopped().is_some());
         // The end of a running run is the present. A replay of an ended run remains a replay at its end.
         if target == SeekTarget::End && !(is_over && self.is_replay()) {
-            return self.go_live();
+            self.go_live();
+            return self.say("live", now);
         }
         let was_live = matches!(self.view, View::Live);
         self.freeze(now);
         self.follow_timeline();
         match self.target_us(target) {
-            Ok(us) => self.show_moment(us, now),
+            Ok(us) => {
+                self.show_moment(us, now);
+                self.say(self.place_words(target), now);
+            }
             Err(why) => {
-                self.notice(Level::Notice, why, now);
+                self.say(why, now);
                 if was_live {
                     self.go_live();
                 }
@@ -68,6 +72,7 @@ impl State {
     pub(crate) fn go_to(&mut self, us: u64, now: ClockReading) {
         self.freeze(now);
         self.show_moment(us, now);
+        self.say(self.place_words(SeekTarget::Columns(0)), now);
         self.stale = true;
         self.status = crate::state::status::ViewStatus::of(self, now);
     }
@@ -153,7 +158,11 @@ impl State {
                 .rfind(|&us| past.cursor_us.is_none_or(|cursor_us| us < cursor_us))
                 .ok_or("no earlier mark or change"),
             SeekTarget::NextMark => marks().find(|&us| us > cursor_us).ok_or("no later mark or change"),
-            SeekTarget::Worst => self.worst_us().ok_or("there are no latencies yet"),
+            // Ticks wander: an interval may end after the column that it belongs to, and then the column's end counts.
+            SeekTarget::Worst => self
+                .worst()
+                .map(|worst| worst.end_us.min(self.timeline.snap(worst.place_us + 1)))
+                .ok_or("there are no latencies yet"),
             SeekTarget::Rise => {
                 self.rise_us().ok_or("p99 has not risen by half or more in what memory holds")
             }
@@ -167,19 +176,6 @@ impl State {
     /// Time between the records of the run.
     fn interval_us(&self) -> u64 {
         self.live.interval_us().max(1)
-    }
-
-    /// The end of the interval with the highest latency of the timeline's class. Ticks wander: an interval may end
-    /// after the column that it belongs to, and then the column's end counts.
-    fn worst_us(&self) -> Option<u64> {
-        let (run, until_us) = (self.run()?, self.view.past()?.end_us);
-        let (end_us, place_us) = match self.time.class(run) {
-            LatencyClass::Proxy(class) => worst(run.proxy()?, class, until_us),
-            LatencyClass::Tls(class) => worst(run.tls()?, class, until_us),
-            LatencyClass::Http(class) => worst(run.http()?, class, until_us),
-            LatencyClass::Load(class) => worst(run.load()?, class, until_us),
-        }?;
-        Some(end_us.min(self.timeline.snap(place_us + 1)))
     }
 
     /// The end of the last interval before the shown moment from which on p99 of the timeline's class is higher.
@@ -224,14 +220,6 @@ fn last_rise(known: &[(u64, u64)], until_us: u64) -> Option<u64> {
     // Of the intervals of a rise, the first.
     let rises = (AFTER..known.len()).filter(|&at| is_high(at) && !(at > AFTER && is_high(at - 1)));
     rises.map(|at| known[at].0).rfind(|end_us| *end_us <= until_us)
-}
-
-/// The end of the interval with the highest latency, and the moment that decides where it belongs.
-fn worst<C: Metric, L: Metric>(series: &MetricSeries<C, L>, class: L, until_us: u64) -> Option<(u64, u64)> {
-    let known = series.timeline().filter(|interval| interval.end_us <= until_us);
-    let place = |interval: &Interval<C, L>| (interval.end_us, interval.place_us());
-    let worst = known.map(|interval| (interval.latency(class).max_ns(), place(interval))).max()?;
-    (worst.0 > 0).then_some(worst.1)
 }
 
 #[cfg(test)]
