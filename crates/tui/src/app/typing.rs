@@ -119,8 +119,10 @@ impl State {
             return Vec::new();
         }
         match key.code {
-            KeyCode::Esc => self.give_up_typing(&prompt),
-            KeyCode::Char('c') if key.modifiers == KeyModifiers::CONTROL => self.give_up_typing(&prompt),
+            KeyCode::Esc => self.give_up_typing(&prompt, now),
+            KeyCode::Char('c') if key.modifiers == KeyModifiers::CONTROL => {
+                self.give_up_typing(&prompt, now);
+            }
             KeyCode::Char('s') if key.modifiers == KeyModifiers::CONTROL && prompt.form_field().is_some() => {
                 return self.enter(prompt, now);
             }
@@ -221,9 +223,10 @@ impl State {
         }
     }
 
-    fn give_up_typing(&mut self, prompt: &Prompt) {
-        match prompt.purpose {
-            PromptPurpose::Filter(list) => self.table_mut(list).set_filter(""),
+    fn give_up_typing(&mut self, prompt: &Prompt, now: ClockReading) {
+        match &prompt.purpose {
+            PromptPurpose::Filter(list) => self.table_mut(*list).set_filter(""),
+            PromptPurpose::Value(name) => self.say(format!("{name}: what was typed is dropped"), now),
             PromptPurpose::Help => self.help.search.clear(),
             _ => {}
         }

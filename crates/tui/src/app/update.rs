@@ -206,8 +206,11 @@ pub(crate) fn want(state: &mut State, intent: Intent, now: ClockReading) -> Vec<
     vec![DRAW]
 }
 
-/// Goes back, if only to the present.
+/// Drops what is staged in the list of settings, else goes back.
 fn go_back(state: &mut State, now: ClockReading) {
+    if state.screen == Screen::Tuning && state.tuning.count() > 0 {
+        return state.drop_staged(now);
+    }
     let was_past = state.view.past().is_some();
     back(state);
     if was_past && state.view.past().is_none() {
@@ -297,7 +300,7 @@ fn edit_setting(state: &mut State, edit: SettingEdit, now: ClockReading) -> Vec<
         SettingEdit::Step(direction) => state.step_setting(direction),
         SettingEdit::Type => state.type_value(),
         SettingEdit::TypeDigit(digit) => state.type_digit(digit),
-        SettingEdit::Unstage => state.unstage(),
+        SettingEdit::Unstage => state.unstage(now),
         SettingEdit::Apply => effects.extend(state.apply_staged(now).into_iter().map(Effect::Send)),
         SettingEdit::Undo => effects.extend(state.undo(now).map(Effect::Send)),
     }

@@ -1,7 +1,7 @@
 //! The message line and the most important keys, or the text that is being typed.
 //!
 //! ```text
-//! window 30 s  ? help  q quit  Space freeze  …
+//! staged, not applied: load.rate 5500/s  Enter apply  Backspace drop  Esc drop all  …
 //! q quit  ? help  Space freeze  t tune  u undo  a A/B  s sort  / filter  : find  [] rate
 //! ```
 
@@ -57,9 +57,14 @@ pub(crate) fn intent_at(state: &State, area: Rect, x: u16) -> Option<Intent> {
     found.and_then(|(hint, _)| hint.intents.first().copied())
 }
 
-/// Returns what the last key has changed, with two blanks behind it; empty if that is nothing.
+/// Returns what the last key has changed, or what is staged, with two blanks behind it; empty if there is neither.
 fn message(state: &State, width: u16) -> String {
-    let text = state.message.as_ref().map(|message| format!("{}  ", message.text));
+    let staged = || match state.tuning.count() {
+        n if n > 0 && width < status::NARROW_MAX => Some(format!("{n} staged")),
+        _ => state.staged_words().map(|words| format!("staged, not applied: {words}")),
+    };
+    let text = state.message.as_ref().map(|message| message.text.clone()).or_else(staged);
+    let text = text.map(|text| format!("{text}  "));
     text.map_or_else(String::new, |text| format::cut(&text, usize::from(width), state.theme.glyphs))
 }
 
@@ -70,7 +75,7 @@ fn cells(hint: &Hint, keys: &str) -> usize {
 
 /// Returns the hints that fit, each with its keys.
 fn fitting(state: &State, width: u16) -> Vec<(&'static Hint, String)> {
-    let own = own_hints(state.screen, &state.panes);
+    let own = own_hints(state, state.screen);
     let general = match state.screen {
         Screen::Dashboard if state.is_replay() => REPLAY_HINTS,
         Screen::Dashboard if state.past_us().is_some() => FROZEN_HINTS,

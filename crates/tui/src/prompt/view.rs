@@ -126,7 +126,7 @@ fn effect(state: &State, prompt: &Prompt) -> Result<String, String> {
             let (setting, value) = state.parse_value(name, text)?;
             let change = format!("{} > {}", setting.shown(&setting.value), setting.shown(&value));
             let allowed = setting.allowed(state.info(name)).unwrap_or_default();
-            Ok(format!("{change}; {allowed}").trim_end_matches("; ").to_owned())
+            Ok(format!("Enter stages {change}; {allowed}").trim_end_matches("; ").to_owned())
         }
         // What is not typed yet is no mistake.
         PromptPurpose::Experiment(form) => state.missing(form).map_or_else(

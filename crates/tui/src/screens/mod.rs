@@ -10,20 +10,21 @@ pub(crate) mod settings;
 use crate::input::intent::Choice;
 use crate::input::keymap::{
     CHOICE_HINTS, COLUMN_HINTS, DETAIL_HINTS, EXPERIMENT_HINTS, FINDING_HINTS, HELP_HINTS, Hint, PANE_HINTS,
-    REQUEST_HINTS, RUN_HINTS, TUNING_HINTS,
+    REQUEST_HINTS, RUN_HINTS, STAGED_HINTS, TUNING_HINTS,
 };
-use crate::panes::PaneLayout;
 use crate::panes::pane::pane;
+use crate::state::State;
 use crate::state::screen::Screen;
 
 /// Returns the hints of a screen over or beside the panes, or of the pane that keys act on; none for the bare dashboard.
-pub(crate) fn own_hints(screen: Screen, panes: &PaneLayout) -> Vec<&'static Hint> {
+pub(crate) fn own_hints(state: &State, screen: Screen) -> Vec<&'static Hint> {
     let (hints, more): (&[Hint], &[Hint]) = match screen {
-        Screen::Dashboard => match panes.in_focus() {
+        Screen::Dashboard => match state.panes.in_focus() {
             Some(id) => (pane(id).hints, PANE_HINTS),
             None => (&[], &[]),
         },
         Screen::Help { .. } => (HELP_HINTS, &[]),
+        Screen::Tuning if state.tuning.count() > 0 => (STAGED_HINTS, TUNING_HINTS),
         Screen::Tuning => (TUNING_HINTS, &[]),
         Screen::Experiments => (EXPERIMENT_HINTS, &[]),
         Screen::Runs => (RUN_HINTS, &[]),
@@ -33,5 +34,6 @@ pub(crate) fn own_hints(screen: Screen, panes: &PaneLayout) -> Vec<&'static Hint
         Screen::Findings(_) => (FINDING_HINTS, &[]),
         Screen::Requests { .. } => (REQUEST_HINTS, &[]),
     };
-    hints.iter().chain(more).collect()
+    let is_new = |hint: &&Hint| hints.iter().all(|own| own.intents != hint.intents);
+    hints.iter().chain(more.iter().filter(is_new)).collect()
 }

@@ -125,6 +125,13 @@ pub(crate) const RUN_HINTS: &[Hint] = &[
     hint(&[Intent::Back], "leave", KeyRequirement::Nothing),
 ];
 
+/// The hints of the settings while values are staged, before the others.
+pub(crate) const STAGED_HINTS: &[Hint] = &[
+    hint(&[Intent::Setting(SettingEdit::Apply)], "apply", KeyRequirement::Control),
+    hint(&[Intent::Setting(SettingEdit::Unstage)], "drop", KeyRequirement::Control),
+    hint(&[Intent::Back], "drop all", KeyRequirement::Nothing),
+];
+
 pub(crate) const TUNING_HINTS: &[Hint] = &[
     hint(
         &[

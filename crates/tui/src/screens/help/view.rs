@@ -204,7 +204,7 @@ impl HelpLine {
 fn groups(state: &State) -> Vec<HelpGroup> {
     let focus = state.panes.in_focus().filter(|_| state.help.over == Screen::Dashboard);
     let is_of_focus = |group: &&FigureGroup| focus.is_some_and(|focus| group.panes.contains(&focus));
-    let hints = own_hints(state.help.over, &state.panes);
+    let hints = own_hints(state, state.help.over);
     let own_intents = || hints.iter().flat_map(|hint| hint.intents);
     let is_own = |binding: &Binding| own_intents().any(|intent| *intent == binding.intent);
     let keys = |heading: &str, is_in: &dyn Fn(&Binding) -> bool| {

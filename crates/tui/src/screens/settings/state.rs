@@ -139,10 +139,37 @@ impl State {
         Ok(())
     }
 
+    /// Names the first staged value, and how many more there are; `None` if nothing is staged.
+    pub(crate) fn staged_words(&self) -> Option<String> {
+        let (name, value) = self.tuning.staged.first()?;
+        let setting = self.settings().iter().find(|setting| setting.name == *name)?;
+        let more = match self.tuning.count() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        Some(format!("{name} {}{more}", setting.shown(value)))
+    }
+
     /// Drops the staged value of the selected setting.
-    pub(crate) fn unstage(&mut self) {
+    pub(crate) fn unstage(&mut self, now: ClockReading) {
         let Some(setting) = self.selected_setting() else { return };
+        let name = &setting.name;
+        let text = match self.tuning.staged(name) {
+            Some(staged) => {
+                let stays = setting.shown(&setting.value);
+                format!("dropped: {name} {}; it stays {stays}", setting.shown(staged))
+            }
+            None => format!("nothing is staged for {name}"),
+        };
         self.tuning.stage(&setting, setting.value.clone());
+        self.say(text, now);
+    }
+
+    /// Drops all staged values.
+    pub(crate) fn drop_staged(&mut self, now: ClockReading) {
+        let words = self.staged_words().unwrap_or_default();
+        self.tuning = Tuning { selected: self.tuning.selected, ..Tuning::default() };
+        self.say(format!("dropped: {words}"), now);
     }
 
     /// Returns the initial text of the prompt; `None` if the setting cannot be typed.
@@ -202,7 +229,9 @@ mod tests {
     use records::setting::{Setting, SettingInfo, Value};
 
     use crate::app::action::Action;
+    use crate::input::intent::{Intent, SettingEdit};
     use crate::prompt::Prompt;
+    use crate::state::screen::Screen;
     use crate::testing::{TestDashboard, options};
 
     fn press(stage: &mut TestDashboard, keys: &str) {
@@ -225,6 +254,31 @@ mod tests {
         press(&mut stage, "jjjjj1");
         assert_eq!(text(&stage), None);
         assert!(stage.screen(120, 30).contains("proxy.listen changes only at a restart"));
+    }
+
+    #[test]
+    fn the_footer_names_what_is_staged_and_what_is_dropped() {
+        let mut stage = TestDashboard::live(options(), 3);
+        let footer = |stage: &mut TestDashboard| stage.screen(80, 24).lines().last().unwrap().to_owned();
+        press(&mut stage, "t7000");
+        assert!(footer(&mut stage).starts_with("Enter stages 5000/s > 7000/s"), "{}", footer(&mut stage));
+        press(&mut stage, "\n");
+        let staged = "staged, not applied: load.rate 7000/s  Enter apply  Backspace drop  Esc drop all";
+        assert_eq!(footer(&mut stage), staged);
+        press(&mut stage, "t");
+        assert!(footer(&mut stage).starts_with("staged, not applied: load.rate 7000/s  ? help"));
+        press(&mut stage, "t");
+        stage.act(Action::Want(Intent::Setting(SettingEdit::Unstage)));
+        let dropped = "dropped: load.rate 7000/s; it stays 5000/s  ";
+        assert!(footer(&mut stage).starts_with(dropped), "{}", footer(&mut stage));
+        press(&mut stage, "7000\n");
+        stage.act(Action::Want(Intent::Back));
+        assert!(footer(&mut stage).starts_with("dropped: load.rate 7000/s  "), "{}", footer(&mut stage));
+        assert_eq!((stage.state.screen, stage.state.tuning.count()), (Screen::Tuning, 0));
+        stage.act(Action::Want(Intent::Back));
+        assert_eq!(stage.state.screen, Screen::Dashboard);
+        press(&mut stage, "t7\x1b");
+        assert!(footer(&mut stage).starts_with("load.rate: what was typed is dropped"));
     }
 
     #[test]

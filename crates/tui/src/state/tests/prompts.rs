@@ -16,7 +16,7 @@ fn a_prompt_keeps_refused_text_until_it_is_valid() {
     assert!(screen.contains("load.threads cannot be 1.5: expected a whole number"), "{screen}");
     press(&mut stage, "\x152\n");
     assert!(stage.state.prompt.is_none() && stage.state.tuning.count() == 1);
-    press(&mut stage, "\x1b@13:05\n");
+    press(&mut stage, "\x1b\x1b@13:05\n");
     let screen = stage.screen(120, 30);
     assert!(
         screen.contains("13:05 is outside the run: it goes from 12:04:00Z to 12:04:03Z, +00:00 to +00:03"),
