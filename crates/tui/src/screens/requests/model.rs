@@ -1,6 +1,7 @@
 //! Single requests: the slowest of the window, and those that failed.
 
 use model::runs::RecordedRequest;
+use records::kinds::RequestRecord;
 use records::metrics::TimeResolution;
 
 use crate::format;
@@ -23,15 +24,7 @@ pub(crate) struct RequestRow {
 impl RequestRow {
     /// `time` is when its interval ended, as the screen writes it.
     pub(crate) fn of(recorded: RecordedRequest, time: String, resolution: TimeResolution) -> Self {
-        let request = &recorded.request;
-        let path = if request.path.is_empty() { "(path not recorded)" } else { &*request.path };
-        Self {
-            target: format!("{} {path}", request.method),
-            cause: cause(&recorded),
-            time,
-            recorded,
-            resolution,
-        }
+        Self { target: target(&recorded.request), cause: cause(&recorded), time, recorded, resolution }
     }
 
     pub(crate) fn sentence(&self) -> String {
@@ -61,6 +54,12 @@ impl RequestRow {
     fn timed(&self, us: u64) -> CellValue<'static> {
         CellValue::Time((us > 0).then_some(us * 1_000), self.resolution)
     }
+}
+
+/// Returns method and path.
+pub(crate) fn target(request: &RequestRecord) -> String {
+    let path = if request.path.is_empty() { "(path not recorded)" } else { &*request.path };
+    format!("{} {path}", request.method)
 }
 
 const FIGURE: Column<RequestRow> = Column::FIGURE;
