@@ -16,6 +16,8 @@ pub use findings::{
 pub use resumption::{Advice, advice, full_by_load};
 pub use savings::{DurationStats, HandshakeMix, HowTo, Saving, SavingChange, UncertainValue, savings};
 
+use records::text::quantity::grouped;
+
 /// A share in words, from 0 to 1: `8 %`, `0.2 %`.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
@@ -33,6 +35,11 @@ pub(crate) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
+/// A part of a whole in words: `799 of 10,000`.
+pub(crate) fn out_of(part: u64, whole: u64) -> String {
+    format!("{} of {}", grouped(part), grouped(whole))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,5 +50,6 @@ mod tests {
             .map(|(part, whole)| percent(share(part, whole)));
         assert_eq!(told, ["0 %", "less than 0.1 %", "0.2 %", "8.0 %", "10 %", "33 %"]);
         assert!(share(1, 0).abs() < f64::EPSILON);
+        assert_eq!(out_of(799, 10_000), "799 of 10,000");
     }
 }

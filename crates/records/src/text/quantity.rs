@@ -95,9 +95,9 @@ pub fn elapsed_text(seconds: u64) -> String {
     if h == 0 { format!("{m:02}:{s:02}") } else { format!("{h}:{m:02}:{s:02}") }
 }
 
-/// A number of things in words: `1 client`, `3 clients`.
+/// A number of things in words: `1 client`, `3,000 clients`.
 pub fn counted(n: u64, noun: &str) -> String {
-    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+    if n == 1 { format!("1 {noun}") } else { format!("{} {noun}s", grouped(n)) }
 }
 
 /// A whole number with its thousands grouped, such as `19,995` or `-1,234`.

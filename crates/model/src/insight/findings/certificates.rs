@@ -2,7 +2,7 @@
 
 use super::context::FindingContext;
 use super::{FindingText, Rule, Severity};
-use crate::insight::{percent, share};
+use crate::insight::{out_of, percent, share};
 use crate::runs::Run;
 use records::delta::OTHER_VALUE;
 use records::metrics::{Counters, Dimension, UsageCounter};
@@ -140,7 +140,7 @@ fn not_covered_text(context: &FindingContext<'_>) -> FindingText {
         percent(share(n, whole))
     );
     FindingText::new(title)
-        .figure("handshakes for these names", format!("{n} of {whole}"))
+        .figure("handshakes for these names", out_of(n, whole))
         .advise("add a certificate that has the names: --cert FILE --key FILE")
         .about("proxy.certificate")
         .whom(all.iter().map(|(name, n)| format!("{name}: {}", counted(*n, "handshake"))))

@@ -5,11 +5,11 @@ use std::cmp::Reverse;
 use super::context::FindingContext;
 use super::handshakes::DONE;
 use super::{FindingText, Rule, Severity};
-use crate::insight::{percent, share};
+use crate::insight::{out_of, percent, share};
 use records::delta::OTHER_VALUE;
 use records::ids::ClientId;
 use records::metrics::{ClientCounter, Counters, Dimension, TlsCounter, UsageCounter};
-use records::text::quantity::counted;
+use records::text::quantity::{counted, grouped};
 
 pub(super) const TLS12_ONLY: Rule = Rule { id: "tls12-only", judge: tls12_only, text: tls12_only_text };
 pub(super) const ONLY_CHOICE: Rule = Rule { id: "only-choice", judge: only_choice, text: only_choice_text };
@@ -44,7 +44,7 @@ impl OldClients {
     pub(super) fn list(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|(id, totals)| {
             let all = totals.sum(&[ClientCounter::HandshakesFull, ClientCounter::HandshakesResumed]);
-            format!("{id}: {} of {}", totals[ClientCounter::Tls12Only], counted(all, "handshake"))
+            format!("{id}: {} of {}", grouped(totals[ClientCounter::Tls12Only]), counted(all, "handshake"))
         })
     }
 }
@@ -59,7 +59,7 @@ fn tls12_only_text(context: &FindingContext<'_>) -> FindingText {
     let n = context.run.tls().map(|series| series.totals()[TlsCounter::Tls12Only]).unwrap_or_default();
     let whole = context.run.proxy().map(|series| series.totals().sum(&DONE)).unwrap_or_default();
     FindingText::new(old.title((n, whole)))
-        .figure("handshakes without an offer of TLS 1.3", format!("{n} of {whole}"))
+        .figure("handshakes without an offer of TLS 1.3", out_of(n, whole))
         .advise("update these clients before you start with --tls-min 1.3")
         .about("proxy.tls-min")
         .whom(old.list())
@@ -101,7 +101,7 @@ fn only_choice_text(context: &FindingContext<'_>) -> FindingText {
     };
     let text = FindingText::new(format!("Without {what} some clients could not connect"));
     let text = all.iter().fold(text, |text, (_, value, only, whole)| {
-        text.figure(*value, format!("only choice in {only} of {whole} handshakes"))
+        text.figure(*value, format!("only choice in {} handshakes", out_of(*only, *whole)))
     });
     let text = text.advise("keep these in --groups and --ciphers, or update the clients first");
     match all.first() {

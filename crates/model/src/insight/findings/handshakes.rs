@@ -4,9 +4,10 @@ use std::cmp::Reverse;
 
 use super::context::{FindingContext, HysteresisLimit};
 use super::{FindingText, MINUTE_US, Rule, Severity};
-use crate::insight::{percent, share};
+use crate::insight::{out_of, percent, share};
 use crate::runs::ClientStats;
 use records::metrics::{ClientCounter, ProxyCounter};
+use records::text::quantity::grouped;
 
 pub(super) const REFUSED: Rule = Rule { id: "handshakes-refused", judge: refused, text: refused_text };
 pub(super) const UPSTREAM_UNREACHABLE: Rule =
@@ -48,7 +49,7 @@ fn refused_text(context: &FindingContext<'_>) -> FindingText {
     let main = causes.map_or("", |(_, words)| words);
     let text =
         FindingText::new(format!("{} of handshakes fail; main cause: {main}", percent(share(n, whole))));
-    let text = text.figure("failed of begun handshakes, last minute", format!("{n} of {whole}"));
+    let text = text.figure("failed of begun handshakes, last minute", out_of(n, whole));
     let counted = REFUSALS.into_iter().chain(NO_HANDSHAKE).filter(|(counter, _)| lately[*counter] > 0);
     let text = counted.fold(text, |text, (counter, words)| text.figure(words, lately[counter]));
     let text = match main {
@@ -71,7 +72,7 @@ fn refused_text(context: &FindingContext<'_>) -> FindingText {
         return text.whom(clients);
     }
     let details = context.run.failures().by_frequency();
-    text.whom(details.iter().map(|(kind, detail, n)| format!("{n} × {kind}: {detail}")))
+    text.whom(details.iter().map(|(kind, detail, n)| format!("{} × {kind}: {detail}", grouped(n))))
 }
 
 /// The clients whose connections failed in the last minute, those with the most first, each with the reason of its latest
@@ -89,7 +90,7 @@ fn failing_clients(context: &FindingContext<'_>) -> Vec<String> {
     let named = |(failed, client): (u64, &ClientStats)| {
         let why = client.failed_connection().map(|(_, connection)| connection);
         let why = why.map_or_else(String::new, |why| format!(", the latest {}: {}", why.outcome, why.detail));
-        format!("{}: {failed} failed{}", client.id, why.trim_end_matches(": "))
+        format!("{}: {} failed{}", client.id, grouped(failed), why.trim_end_matches(": "))
     };
     counted.into_iter().map(named).collect()
 }
@@ -114,7 +115,7 @@ fn unreachable_text(context: &FindingContext<'_>) -> FindingText {
         "of connections to upstreams cannot be established"
     };
     FindingText::new(format!("{} {what}", percent(share(n, whole))))
-        .figure("failed connects, last minute", format!("{n} of {whole}"))
+        .figure("failed connects, last minute", out_of(n, whole))
         .advise("see whether the upstream runs and accepts: the notices name it and the error")
         .about("proxy.upstream")
 }

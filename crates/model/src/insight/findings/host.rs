@@ -3,11 +3,11 @@
 use super::context::{FindingContext, HysteresisLimit};
 use super::sums::HostCounts;
 use super::{FindingText, Rule, Severity};
-use crate::insight::{percent, share};
+use crate::insight::{out_of, percent, share};
 use records::histogram::SparseHistogram;
 use records::metrics::{HostCounter, ProxyCounter, ProxyLatency};
 use records::setting::Value;
-use records::text::quantity::counted;
+use records::text::quantity::{counted, grouped};
 
 pub(super) const ACCEPT_ERRORS: Rule =
     Rule { id: "accept-errors", judge: accept_errors, text: accept_errors_text };
@@ -76,7 +76,7 @@ fn overflow_text(context: &FindingContext<'_>) -> FindingText {
     let connect_ns = connect_p99_ns(context).filter(|ns| *ns >= SYN_RESENT_NS);
     let own = own_drops(host);
     let whose = match connect_ns {
-        _ if own > 0 => format!("{own} of them were for this proxy"),
+        _ if own > 0 => format!("{} of them were for this proxy", grouped(own)),
         Some(_) => "most likely those to the upstream, whose backlog was full".to_owned(),
         None => "none that it tells of were for this proxy".to_owned(),
     };
@@ -128,7 +128,7 @@ fn descriptors_text(context: &FindingContext<'_>) -> FindingText {
         "{} of the descriptors that the process may have are open",
         percent(share(open, max))
     ))
-    .figure("open descriptors", format!("{open} of {max}"))
+    .figure("open descriptors", out_of(open, max))
     .figure("open connections", context.run.proxy_open())
     .advise(RAISE)
     .about("proxy.connections-max")

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::context::{FindingContext, HysteresisLimit};
 use super::{FindingText, MINUTE_US, Rule, Severity};
-use crate::insight::{percent, share};
+use crate::insight::{out_of, percent, share};
 use records::kinds::RequestRecord;
 use records::metrics::HttpCounter;
 use records::text::quantity::counted;
@@ -37,7 +37,7 @@ fn queue_text(context: &FindingContext<'_>) -> FindingText {
     let (n, whole) = of_all(context, QUEUED);
     let title = format!("{} of requests get no upstream connection in time (503)", percent(share(n, whole)));
     FindingText::new(title)
-        .figure("requests refused, last minute", format!("{n} of {whole}"))
+        .figure("requests refused, last minute", out_of(n, whole))
         .figure("waited too long", http[HttpCounter::FailedQueueTimeout])
         .figure("too many waited", http[HttpCounter::FailedQueueFull])
         .advise("the upstream is too slow for this load: add upstreams, or allow more connections (--upstream-connections-max), more waiting requests (--queue-max) or a longer wait (--queue-timeout)")
@@ -55,7 +55,7 @@ fn server_errors_text(context: &FindingContext<'_>) -> FindingText {
         "{} of requests are answered with a status of 500 or above",
         percent(share(n, whole))
     ))
-    .figure("such answers, last minute", format!("{n} of {whole}"))
+    .figure("such answers, last minute", out_of(n, whole))
     .advise("look at the upstreams below; r, pressed twice, lists the failed requests in the dashboard")
     .whom(upstreams(context, |request| request.status >= 500))
 }
@@ -71,7 +71,7 @@ fn retried_text(context: &FindingContext<'_>) -> FindingText {
         percent(share(n, whole))
     );
     FindingText::new(title)
-        .figure("requests sent once more, last minute", format!("{n} of {whole}"))
+        .figure("requests sent once more, last minute", out_of(n, whole))
         .advise("let the upstream keep idle connections longer than the proxy does, or lower --upstream-idle-timeout below its time")
 }
 
@@ -88,7 +88,7 @@ fn slow_text(context: &FindingContext<'_>) -> FindingText {
         "{} of requests get no answer from an upstream in time (504)",
         percent(share(n, whole))
     ))
-    .figure("requests that timed out, last minute", format!("{n} of {whole}"))
+    .figure("requests that timed out, last minute", out_of(n, whole))
     .figure("no response in time", http[HttpCounter::FailedUpstreamTimeout])
     .figure("no connection in time", http[HttpCounter::FailedConnectTimeout])
     .advise("look at the upstreams below; if they need longer: --response-timeout, --connect-timeout")

@@ -6,7 +6,7 @@ use super::clients::OldClients;
 use super::context::FindingContext;
 use super::handshakes::DONE;
 use super::{FindingText, Rule, Severity};
-use crate::insight::{percent, share};
+use crate::insight::{out_of, percent, share};
 use records::ids::ClientId;
 use records::metrics::{ClientCounter, ProxyCounter};
 use records::text::quantity::counted;
@@ -91,7 +91,7 @@ fn never_resumes_text(context: &FindingContext<'_>) -> FindingText {
         percent(share(theirs, whole))
     );
     FindingText::new(title)
-        .figure("full handshakes of these clients", format!("{theirs} of {whole}"))
+        .figure("full handshakes of these clients", out_of(theirs, whole))
         .advise("see whether they keep sessions, or keep connections open; the terminator must share its ticket keys with its peers")
         .whom(found.iter().map(|(id, full)| format!("{id}: {}", counted(*full, "full handshake"))))
 }
@@ -114,7 +114,7 @@ fn old_versions_text(context: &FindingContext<'_>) -> FindingText {
     let (old, whole) = old_handshakes(context);
     let users = OldClients::of(context);
     FindingText::new(users.title((old, whole)))
-        .figure("handshakes with less than TLS 1.3, last ten minutes", format!("{old} of {whole}"))
+        .figure("handshakes with less than TLS 1.3, last ten minutes", out_of(old, whole))
         .advise("update these clients before the terminator allows TLS 1.3 only")
         .whom(users.list())
 }

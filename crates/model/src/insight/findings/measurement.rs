@@ -2,7 +2,7 @@
 
 use super::context::{FindingContext, HysteresisLimit};
 use super::{FindingText, Rule, Severity};
-use crate::insight::{percent, share};
+use crate::insight::{out_of, percent, share};
 use records::metrics::LoadCounter;
 use records::text::quantity::counted;
 
@@ -58,7 +58,7 @@ fn load_late_text(context: &FindingContext<'_>) -> FindingText {
     FindingText::new(format!(
         "The load generator starts {share} of requests late: latencies are partly its own"
     ))
-    .figure("late requests, last minute", format!("{late} of {scheduled}"))
+    .figure("late requests, last minute", out_of(late, scheduled))
     .figure("threads of the generator", context.run.load_record().map_or(0, |load| load.threads))
     .advise("lower the rate, give the generator more threads, or run it on another host (tlsdash load)")
     .about("load.rate")

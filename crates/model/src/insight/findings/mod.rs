@@ -25,7 +25,7 @@ use serde::Serialize;
 
 use crate::runs::Run;
 use context::FindingContext;
-use records::text::quantity::elapsed_text;
+use records::text::quantity::{elapsed_text, grouped};
 use sums::RecentSums;
 
 /// Findings that are kept of a run. Beyond this, the finding that closed first is removed.
@@ -89,7 +89,10 @@ impl FindingText {
 
     #[expect(clippy::needless_pass_by_value, reason = "figures are numbers, or texts made on the spot")]
     fn figure(mut self, figure: impl Into<String>, value: impl ToString) -> Self {
-        self.evidence.push(Evidence { figure: figure.into(), value: value.to_string() });
+        let value = value.to_string();
+        let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
+        let value = if is_number { grouped(value) } else { value };
+        self.evidence.push(Evidence { figure: figure.into(), value });
         self
     }
 

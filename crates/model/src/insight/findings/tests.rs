@@ -477,3 +477,10 @@ fn a_run_that_is_read_again_keeps_its_findings() {
     let again = crate::runs::Model::joining(recorder.run(), finding.since_us);
     assert_eq!(again.current().unwrap().findings(), [finding]);
 }
+
+#[test]
+fn counts_have_their_thousands_grouped_and_texts_stay() {
+    let text = FindingText::new("").figure("lost", 12_000_u64).figure("cause", "a restart at 1200");
+    let values: Vec<&str> = text.evidence.iter().map(|evidence| &*evidence.value).collect();
+    assert_eq!(values, ["12,000", "a restart at 1200"]);
+}

@@ -5,11 +5,11 @@ use std::time::Duration;
 use super::context::{FindingContext, HysteresisLimit};
 use super::{FindingText, Rule, Severity};
 use crate::insight::resumption::full_on_purpose;
-use crate::insight::{advice, percent, share};
+use crate::insight::{advice, out_of, percent, share};
 use records::metrics::{ClientCounter, FullReason, ProxyCounter, TlsCounter};
 use records::setting::Value;
 use records::text::quantity;
-use records::text::quantity::counted;
+use records::text::quantity::{counted, grouped};
 
 pub(super) const KEYS_UNKNOWN: Rule =
     Rule { id: "ticket-keys-unknown", judge: keys_unknown, text: keys_unknown_text };
@@ -65,7 +65,7 @@ fn keys_unknown_text(context: &FindingContext<'_>) -> FindingText {
         percent(share(unknown, offers))
     );
     FindingText::new(title)
-        .figure("offers with an unknown key, last 10 minutes", format!("{unknown} of {offers}"))
+        .figure("offers with an unknown key, last 10 minutes", out_of(unknown, offers))
         .figure("client addresses with such tickets", clients.len())
         .figure("the process has run for", shown(age))
         .figure("cause", cause)
@@ -111,10 +111,13 @@ fn resumption_low_text(context: &FindingContext<'_>) -> FindingText {
     };
     let title = format!("{resumed} of the handshakes of returning clients were resumed; main reason: {main}");
     let text = FindingText::new(title)
-        .figure("resumed, of returning clients, last 10 minutes", format!("{} of {whole}", whole - full));
+        .figure("resumed, of returning clients, last 10 minutes", out_of(whole - full, whole));
     let all_full = reasons.iter().map(|(n, _)| *n).fold(0, u64::saturating_add);
     let text = reasons.iter().take(REASONS_SHOWN).fold(text, |text, (n, word)| {
-        text.figure(word.as_str(), format!("{n}, {} of these full handshakes", percent(share(*n, all_full))))
+        text.figure(
+            word.as_str(),
+            format!("{}, {} of these full handshakes", grouped(n), percent(share(*n, all_full))),
+        )
     });
     let text = match full_on_purpose(&context.ten_minutes().load) {
         0 => text,
