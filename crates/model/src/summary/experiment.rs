@@ -46,10 +46,10 @@ impl ExperimentSummary {
         }
     }
 
-    /// The verdicts of its stages in sentences, with their figures, the primary one first.
+    /// The verdicts of its stages in sentences, with their figures, the primary one first; or that there is none.
     pub fn sentences(&self) -> Vec<(String, Option<Estimate>)> {
         let of = |compared: &ComparedFigureSummary| {
-            let judged = Judged { setting: &self.setting, a: &self.a, b: &self.b, metric: &compared.metric };
+            let judged = self.judged(&compared.metric);
             let stages =
                 [(Stage::Calibration, &compared.calibration), (Stage::Comparison, &compared.verdict)];
             let told = stages.map(|(stage, verdict)| {
@@ -57,7 +57,12 @@ impl ExperimentSummary {
             });
             told.into_iter().flatten().collect::<Vec<_>>()
         };
-        self.metrics.iter().flat_map(of).collect()
+        let told: Vec<_> = self.metrics.iter().flat_map(of).collect();
+        if told.is_empty() { vec![(self.judged("").unfinished(), None)] } else { told }
+    }
+
+    fn judged<'a>(&'a self, metric: &'a str) -> Judged<'a> {
+        Judged { setting: &self.setting, a: &self.a, b: &self.b, metric }
     }
 
     /// The outcome of the primary figure; `Pending` until the experiment is complete.

@@ -32,7 +32,7 @@ pub use http::{HttpRecord, HttpVersion, RequestRecord, RouteRecord};
 pub use http_gauges::HttpGauges;
 pub use table::RecordKind;
 pub use tls::{TlsRecord, UsageRecord};
-pub use verdict::Judged;
+pub use verdict::{Judged, UNFINISHED};
 
 /// Version of the record format that this program writes; a reader refuses a higher one.
 pub const SCHEMA: u64 = 1;

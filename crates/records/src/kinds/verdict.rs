@@ -12,7 +12,16 @@ pub struct Judged<'a> {
     pub metric: &'a str,
 }
 
+/// Why an experiment that the run, or a person, cut off has no verdict.
+pub const UNFINISHED: &str = "the experiment did not come to its end";
+
 impl Judged<'_> {
+    /// Says that an experiment which does not go on has no verdict.
+    pub fn unfinished(self) -> String {
+        let Self { setting, a, b, .. } = self;
+        format!("no verdict on {setting} {b} against {a}: {UNFINISHED}")
+    }
+
     /// Says the verdict of a stage. The reason is that of an inconclusive one.
     pub fn sentence(
         self,
@@ -155,5 +164,7 @@ mod tests {
             inconclusive(Stage::Calibration),
             "inconclusive for proxy.tickets 4 against itself: too few pairs"
         );
+        let unfinished = "no verdict on proxy.tickets 2 against 4: the experiment did not come to its end";
+        assert_eq!(TICKETS.unfinished(), unfinished);
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use experiment::{BlockValue, ComparableFigure, blocks_between};
 use model::runs::{ComparedFigure, Experiment};
-use records::kinds::{Arm, Estimate, Stage};
+use records::kinds::{Arm, Estimate, Stage, UNFINISHED};
 use records::metrics::KnownValue;
 use serde::Serialize;
 
@@ -119,11 +119,12 @@ impl ComparedExperiment {
 
 /// Says the verdict on each figure, the primary one first.
 fn verdict(experiment: &Experiment) -> String {
-    let sentence = |compared: &ComparedFigure| {
-        let none = || format!("no verdict by {}: the experiment did not come to its end", compared.metric);
-        format!("{}.", experiment.sentence(compared).unwrap_or_else(none))
-    };
-    experiment.metrics.iter().map(sentence).collect::<Vec<_>>().join(" ")
+    let none = || experiment.state.judged().unfinished();
+    let sentence = |compared| format!("{}.", experiment.sentence(compared).unwrap_or_else(none));
+    let mut sentences: Vec<_> = experiment.metrics.iter().map(sentence).collect();
+    // Without a verdict each figure says the same.
+    sentences.dedup();
+    sentences.join(" ")
 }
 
 /// The figures of each block of the comparison, by arm.
@@ -167,10 +168,7 @@ fn row(compared: &ComparedFigure, over_time: &FiguresOverTime) -> ComparisonRow 
             let reason = format!("a against a came to {}, and b was not tried", calibration.outcome);
             (RowOutcome::Inconclusive, reason, None)
         }
-        (None, None) => {
-            let reason = "the experiment did not come to its end".to_owned();
-            (RowOutcome::Inconclusive, reason, compared.running)
-        }
+        (None, None) => (RowOutcome::Inconclusive, UNFINISHED.to_owned(), compared.running),
     };
     ComparisonRow { over_time, ..with_estimate(&compared.metric, outcome, reason, estimate) }
 }

@@ -12,11 +12,7 @@ pub(super) fn lines(experiments: &[ExperimentSummary], out: &mut String) {
                 "{setting}: {a} (A) against {b} (B), in pairs of blocks of {block_s} s, seed {seed}"
             ),
         );
-        let sentences = experiment.sentences();
-        if sentences.is_empty() {
-            super::line(out, "", format_args!("no verdict: the run ended before the experiment"));
-        }
-        for (sentence, estimate) in sentences {
+        for (sentence, estimate) in experiment.sentences() {
             let p = estimate.map_or_else(String::new, |estimate| format!("; p {:.4}", estimate.p_value));
             super::line(out, "", format_args!("{sentence}{p}"));
         }
