@@ -19,6 +19,6 @@ mod replay;
 mod services;
 
 pub use counter::{WireCounter, WireOptions};
-pub use observer::observe_packets;
+pub use observer::{give_up_capabilities, observe_packets};
 pub use replay::{CaptureReplay, ReplayError, ReplayedCapture};
 pub use services::Services;

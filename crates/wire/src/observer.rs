@@ -26,16 +26,21 @@ const NOTICE_EVERY: Duration = Duration::from_secs(10);
 /// # Errors
 /// If the thread cannot be started, or its capabilities cannot be given up.
 pub fn observe_packets(socket: PacketSocket, options: WireOptions) -> io::Result<Observer> {
-    let open = move || {
-        let none = CapabilitySet::empty();
-        set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
-        Ok(socket)
-    };
+    let open = move || give_up_capabilities().map(|()| socket);
     // CPU time is accounted by the beginning of the name.
     Observer::start("observe-wire", open, |socket, link| {
         let counter = WireCounter::new(options);
         PacketThread { socket, link, counter, dropped: 0, told: None }.run();
     })
+}
+
+/// Gives up every capability of this thread, and of those that it starts later.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn give_up_capabilities() -> io::Result<()> {
+    let none = CapabilitySet::empty();
+    Ok(set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?)
 }
 
 struct PacketThread {

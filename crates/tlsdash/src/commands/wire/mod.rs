@@ -8,14 +8,14 @@ use anyhow::Context;
 use records::kinds::{OF_PACKETS, RunRecord};
 use records::values::{AbsentFigures, LogFigure};
 use wire::capture::{CaptureReader, PacketSocket, SocketOptions};
-use wire::{CaptureReplay, ReplayedCapture, Services, WireCounter, WireOptions, observe_packets};
+use wire::{CaptureReplay, ReplayedCapture, Services, WireCounter, WireOptions, give_up_capabilities, observe_packets};
 
 use crate::cli::Flags;
 use crate::cli::appearance::Appearance;
 use crate::cli::http::OnOff;
 use crate::commands::replayed::{self, ReplayOptions};
 use crate::commands::server_certificates::ServerCertificates;
-use crate::service;
+use crate::service::{self, privileges};
 use crate::session::controller::Workload;
 use crate::session::frontend::Frontend;
 use crate::session::{Channels, Session, SessionConfig, environment};
@@ -47,6 +47,10 @@ fn live(args: &WireArgs, flags: &Flags) -> anyhow::Result<()> {
     let session = SessionConfig::resolve(&args.run, duration, appearance)?;
     let options = SocketOptions { interface: args.interface.clone(), ports: args.port.clone() };
     let socket = PacketSocket::open(&options)?;
+    // Root keeps them for the rest of the program: files in folders of others, names of their processes.
+    if !privileges::is_root() {
+        give_up_capabilities().context("cannot give up capabilities")?;
+    }
     let ServerCertificates { settings, notices, late } = ServerCertificates::ask(&args.certificate_of)?;
     let channels = Channels::new(&session)?;
     let journal = session.journal.open()?;
