@@ -33,7 +33,7 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     }
     let message = message(state, area.width);
     let mut used = format::width(&message);
-    let mut spans = vec![Span::styled(message, theme.notice())];
+    let mut spans = vec![Span::styled(message, theme.figure())];
     for (hint, keys) in fitting(state, area.width) {
         used += cells(hint, &keys);
         let word = format!(" {}  ", hint.word);
