@@ -8,7 +8,9 @@ use anyhow::Context;
 use records::kinds::{OF_PACKETS, RunRecord};
 use records::values::{AbsentFigures, LogFigure};
 use wire::capture::{CaptureReader, PacketSocket, SocketOptions};
-use wire::{CaptureReplay, ReplayedCapture, Services, WireCounter, WireOptions, give_up_capabilities, observe_packets};
+use wire::{
+    CaptureReplay, ReplayedCapture, Services, WireCounter, WireOptions, give_up_capabilities, observe_packets,
+};
 
 use crate::cli::Flags;
 use crate::cli::appearance::Appearance;

@@ -7,7 +7,7 @@ use crate::state::screen::Screen;
 fn help_names_every_key() {
     let mut stage = TestDashboard::live(options(), 3);
     stage.want(Intent::Help);
-    assert_snapshot!(stage.screen(80, 220));
+    assert_snapshot!(stage.screen(80, 230));
     let mut watched = TestDashboard::live(watching(), 3);
     watched.want(Intent::Help);
     let mut http = TestDashboard::live_http(options(), 3);
@@ -15,7 +15,7 @@ fn help_names_every_key() {
     let mut hosts = hosts::watching_hosts();
     hosts.want(Intent::Help);
     let screens =
-        [stage.screen(80, 220), watched.screen(80, 220), http.screen(80, 260), hosts.screen(80, 260)];
+        [stage.screen(80, 230), watched.screen(80, 230), http.screen(80, 260), hosts.screen(80, 260)];
     for binding in crate::input::keymap::BINDINGS {
         assert!(
             screens.iter().any(|screen| screen.contains(&binding.meaning[..binding.meaning.len().min(40)])),
@@ -29,7 +29,7 @@ fn help_names_every_key() {
 fn help_is_searched_and_defines_every_class() {
     let mut stage = TestDashboard::live(options(), 3);
     stage.want(Intent::Help);
-    let screen = stage.screen(80, 220);
+    let screen = stage.screen(80, 230);
     for class in records::metrics::LatencyClass::all() {
         assert!(screen.contains(class.names().start.split(' ').next().unwrap()), "{}", class.title());
     }
@@ -40,7 +40,7 @@ fn help_is_searched_and_defines_every_class() {
     assert!(screen.contains("help with undo") && screen.contains("undo the last change"), "{screen}");
     assert!(!screen.contains("to the worst latency"), "{screen}");
     stage.press('\x1b');
-    assert!(stage.screen(80, 220).contains("to the worst latency"));
+    assert!(stage.screen(80, 230).contains("to the worst latency"));
 }
 
 #[test]

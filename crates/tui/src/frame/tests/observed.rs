@@ -46,8 +46,7 @@ fn a_log_has_bounds_for_its_times() {
 
 #[test]
 fn what_a_log_lacks_is_blank_with_the_reason() {
-    let reasons =
-        "handshake CPU time: no log has it; why handshakes were full: no log says why; exchange: not timed";
+    let reasons = "handshake CPU time: no log has it; where handshake time goes: no log has it; why handshakes were full: no log says why; exchange: not timed";
     let mut stage = observed(reasons);
     stage.state.panes.maximised = Some(PaneId::Handshakes);
     let screen = stage.screen(160, 48);
