@@ -118,7 +118,7 @@ impl WireCounter {
         let from_server = FlowKey { client: segment.destination, server: segment.source };
         let is_opening = segment.is_syn && segment.acknowledged.is_none();
         if let Some(flow) = self.flows.get(&from_client) {
-            if !is_opening || flow.syn.is_some_and(|syn| syn == segment.sequence) {
+            if !is_opening || flow.orders[End::Client as usize].is_behind(segment.sequence) {
                 return Some((from_client, End::Client));
             }
             // The port is used again. The end of the connection before was not captured, unless it is closed.
@@ -136,7 +136,7 @@ impl WireCounter {
         if self.flows.len() >= FLOWS_MAX {
             self.make_room();
         }
-        self.flows.insert(key, Flow::new(frame.interface, is_opening.then_some(segment.sequence)));
+        self.flows.insert(key, Flow::new(frame.interface));
         Some((key, end))
     }
 
@@ -157,30 +157,34 @@ impl WireCounter {
         if was_judged {
             self.judge(key, flow, before);
         }
-        self.traffic(key, flow, end, &added);
+        for (end, added) in [End::Client, End::Server].into_iter().zip(&added) {
+            self.traffic(key, flow, end, added);
+        }
         if segment.is_fin || segment.is_reset {
             flow.first_close.get_or_insert(Close { end, time_ns });
             flow.has_fin[end as usize] = true;
-            if segment.is_reset || flow.has_fin == [true; 2] {
-                self.close(key, flow);
-            }
+            flow.has_fin[end.peer() as usize] |= segment.is_reset;
+        }
+        // What decides the handshake may come late.
+        if flow.has_ended() && !flow.is_incomplete() {
+            self.close(key, flow);
         }
     }
 
     /// Notes the parts of the TCP handshake.
     fn open(&mut self, key: FlowKey, flow: &mut Flow, end: End, time_ns: u64, segment: &Segment<'_>) {
+        if let Some(acknowledged) = segment.acknowledged {
+            // The peer's first byte, if its SYN was not captured; nothing of it can have been acknowledged before.
+            flow.orders[end.peer() as usize].begin(acknowledged);
+        }
         let opened = &mut flow.opened;
         if segment.is_syn {
-            flow.orders[end as usize].begin(segment.sequence.wrapping_add(1));
+            flow.orders[end as usize].begin_with_syn(segment.sequence);
             match end {
                 End::Client => opened.syn_ns = time_ns,
                 End::Server => opened.syn_ack_ns = time_ns,
             }
             return;
-        }
-        if let Some(acknowledged) = segment.acknowledged {
-            // The peer's first byte, if its SYN was not captured; nothing of it can have been acknowledged before.
-            flow.orders[1 - end as usize].begin(acknowledged);
         }
         let is_accepted = end == End::Client && !segment.is_reset;
         if is_accepted && opened.established_ns == 0 {
@@ -319,10 +323,8 @@ impl WireCounter {
     fn close(&mut self, key: FlowKey, flow: &mut Flow) {
         flow.is_closed = true;
         // What is missing before the end will not come any more.
-        let mut is_missing = false;
         for (at, order) in flow.orders.iter_mut().enumerate() {
             if order.waiting_bytes() > 0 {
-                is_missing = true;
                 let wire = u64::from(order.give_up(&mut self.room));
                 if flow.is_counted {
                     self.counted.add([ProxyCounter::WireIn, ProxyCounter::WireOut][at], wire);
@@ -336,7 +338,6 @@ impl WireCounter {
             let lived_ns = flow.last_ns.saturating_sub(flow.opened.established_ns);
             self.counted.time(ProxyLatency::Lifetime, Duration::from_nanos(lived_ns));
             match &flow.handshake {
-                Some(_) if step < Step::Complete && is_missing => self.counted.add(ProxyCounter::Unjudged, 1),
                 Some(_) if step < Step::Complete => self.fail(key, flow),
                 Some(handshake) if step == Step::Complete => {
                     let observed = observed(handshake, None, self.service(key));
@@ -358,7 +359,7 @@ impl WireCounter {
         for (key, flow) in &self.flows {
             let still_ns = now_ns.saturating_sub(flow.last_ns);
             let is_half = flow.opened.established_ns == 0 || flow.first_close.is_some();
-            if (flow.is_closed && still_ns > CLOSED_NS) || (is_half && still_ns > HALF_OPEN_NS) {
+            if (flow.has_ended() && still_ns > CLOSED_NS) || (is_half && still_ns > HALF_OPEN_NS) {
                 stale.push(*key);
             }
         }

@@ -1,7 +1,7 @@
 //! One connection: the payload of both directions in order, its handshake, and when what happened.
 
 use crate::handshake::{End, Handshake, Step};
-use crate::order::{Order, Payload};
+use crate::order::{Order, Payload, Waiting};
 use crate::packet::Segment;
 
 /// A record of TLS 1.3 with an alert, which may be a goodbye, has this length.
@@ -16,8 +16,6 @@ const CHACHA12: u8 = 0xcc;
 /// A connection. Times are in nanoseconds since 1970; 0 for what did not happen.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
-    /// The sequence number of the client's SYN, if that was captured.
-    pub(crate) syn: Option<u32>,
     pub(crate) opened: Opening,
     /// What was captured last.
     pub(crate) last_ns: u64,
@@ -91,28 +89,106 @@ impl Opening {
 }
 
 impl Flow {
-    /// A new one. `syn` is the sequence number of the client's SYN.
-    pub(crate) fn new(interface: u32, syn: Option<u32>) -> Self {
-        Self { interface, syn, handshake: Some(Box::default()), ..Self::default() }
+    pub(crate) fn new(interface: u32) -> Self {
+        Self { interface, handshake: Some(Box::default()), ..Self::default() }
     }
 
     pub(crate) fn step(&self) -> Step {
         self.handshake.as_ref().map_or(Step::Opened, |handshake| handshake.step())
     }
 
-    /// Adds a segment's payload. `room` is the memory that all connections together may still keep of parts.
-    pub(crate) fn add(&mut self, end: End, segment: &Segment<'_>, time_ns: u64, room: &mut usize) -> Added {
-        let mut added = Added::default();
-        let Self { orders, handshake, exchange, .. } = self;
-        let order = &mut orders[end as usize];
+    /// Whether both ends have said that they end, or one has broken it off.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_fin == [true; 2]
+    }
+
+    /// Whether something is missing that may say how the handshake ended.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        let is_open = self.handshake.as_ref().is_some_and(|handshake| handshake.step() < Step::Complete);
+        is_open && self.orders.iter().any(Order::is_missing)
+    }
+
+    /// Adds a segment, and what waited for it. `room` is the memory that all connections together may still keep of parts.
+    /// Returns what was added to each direction.
+    pub(crate) fn add(
+        &mut self,
+        end: End,
+        segment: &Segment<'_>,
+        time_ns: u64,
+        room: &mut usize,
+    ) -> [Added; 2] {
+        let mut added = <[Added; 2]>::default();
         let payload = Payload {
             sequence: segment.sequence.wrapping_add(u32::from(segment.is_syn)),
+            acknowledged: segment.acknowledged,
             time_ns,
             bytes: segment.payload,
             len: segment.len,
         };
+        self.note_numbers(end, segment, payload);
+        if payload.len > 0 {
+            let is_due =
+                self.orders[end as usize].is_next(payload) && self.is_answer(end, payload.acknowledged);
+            let order = &mut self.orders[end as usize];
+            if is_due || !order.keep(payload, room) {
+                if !is_due {
+                    added[end as usize].wire += u64::from(order.give_up(room));
+                }
+                self.take(end, payload, &mut added[end as usize]);
+            }
+        }
+        while let Some((end, piece)) = self.pop(room) {
+            self.take(end, piece.payload(), &mut added[end as usize]);
+        }
+        self.charge(room);
+        for end in [End::Client, End::Server] {
+            let is_broken = self.orders[end as usize].is_broken();
+            if is_broken && self.handshake.as_ref().is_some_and(|handshake| handshake.needs(end)) {
+                self.forget_handshake(room);
+            }
+            self.bytes[end as usize] += added[end as usize].plain;
+        }
+        added
+    }
+
+    /// Notes what a segment says to have been sent.
+    fn note_numbers(&mut self, end: End, segment: &Segment<'_>, payload: Payload<'_>) {
+        let behind = payload.sequence.wrapping_add(payload.len);
+        let order = &mut self.orders[end as usize];
+        order.note_sent(behind);
+        if segment.is_fin {
+            order.note_fin(behind);
+        }
+        if let Some(acknowledged) = segment.acknowledged {
+            self.orders[1 - end as usize].note_sent(acknowledged);
+        }
+    }
+
+    /// Whether all was read that the sender had read, as far as that is needed: a capture may have the answer before the
+    /// question.
+    fn is_answer(&self, end: End, acknowledged: Option<u32>) -> bool {
+        let is_needed = self.handshake.as_ref().is_some_and(|handshake| handshake.needs(end.peer()));
+        let peer = &self.orders[end.peer() as usize];
+        !is_needed || peer.is_broken() || acknowledged.is_none_or(|sequence| peer.is_read_up_to(sequence))
+    }
+
+    /// The next payload that need not wait any more.
+    fn pop(&mut self, room: &mut usize) -> Option<(End, Waiting)> {
+        [End::Client, End::Server].into_iter().find_map(|end| {
+            let mut order = std::mem::take(&mut self.orders[end as usize]);
+            let piece = order.pop(|acknowledged| self.is_answer(end, acknowledged), room);
+            self.orders[end as usize] = order;
+            Some((end, piece?))
+        })
+    }
+
+    /// Reads a payload.
+    fn take(&mut self, end: End, payload: Payload<'_>, added: &mut Added) {
+        let Self { orders, handshake, exchange, .. } = self;
+        let order = &mut orders[end as usize];
         let was_complete = handshake.as_ref().is_some_and(|handshake| handshake.step() == Step::Complete);
-        let ordered = order.add(payload, room, &mut |bytes, time_ns| {
+        let time_ns = payload.time_ns;
+        let ordered = order.take(payload, |bytes| {
             let Some(handshake) = handshake else { return };
             let (is_tls13, overhead) = sealing(handshake);
             let before = handshake.step();
@@ -120,25 +196,18 @@ impl Flow {
                 let is_goodbye = is_tls13 && len == ALERT13_BYTES;
                 added.plain += u64::from(len).saturating_sub(overhead);
                 if !is_goodbye {
-                    exchange.data(end, time_ns, &mut added);
+                    exchange.data(end, time_ns, added);
                 }
             });
             if before < Step::Complete && handshake.step() == Step::Complete {
                 exchange.is_ticket_due = is_tls13;
             }
         });
-        added.wire = u64::from(ordered.new);
+        added.wire += u64::from(ordered.new);
         self.sent_again += u64::from(end == End::Server && ordered.again > 0);
         if order.is_broken() && was_complete {
-            added.plain += added.wire;
+            added.plain += u64::from(ordered.new);
         }
-        self.charge(room);
-        let is_broken = self.orders[end as usize].is_broken();
-        if is_broken && self.handshake.as_ref().is_some_and(|handshake| handshake.needs(end)) {
-            self.forget_handshake(room);
-        }
-        self.bytes[end as usize] += added.plain;
-        added
     }
 
     /// Takes back the memory of parts, and gives it up as far as there is no room.

@@ -26,6 +26,15 @@ pub(crate) enum End {
     Server,
 }
 
+impl End {
+    pub(crate) fn peer(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+}
+
 /// How far a handshake is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Step {
