@@ -263,7 +263,7 @@ impl WireCounter {
         for (class, took) in classes.into_iter().zip([network, of_client, of_server]) {
             tls.latencies[class].record(took);
         }
-        self.counted.add(ProxyCounter::HandshakesRetried, u64::from(handshake.is_retried));
+        self.counted.add(ProxyCounter::HandshakesRetried, u64::from(handshake.is_retried && !is_resumed));
         let row = self.counted.client(client);
         row.counters[ClientCounter::Retransmits] += flow.sent_again;
         row.rtt_us = flow.opened.round_trips_ns().iter().sum::<u64>() / 1_000;
