@@ -105,11 +105,15 @@ impl WireCounter {
             self.sweep();
         }
         let Some((key, end)) = self.find(frame, segment) else { return };
-        let Some(mut flow) = self.flows.remove(&key) else { return };
-        if flow.interface == frame.interface && !flow.is_closed {
-            self.follow(key, &mut flow, end, frame.time_ns, segment);
+        // Taken out, so that the connection is changed in its place while all else counts.
+        let mut flows = std::mem::take(&mut self.flows);
+        if let Some(flow) = flows.get_mut(&key)
+            && flow.interface == frame.interface
+            && !flow.is_closed
+        {
+            self.follow(key, flow, end, frame.time_ns, segment);
         }
-        self.flows.insert(key, flow);
+        self.flows = flows;
     }
 
     /// The connection of a segment, and the end that sent it. Begins to follow a new one.

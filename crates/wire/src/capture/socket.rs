@@ -20,9 +20,11 @@ use super::{Frame, LinkLayer};
 
 /// Frames that one system call reads at most. Their buffers have 4 MiB.
 const BATCH_FRAMES: usize = 64;
-/// How long packets gather once all have been read. Waking up for each of them costs more than to read them, and their time
-/// is the kernel's.
-const GATHERING: Duration = Duration::from_millis(2);
+/// How long packets gather once all have been read, with a large buffer and with a small one. Waking up for a few of them
+/// costs more than to read them, and their time is the kernel's.
+const GATHERING: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(2)];
+/// A buffer from which on packets may gather for long: it holds some thousands, as the kernel counts their memory.
+const LARGE_BUFFER_BYTES: usize = 8 << 20;
 /// What waits in the kernel at most, in bytes, where the kernel lets us ask for so much.
 const RECEIVE_BUFFER_BYTES: usize = 32 << 20;
 
@@ -56,6 +58,8 @@ pub enum SocketError {
 pub struct PacketSocket {
     socket: Socket,
     buffers: Box<[u8]>,
+    /// How long packets gather once all have been read.
+    gathering: Duration,
     /// How long a read waits, as the socket was told last.
     patience: Duration,
     /// The last read gave frames, and has left none.
@@ -88,9 +92,12 @@ impl PacketSocket {
         socket.attach_filter(&filter::nothing())?;
         drain(&socket)?;
         socket.attach_filter(&filter::tls(interface, &options.ports))?;
+        let is_large = socket.recv_buffer_size()? >= LARGE_BUFFER_BYTES;
+        let gathering = GATHERING[usize::from(!is_large)];
         let buffers = vec![0; BATCH_FRAMES * FRAME_BYTES_MAX].into_boxed_slice();
         Ok(Self {
             socket,
+            gathering,
             buffers,
             patience: Duration::ZERO,
             is_read_empty: false,
@@ -110,7 +117,7 @@ impl PacketSocket {
             self.patience = patience;
         }
         if std::mem::take(&mut self.is_read_empty) {
-            std::thread::sleep(GATHERING.min(patience));
+            std::thread::sleep(self.gathering.min(patience));
         }
         let mut slices: Vec<_> =
             self.buffers.chunks_exact_mut(FRAME_BYTES_MAX).map(|buffer| [IoSliceMut::new(buffer)]).collect();
