@@ -155,6 +155,9 @@ impl WireCounter {
 
     fn follow(&mut self, key: FlowKey, flow: &mut Flow, end: End, time_ns: u64, segment: &Segment<'_>) {
         flow.last_ns = flow.last_ns.max(time_ns);
+        if end == End::Client && segment.len > 0 && flow.first_close.is_none() {
+            flow.asked_ns = time_ns;
+        }
         self.open(key, flow, end, time_ns, segment);
         let (was_judged, before) = (flow.handshake.is_some(), flow.step());
         let added = flow.add(end, segment, time_ns, &mut self.room);
@@ -288,7 +291,8 @@ impl WireCounter {
 
     fn fail(&mut self, key: FlowKey, flow: &Flow) {
         let Some(handshake) = &flow.handshake else { return };
-        let (outcome, detail) = outcome::failure(handshake, flow.first_close, flow.last_ns);
+        let waited_from_ns = flow.asked_ns.max(flow.opened.established_ns);
+        let (outcome, detail) = outcome::failure(handshake, flow.first_close, waited_from_ns);
         self.counted.failure(key.id(), outcome);
         let service = self.service(key);
         self.counted.usage(Dimension::Service, &service, |row| row[UsageCounter::HandshakesFailed] += 1);

@@ -19,6 +19,8 @@ pub(crate) struct Flow {
     pub(crate) opened: Opening,
     /// What was captured last.
     pub(crate) last_ns: u64,
+    /// When the client sent data last, before either end closed.
+    pub(crate) asked_ns: u64,
     /// The interface that it was seen on first; what others show of it is the same again.
     pub(crate) interface: u32,
     pub(crate) orders: [Order; 2],

@@ -14,19 +14,19 @@ const WAIT_MIN: Duration = Duration::from_secs(1);
 const INCOMPATIBLE: [u8; 3] = [40, 70, 71];
 const CLOSE_NOTIFY: u8 = 0;
 
-/// The outcome of a failed handshake and its detail. `last_ns` is when the client sent something last, in nanoseconds since
-/// 1970.
+/// The outcome of a failed handshake and its detail. `waited_from_ns` is when the client sent data last, or was
+/// accepted, in nanoseconds since 1970.
 pub(crate) fn failure(
     handshake: &Handshake,
     close: Option<Close>,
-    last_ns: u64,
+    waited_from_ns: u64,
 ) -> (ConnectionOutcome, String) {
     use ConnectionOutcome as O;
     if let Some(refusal) = handshake.refusal {
         return refused(refusal);
     }
     let is_of_client = close.is_none_or(|close| close.end == End::Client);
-    let waited = Duration::from_nanos(close.map_or(0, |close| close.time_ns.saturating_sub(last_ns)));
+    let waited = Duration::from_nanos(close.map_or(0, |close| close.time_ns.saturating_sub(waited_from_ns)));
     let (outcome, detail) = match (is_of_client, handshake.step()) {
         (true, Step::Opened) => (O::HandshakeEof, "the client left without a byte"),
         (true, Step::Begun) => (O::HandshakeEof, "the client left within its ClientHello"),

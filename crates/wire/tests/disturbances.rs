@@ -4,7 +4,7 @@
 mod recorded;
 
 use proptest::prelude::*;
-use recorded::{CAPTURES, Counts, Piece, count, records};
+use recorded::{CAPTURES, Counts, Piece, count, records, split};
 
 /// Payload that offload merges into one segment, in bytes.
 const OFFLOAD_BYTES_MAX: usize = 64 << 10;
@@ -38,25 +38,6 @@ fn duplicated(pieces: &[Piece], is_twice: &[bool]) -> Vec<Piece> {
     let twice =
         |(at, piece): (usize, &Piece)| vec![piece.clone(); if is_twice[at % is_twice.len()] { 2 } else { 1 }];
     pieces.iter().enumerate().flat_map(twice).collect()
-}
-
-/// Splits the payload of each segment into such parts, each of which begins so many bytes before the end of the one before.
-fn split(pieces: &[Piece], part_bytes: usize, overlap_bytes: usize) -> Vec<Piece> {
-    let parts = |piece: &Piece| {
-        let starts = (0..piece.payload.len().max(1)).step_by(part_bytes);
-        let part = |start: usize| {
-            let end = (start + part_bytes).min(piece.payload.len());
-            let from = start.saturating_sub(overlap_bytes);
-            Piece {
-                sequence: piece.sequence.wrapping_add(from as u32 + u32::from(piece.is_syn && from > 0)),
-                payload: piece.payload[from..end].to_vec(),
-                is_fin: piece.is_fin && end == piece.payload.len(),
-                ..piece.clone()
-            }
-        };
-        starts.map(part).collect::<Vec<_>>()
-    };
-    pieces.iter().flat_map(parts).collect()
 }
 
 /// Merges segments of one direction that follow each other, as offload does.

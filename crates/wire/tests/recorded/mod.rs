@@ -7,8 +7,9 @@ use std::fs::File;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use records::delta::UsageDelta;
 use records::kinds::ConnectionRecord;
-use records::metrics::{Counters, ProxyCounter, TlsCounter};
+use records::metrics::{Counters, Dimension, ProxyCounter, TlsCounter};
 use wire::capture::{CaptureReader, Frame, LinkLayer};
 use wire::packet::{Packet, Segment};
 use wire::{WireCounter, WireOptions};
@@ -149,7 +150,7 @@ impl Piece {
         PORTS.contains(&self.destination.port())
     }
 
-    fn count(&self, counter: &mut WireCounter) {
+    pub fn count(&self, counter: &mut WireCounter) {
         let frame =
             Frame { time_ns: self.time_ns, interface: 0, is_outgoing: false, link: LinkLayer::Ip, data: &[] };
         let segment = Segment {
@@ -186,6 +187,15 @@ pub fn records(pieces: &[Piece]) -> Vec<ConnectionRecord> {
     records
 }
 
+/// The rows of usage of a dimension.
+pub fn usage(pieces: &[Piece], dimension: Dimension) -> Vec<UsageDelta> {
+    let mut counter = count_each(pieces, |_| {});
+    counter.counted.seal();
+    let mut rows = std::mem::take(&mut counter.counted.delta.tls.usage);
+    rows.retain(|row| row.dimension == dimension);
+    rows
+}
+
 fn count_each(pieces: &[Piece], mut each: impl FnMut(&mut WireCounter)) -> WireCounter {
     let mut counter = WireCounter::new(WireOptions { ports: PORTS.to_vec(), ..WireOptions::default() });
     let mut ends: Vec<Piece> = Vec::new();
@@ -209,4 +219,23 @@ fn count_each(pieces: &[Piece], mut each: impl FnMut(&mut WireCounter)) -> WireC
         each(&mut counter);
     }
     counter
+}
+
+/// Splits the payload of each segment into such parts, each of which begins so many bytes before the end of the one before.
+pub fn split(pieces: &[Piece], part_bytes: usize, overlap_bytes: usize) -> Vec<Piece> {
+    let parts = |piece: &Piece| {
+        let starts = (0..piece.payload.len().max(1)).step_by(part_bytes);
+        let part = |start: usize| {
+            let end = (start + part_bytes).min(piece.payload.len());
+            let from = start.saturating_sub(overlap_bytes);
+            Piece {
+                sequence: piece.sequence.wrapping_add(from as u32 + u32::from(piece.is_syn && from > 0)),
+                payload: piece.payload[from..end].to_vec(),
+                is_fin: piece.is_fin && end == piece.payload.len(),
+                ..piece.clone()
+            }
+        };
+        starts.map(part).collect::<Vec<_>>()
+    };
+    pieces.iter().flat_map(parts).collect()
 }
