@@ -26,6 +26,9 @@ use crate::services::Services;
 const FLOWS_MAX: usize = 1 << 17;
 /// The memory for parts of segments and messages of all connections, in bytes.
 const ROOM_BYTES: usize = 64 << 20;
+/// When less of that memory is left, the oldest parts are given up, until there is so much again.
+const ROOM_LOW_BYTES: usize = ROOM_BYTES / 16;
+const ROOM_REGAINED_BYTES: usize = ROOM_BYTES / 4;
 /// The clients, by address and fingerprint, that are known again.
 const SEEN_MAX: usize = 1 << 16;
 /// How often connections that are over are looked for, in the time of the capture, in nanoseconds.
@@ -114,6 +117,9 @@ impl WireCounter {
             self.follow(key, flow, end, frame.time_ns, segment);
         }
         self.flows = flows;
+        if self.room < ROOM_LOW_BYTES {
+            self.give_up_parts();
+        }
     }
 
     /// The connection of a segment, and the end that sent it. Begins to follow a new one.
@@ -331,14 +337,7 @@ impl WireCounter {
     fn close(&mut self, key: FlowKey, flow: &mut Flow) {
         flow.is_closed = true;
         // What is missing before the end will not come any more.
-        for (at, order) in flow.orders.iter_mut().enumerate() {
-            if order.waiting_bytes() > 0 {
-                let wire = u64::from(order.give_up(&mut self.room));
-                if flow.is_counted {
-                    self.counted.add([ProxyCounter::WireIn, ProxyCounter::WireOut][at], wire);
-                }
-            }
-        }
+        self.give_up_missing(flow);
         let step = flow.step();
         if flow.is_counted {
             self.counted.add(ProxyCounter::Closed, 1);
@@ -385,6 +384,46 @@ impl WireCounter {
         by_age.select_nth_unstable_by_key(forgotten, |&(is_open, last_ns, _)| (is_open, last_ns));
         let keys: Vec<_> = by_age[..forgotten].iter().map(|&(.., key)| key).collect();
         self.forget(&keys);
+    }
+
+    /// Gives up the parts that have waited for longest for their rest: whoever sends only parts must not keep others from
+    /// being judged.
+    fn give_up_parts(&mut self) {
+        let has_parts =
+            |flow: &Flow| flow.kept_bytes > 0 || flow.orders.iter().any(|order| order.waiting_bytes() > 0);
+        let mut by_age: Vec<_> = self
+            .flows
+            .iter()
+            .filter(|(_, flow)| has_parts(flow))
+            .map(|(key, flow)| (flow.last_ns, *key))
+            .collect();
+        by_age.sort_unstable_by_key(|&(last_ns, _)| last_ns);
+        for (_, key) in by_age {
+            if self.room >= ROOM_REGAINED_BYTES {
+                break;
+            }
+            let Some(mut flow) = self.flows.remove(&key) else { continue };
+            self.give_up_missing(&mut flow);
+            if flow.handshake.is_some() && flow.step() < Step::Complete {
+                self.counted.add(ProxyCounter::Unjudged, u64::from(flow.is_counted));
+                flow.forget_handshake(&mut self.room);
+            }
+            self.flows.insert(key, flow);
+        }
+    }
+
+    /// Gives up the bytes that are missing: those behind them are counted, and not read.
+    fn give_up_missing(&mut self, flow: &mut Flow) {
+        for (at, order) in flow.orders.iter_mut().enumerate() {
+            if order.waiting_bytes() > 0 {
+                let wire = u64::from(order.give_up(&mut self.room));
+                if flow.is_counted {
+                    self.counted.add([ProxyCounter::WireIn, ProxyCounter::WireOut][at], wire);
+                } else {
+                    flow.uncounted_wire[at] += wire;
+                }
+            }
+        }
     }
 
     fn forget(&mut self, keys: &[FlowKey]) {
