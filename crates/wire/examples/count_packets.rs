@@ -1,5 +1,7 @@
 //! Counts a capture once, without writing records: for measuring what a packet costs.
 
+#![allow(clippy::print_stdout, reason = "it is what this program is for")]
+
 use std::fs::File;
 
 use records::metrics::ProxyCounter;
@@ -17,8 +19,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             counter.segment(&frame, &segment);
         }
     }
-    let counted = &counter.counted.delta.counters;
-    let (full, resumed) = (counted[ProxyCounter::HandshakesFull], counted[ProxyCounter::HandshakesResumed]);
+    let totals = &counter.counted.delta.counters;
+    let (full, resumed) = (totals[ProxyCounter::HandshakesFull], totals[ProxyCounter::HandshakesResumed]);
     println!("{packets} packets, {full} full and {resumed} resumed handshakes");
     Ok(())
 }
