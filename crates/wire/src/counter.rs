@@ -1,26 +1,24 @@
 //! Follows the connections in segments, and counts them with the counter of every observer.
 
 use std::hash::BuildHasher as _;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use foldhash::quality::RandomState;
 use foldhash::{HashMap, HashSet};
-use hello::{ClientHello, group_name, suite_name, version_name};
-use recorder::observer::{NO_VALUE, ObservedCounter, ObservedHandshake};
-use records::ids::{ClientId, ConnId};
-use records::kinds::{ConnectionOutcome, ConnectionRecord};
+use recorder::observer::{NO_VALUE, ObservedCounter};
+use records::ids::ClientId;
+use records::kinds::ConnectionOutcome;
 use records::metrics::{
     ClientCounter, Dimension, FullReason, ProxyCounter, ProxyLatency, TlsCounter, TlsLatency, UsageCounter,
 };
-use records::text::clean;
 
 use crate::capture::Frame;
 use crate::flow::{Added, Close, Flow};
 use crate::handshake::{End, Handshake, Step};
+use crate::observed::{fingerprint, observed, parts, record};
+use crate::options::{FlowKey, WireOptions};
 use crate::outcome;
 use crate::packet::Segment;
-use crate::services::Services;
 
 /// The most connections that are followed.
 const FLOWS_MAX: usize = 1 << 17;
@@ -38,26 +36,13 @@ const CLOSED_NS: u64 = 2_000_000_000;
 /// How long a connection that is not open, or closed by one end only, may stand still.
 const HALF_OPEN_NS: u64 = 60_000_000_000;
 
-/// The connections that are looked at, and what is said of them.
-#[derive(Clone, Debug, Default)]
-pub struct WireOptions {
-    /// The servers' ports; empty for every port on which TLS is spoken.
-    pub ports: Vec<u16>,
-    /// The name of the process that serves; `None` for every one.
-    pub process: Option<String>,
-    /// Connections that this machine opens (true) or accepts (false); `None` for both.
-    pub outgoing: Option<bool>,
-    /// Leaves out server names.
-    pub hides_names: bool,
-    pub services: Services,
-}
-
 /// Counts segments.
 #[derive(Debug)]
 pub struct WireCounter {
     pub counted: ObservedCounter,
     options: WireOptions,
-    flows: HashMap<FlowKey, Flow>,
+    /// In boxes: the table has up to twice as many places.
+    flows: HashMap<FlowKey, Box<Flow>>,
     /// Ports on which a server has spoken TLS.
     tls_ports: HashSet<u16>,
     seen: HashSet<u64>,
@@ -65,18 +50,6 @@ pub struct WireCounter {
     room: usize,
     now_ns: u64,
     swept_ns: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct FlowKey {
-    client: SocketAddr,
-    server: SocketAddr,
-}
-
-impl FlowKey {
-    fn id(self) -> ClientId {
-        ClientId::from(self.client.ip())
-    }
 }
 
 impl WireCounter {
@@ -140,23 +113,14 @@ impl WireCounter {
         let is_answer = segment.is_syn && !is_opening;
         let (key, end) = if is_answer { (from_server, End::Server) } else { (from_client, End::Client) };
         let is_outgoing = frame.is_outgoing == (end == End::Client);
-        if !(segment.is_syn || is_hello) || !self.is_watched(key, is_outgoing) {
+        if !(segment.is_syn || is_hello) || !self.options.is_watched(key, is_outgoing) {
             return None;
         }
         if self.flows.len() >= FLOWS_MAX {
             self.make_room();
         }
-        self.flows.insert(key, Flow::new(frame.interface));
+        self.flows.insert(key, Box::new(Flow::new(frame.interface)));
         Some((key, end))
-    }
-
-    /// `is_outgoing` says whether this machine is the client.
-    fn is_watched(&self, key: FlowKey, is_outgoing: bool) -> bool {
-        let WireOptions { ports, process, services, .. } = &self.options;
-        let is_within = key.client.ip() == key.server.ip() || key.client.ip().is_loopback();
-        (ports.is_empty() || ports.contains(&key.server.port()))
-            && process.as_ref().is_none_or(|process| services.is_of(key.server.port(), process))
-            && (is_within || self.options.outgoing.is_none_or(|outgoing| outgoing == is_outgoing))
     }
 
     fn follow(&mut self, key: FlowKey, flow: &mut Flow, end: End, time_ns: u64, segment: &Segment<'_>) {
@@ -438,68 +402,5 @@ impl WireCounter {
             }
             flow.release(&mut self.room);
         }
-    }
-}
-
-/// The parts of a handshake's time: the network's, the client's, the server's.
-fn parts(flow: &Flow, handshake: &Handshake) -> [Duration; 3] {
-    let times = handshake.times;
-    let [to_client, to_server] = flow.opened.round_trips_ns();
-    let of_client = (to_client * u64::from(times.client_flights)).min(times.client_ns);
-    let of_server = (to_server * u64::from(times.server_flights)).min(times.server_ns);
-    [of_client + of_server, times.client_ns - of_client, times.server_ns - of_server]
-        .map(Duration::from_nanos)
-}
-
-fn fingerprint(offer: &ClientHello) -> String {
-    let text = offer.fingerprint.as_ref().map(|text| String::from_utf8_lossy(text.as_bytes()).into_owned());
-    text.unwrap_or_default()
-}
-
-fn observed(handshake: &Handshake, full: Option<FullReason>, service: String) -> ObservedHandshake<'_> {
-    let (offer, choice) = (handshake.offer.as_ref(), handshake.choice.as_ref());
-    ObservedHandshake {
-        version: version_name(choice.map_or(0, |choice| choice.version)).into(),
-        cipher: suite_name(choice.map_or(0, |choice| choice.suite)),
-        group: choice.and_then(|choice| choice.group).map(group_name).unwrap_or_default(),
-        name: Some(offer.and_then(|offer| offer.server_name.as_deref()).unwrap_or_default().into()),
-        alpn: Some(alpn(handshake).into()),
-        fingerprint: offer.map(fingerprint).unwrap_or_default().into(),
-        service: service.into(),
-        is_tls12_only: offer.is_some_and(|offer| !offer.choices.has_tls13()),
-        full,
-        took: Some(Duration::from_nanos(handshake.times.done_ns.saturating_sub(handshake.times.begun_ns))),
-    }
-}
-
-/// The application protocol. In TLS 1.3 the server's choice is encrypted.
-fn alpn(handshake: &Handshake) -> &str {
-    match (&handshake.offer, &handshake.choice) {
-        (Some(offer), Some(choice)) if offer.has_alpn && choice.is_tls13() => "encrypted",
-        (_, Some(choice)) => choice.alpn.as_deref().unwrap_or_default(),
-        _ => "",
-    }
-}
-
-fn record(key: FlowKey, flow: &Flow, outcome: ConnectionOutcome, detail: String) -> ConnectionRecord {
-    let none = Handshake::default();
-    let handshake = flow.handshake.as_deref().unwrap_or(&none);
-    let observed = observed(handshake, None, String::new());
-    let is_complete = handshake.step() == Step::Complete;
-    ConnectionRecord {
-        conn: ConnId(flow.conn),
-        client: key.id(),
-        outcome,
-        detail,
-        tls_version: observed.version.into_owned(),
-        cipher: if handshake.choice.is_some() { observed.cipher.into_owned() } else { String::new() },
-        group: observed.group.into_owned(),
-        sni: clean::text(observed.name.as_deref().unwrap_or_default()),
-        alpn: clean::text(observed.alpn.as_deref().unwrap_or_default()),
-        client_name: String::new(),
-        resumed: is_complete && handshake.is_resumed(),
-        bytes_in: flow.bytes[0],
-        bytes_out: flow.bytes[1],
-        lifetime_us: flow.last_ns.saturating_sub(flow.opened.established_ns) / 1_000,
     }
 }

@@ -11,14 +11,17 @@ pub mod capture;
 mod counter;
 mod flow;
 mod handshake;
+mod observed;
 mod observer;
+mod options;
 mod order;
 mod outcome;
 pub mod packet;
 mod replay;
 mod services;
 
-pub use counter::{WireCounter, WireOptions};
+pub use counter::WireCounter;
 pub use observer::{give_up_capabilities, observe_packets};
+pub use options::WireOptions;
 pub use replay::{CaptureReplay, ReplayError, ReplayedCapture};
 pub use services::Services;

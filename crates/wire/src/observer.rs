@@ -10,7 +10,8 @@ use records::metrics::ProxyCounter;
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
 use crate::capture::PacketSocket;
-use crate::counter::{WireCounter, WireOptions};
+use crate::counter::WireCounter;
+use crate::options::WireOptions;
 use crate::packet::Packet;
 
 /// The longest wait for packets: so often the thread looks whether its counts are wanted.

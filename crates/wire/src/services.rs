@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use foldhash::HashMap;
-use recorder::host::listening_processes;
+use recorder::host::{ListeningSocket, listening_processes};
 
-/// How often the processes are looked up.
-const LOOK_UP_EVERY: Duration = Duration::from_secs(5);
+/// How often new listening sockets are looked for. Whose they are takes longer to find out.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 type Names = Mutex<HashMap<u16, String>>;
 
@@ -20,8 +20,7 @@ pub struct Services {
 }
 
 impl Services {
-    /// The servers of this machine. A thread looks them up as long as this lives: it takes milliseconds, and needs to see
-    /// other users' processes.
+    /// The servers of this machine. A thread looks for new ones as long as this lives: it needs to see other users' processes.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -53,11 +52,16 @@ impl Services {
 }
 
 fn look_up(names: &Weak<Names>) {
+    let mut known = Vec::new();
     loop {
-        std::thread::sleep(LOOK_UP_EVERY);
+        std::thread::sleep(LOOK_EVERY);
         let Some(names) = names.upgrade() else { return };
-        let found = listening_processes();
-        // A server that has just ended keeps its name: its last connections may be counted later.
-        names.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
+        let listening = ListeningSocket::of_this_machine();
+        if listening != known {
+            known = listening;
+            let found = listening_processes();
+            // A server that has just ended keeps its name: its last connections may be counted later.
+            names.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
+        }
     }
 }

@@ -72,7 +72,7 @@ fn never_resumed<'a>(context: &FindingContext<'a>) -> impl Iterator<Item = (Clie
 }
 
 fn never_resumes(context: &FindingContext<'_>) -> Option<Severity> {
-    context.run.other_terminator()?;
+    context.run.counted_log()?;
     let lately = context.ten_minutes().proxy[ProxyCounter::HandshakesFull];
     (lately >= FULL_MIN && never_resumed(context).next().is_some()).then_some(Severity::Info)
 }
@@ -104,7 +104,7 @@ fn old_handshakes(context: &FindingContext<'_>) -> (u64, u64) {
 }
 
 fn old_versions(context: &FindingContext<'_>) -> Option<Severity> {
-    context.run.other_terminator()?;
+    context.run.counted_log()?;
     // If no client negotiates TLS 1.3, the terminator may not allow it.
     let has_new = context.run.proxy()?.totals().sum(&TLS13) > 0;
     (has_new && old_handshakes(context).0 > 0).then_some(Severity::Info)

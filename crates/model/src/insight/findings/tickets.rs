@@ -123,6 +123,12 @@ fn resumption_low_text(context: &FindingContext<'_>) -> FindingText {
         0 => text,
         n => text.figure("of these, asked for by the run's own load", n),
     };
+    if context.run.other_terminator().is_some() {
+        return text.advise(
+            "see whether the clients keep sessions, or keep connections open; the terminator must share its ticket keys \
+             with its peers, and keep them over a restart",
+        );
+    }
     let text = text.about("proxy.resumption");
     let all = advice(context.run);
     if all.is_empty() {

@@ -1,0 +1,45 @@
+//! Which connections are counted.
+
+use std::net::SocketAddr;
+
+use records::ids::ClientId;
+
+use crate::services::Services;
+
+/// The connections that are looked at, and what is said of them.
+#[derive(Clone, Debug, Default)]
+pub struct WireOptions {
+    /// The servers' ports; empty for every port on which TLS is spoken.
+    pub ports: Vec<u16>,
+    /// The name of the process that serves; `None` for every one.
+    pub process: Option<String>,
+    /// Connections that this machine opens (true) or accepts (false); `None` for both.
+    pub outgoing: Option<bool>,
+    /// Leaves out server names.
+    pub hides_names: bool,
+    pub services: Services,
+}
+
+/// The two ends of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct FlowKey {
+    pub(crate) client: SocketAddr,
+    pub(crate) server: SocketAddr,
+}
+
+impl FlowKey {
+    pub(crate) fn id(self) -> ClientId {
+        ClientId::from(self.client.ip())
+    }
+}
+
+impl WireOptions {
+    /// `is_outgoing` says whether this machine is the client.
+    pub(crate) fn is_watched(&self, key: FlowKey, is_outgoing: bool) -> bool {
+        let Self { ports, process, services, .. } = self;
+        let is_within = key.client.ip() == key.server.ip() || key.client.ip().is_loopback();
+        (ports.is_empty() || ports.contains(&key.server.port()))
+            && process.as_ref().is_none_or(|process| services.is_of(key.server.port(), process))
+            && (is_within || self.outgoing.is_none_or(|outgoing| outgoing == is_outgoing))
+    }
+}
