@@ -5,3 +5,4 @@ mod bench_targets;
 mod bench_templates;
 mod floods;
 mod observe;
+mod wire;

@@ -8,7 +8,7 @@
 
 mod causes;
 mod counts;
-mod test_bed;
+pub(super) mod test_bed;
 
 use std::os::unix::net::UnixDatagram;
 

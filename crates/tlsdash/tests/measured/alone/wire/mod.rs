@@ -1,0 +1,223 @@
+//! `tlsdash wire` beside real servers: what it counts of packets is what the clients did, exactly.
+//!
+//! | module | purpose |
+//! |---|---|
+//! | `servers` | servers whose packets are counted |
+//! | `clients` | clients that know what they did |
+//!
+//! With `TLSDASH_WIRE_CONNECTIONS` the load makes so many connections instead of 200, and `--nocapture` shows a table:
+//! `just wire-truth`.
+
+mod clients;
+mod servers;
+
+use std::time::Instant;
+
+use serde_json::Value;
+
+use self::clients::{Counts, Plan, VERSIONS, Version};
+use self::servers::Server;
+use super::observe::test_bed::ObserveTestBed;
+use crate::common::not_run::say_not_run;
+use crate::common::{TlsdashProcess, journalctl, number, tlsdash};
+
+/// What the fields of failed handshakes in a journal begin with.
+const FAILED: &str = "TLSDASH_HANDSHAKES_FAILED_";
+
+/// By what share the median of handshakes may differ from that of the proxy, which takes its times in its own process.
+const P50_OFF: f64 = 0.05;
+
+/// A `tlsdash wire` that counts the packets of a server.
+struct Wire(TlsdashProcess);
+
+/// What it counted.
+struct Counted {
+    counts: Counts,
+    /// Its last record of the counters.
+    entry: Value,
+    summary: Value,
+}
+
+impl Wire {
+    fn start(site: &ObserveTestBed) -> Self {
+        let mut command = tlsdash(site.folder.path());
+        command.args(["wire", "--interface", "lo", "--headless", "--format", "json", "--port"]);
+        command.arg(site.listen.port().to_string()).args(["--journal", "file:wire.journal"]);
+        let mut process = TlsdashProcess::start({
+            command.current_dir(site.folder.path());
+            command
+        });
+        process.line_with("reading packets of lo");
+        Self(process)
+    }
+
+    /// Ends it: it reads what was captured first.
+    fn finish(self, site: &ObserveTestBed) -> Counted {
+        let (code, printed, said) = self.0.end_and_tell();
+        assert_eq!(code, 0, "{said}");
+        let summary: Value = serde_json::from_str(&printed).unwrap();
+        let entry = last_entry(site, "wire.journal");
+        let refused = summary.pointer("/proxy/handshakes/full_by_reason/refused").and_then(Value::as_u64);
+        let counts = Counts { refused: refused.unwrap(), ..Counts::of_entry(&entry) };
+        std::fs::remove_file(site.path("wire.journal")).unwrap();
+        Counted { counts, entry, summary }
+    }
+}
+
+fn last_entry(site: &ObserveTestBed, journal: &str) -> Value {
+    journalctl(&site.path(journal), &["TLSDASH_KIND=proxy"]).pop().expect("a record of the counters")
+}
+
+fn connections() -> u32 {
+    std::env::var("TLSDASH_WIRE_CONNECTIONS")
+        .map_or(200, |text| text.parse().expect("a number of connections"))
+}
+
+fn plan(requests_per_connection: u32) -> Plan {
+    let connections = connections();
+    Plan { connections, others: (connections / 40).clamp(5, 50), requests_per_connection }
+}
+
+/// Whether this test can read packets. It says so if it cannot.
+fn can_capture(test: &str) -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        say_not_run(test, "only root can read packets");
+    }
+    is_root
+}
+
+/// Prints a row of the table.
+fn show(server: &str, version: Version, begun: Instant, counts: Counts) {
+    let Counts { connections, full, resumed, failed, refused, retried, .. } = counts;
+    println!(
+        "{server:17} TLS {} {connections:6} connections {full:6} full {resumed:6} resumed {refused:4} refused {retried:4} \
+         retried {failed:4} failed, equal, in {:.1} s",
+        version.name,
+        begun.elapsed().as_secs_f64()
+    );
+}
+
+/// Counts what clients do to a server, with both versions.
+fn count_equally(test: &str, server: Server) {
+    if !can_capture(test) {
+        return;
+    }
+    let site = ObserveTestBed::new();
+    let running = server.start(&site);
+    for version in VERSIONS {
+        let (begun, (_other, session)) = (Instant::now(), clients::session_of_another_server(version));
+        let wire = Wire::start(&site);
+        let plan = plan(server.requests_per_connection.unwrap_or(3));
+        let made = clients::run(&site, version, plan, &session);
+        let Counted { counts, summary, .. } = wire.finish(&site);
+        assert_eq!(counts, made, "{} with TLS {}: {summary:#}", server.name, version.name);
+        assert!(counts.retried > 0 || version.name == "1.2");
+        show(server.name, version, begun, counts);
+    }
+    servers::end(running);
+}
+
+#[test]
+fn handshakes_of_nginx_are_counted_exactly() {
+    count_equally("handshakes_of_nginx_are_counted_exactly", servers::NGINX);
+}
+
+#[test]
+fn handshakes_of_haproxy_are_counted_exactly() {
+    count_equally("handshakes_of_haproxy_are_counted_exactly", servers::HAPROXY);
+}
+
+#[test]
+fn handshakes_of_hitch_are_counted_exactly() {
+    count_equally("handshakes_of_hitch_are_counted_exactly", servers::HITCH);
+}
+
+#[test]
+fn handshakes_of_stunnel_are_counted_exactly() {
+    count_equally("handshakes_of_stunnel_are_counted_exactly", servers::STUNNEL);
+}
+
+#[test]
+fn handshakes_of_caddy_are_counted_exactly() {
+    count_equally("handshakes_of_caddy_are_counted_exactly", servers::CADDY);
+}
+
+#[test]
+fn handshakes_of_a_go_server_are_counted_exactly() {
+    count_equally("handshakes_of_a_go_server_are_counted_exactly", servers::GO);
+}
+
+#[test]
+fn handshakes_of_openssls_server_are_counted_exactly() {
+    count_equally("handshakes_of_openssls_server_are_counted_exactly", servers::OPENSSL);
+}
+
+#[test]
+fn handshakes_of_tlsdash_are_counted_as_it_counts_itself() {
+    if !can_capture("handshakes_of_tlsdash_are_counted_as_it_counts_itself") {
+        return;
+    }
+    for version in VERSIONS {
+        let (begun, (_other, session)) = (Instant::now(), clients::session_of_another_server(version));
+        let site = ObserveTestBed::new();
+        let wire = Wire::start(&site);
+        let mut proxy = TlsdashProcess::start(servers::tlsdash_proxy(&site, "1500ms"));
+        proxy.address();
+        let mut made = clients::run(&site, version, plan(3), &session);
+        let silent = clients::stay_silent(&site);
+        made.connections += silent.connections;
+        made.failed += silent.failed;
+        assert_eq!(proxy.end().0, 0);
+        let Counted { counts, entry, summary } = wire.finish(&site);
+        assert_eq!(counts, made, "TLS {}: {summary:#}", version.name);
+        let own = last_entry(&site, "proxy.journal");
+        assert_eq!(Counts { refused: made.refused, ..Counts::of_entry(&own) }, made);
+        assert_causes_equal(&entry, &own);
+        show("tlsdash", version, begun, counts);
+    }
+}
+
+#[test]
+fn handshakes_of_tlsdash_take_as_long_as_it_says_itself() {
+    if !can_capture("handshakes_of_tlsdash_take_as_long_as_it_says_itself") {
+        return;
+    }
+    for version in VERSIONS {
+        let mut site = ObserveTestBed::new();
+        let wire = Wire::start(&site);
+        let mut proxy = TlsdashProcess::start(servers::tlsdash_proxy(&site, "10s"));
+        let server = proxy.address();
+        site.listen = clients::slow_network(server);
+        let plan = Plan { connections: 80, others: 0, requests_per_connection: 1 };
+        let made = clients::load(&site, version, plan);
+        site.listen = server;
+        let (code, printed) = proxy.end();
+        assert_eq!(code, 0);
+        let Counted { counts, summary, .. } = wire.finish(&site);
+        assert_eq!(counts, made);
+        assert_medians_equal(&summary, &serde_json::from_str(&printed).unwrap());
+    }
+}
+
+/// Compares failed handshakes by cause.
+fn assert_causes_equal(counted: &Value, own: &Value) {
+    let causes: Vec<_> = own.as_object().unwrap().keys().filter(|field| field.starts_with(FAILED)).collect();
+    let of = |entry: &Value| causes.iter().map(|field| number(entry, field)).collect::<Vec<_>>();
+    assert_eq!(of(counted), of(own), "{causes:?}");
+    assert!(of(own).iter().filter(|count| **count > 0).count() > 5, "{own:#}");
+}
+
+/// Compares the median time of full and of resumed handshakes.
+fn assert_medians_equal(counted: &Value, own: &Value) {
+    for class in ["handshake_full", "handshake_resumed"] {
+        let pointer = format!("/proxy/latency_us/{class}/p50");
+        let [counted, own] =
+            [counted, own].map(|summary| summary.pointer(&pointer).and_then(Value::as_f64).unwrap());
+        println!("{class}: p50 {counted} us by packets, {own} us by the proxy");
+        assert!(
+            (counted / own - 1.0).abs() <= P50_OFF,
+            "{class}: {counted} us of packets, {own} us of the proxy"
+        );
+    }
+}
