@@ -263,8 +263,10 @@ drains *ARGS:
 
 # Counts of `tlsdash wire` beside those of the clients of eight servers, 10,000 connections with each version of TLS, in ten minutes: just wire-truth 2000
 wire-truth CONNECTIONS="10000":
-    TLSDASH_WIRE_CONNECTIONS={{CONNECTIONS}} timeout 1500 \
-        cargo test --locked -p tlsdash --test measured -- alone::wire --nocapture --test-threads 1 2>&1 |
+    #!/usr/bin/env bash
+    set -euo pipefail
+    export TLSDASH_WIRE_CONNECTIONS={{CONNECTIONS}}
+    timeout 1500 cargo test --locked -p tlsdash --test measured -- alone::wire --nocapture --test-threads 1 2>&1 |
         grep -E '^(error|test |NOT RUN)| TLS 1\.[23] |: p50 |panicked|^ +(left|right): '
 
 # Ten seconds of the demo without a screen, checked against itself.

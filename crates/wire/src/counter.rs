@@ -17,6 +17,7 @@ use crate::flow::{Added, Close, Flow};
 use crate::handshake::{End, Handshake, Step};
 use crate::observed::{fingerprint, observed, parts, record};
 use crate::options::{FlowKey, WireOptions};
+use crate::order::Order;
 use crate::outcome;
 use crate::packet::Segment;
 
@@ -353,8 +354,7 @@ impl WireCounter {
     /// Gives up the parts that have waited for longest for their rest: whoever sends only parts must not keep others from
     /// being judged.
     fn give_up_parts(&mut self) {
-        let has_parts =
-            |flow: &Flow| flow.kept_bytes > 0 || flow.orders.iter().any(|order| order.waiting_bytes() > 0);
+        let has_parts = |flow: &Flow| flow.kept_bytes > 0 || flow.orders.iter().any(Order::has_waiting);
         let mut by_age: Vec<_> = self
             .flows
             .iter()
@@ -379,7 +379,7 @@ impl WireCounter {
     /// Gives up the bytes that are missing: those behind them are counted, and not read.
     fn give_up_missing(&mut self, flow: &mut Flow) {
         for (at, order) in flow.orders.iter_mut().enumerate() {
-            if order.waiting_bytes() > 0 {
+            if order.has_waiting() {
                 let wire = u64::from(order.give_up(&mut self.room));
                 if flow.is_counted {
                     self.counted.add([ProxyCounter::WireIn, ProxyCounter::WireOut][at], wire);

@@ -176,7 +176,11 @@ impl Flow {
 
     /// The next payload that need not wait any more.
     fn pop(&mut self, room: &mut usize) -> Option<(End, Waiting)> {
-        [End::Client, End::Server].into_iter().find_map(|end| {
+        let mut ends = [End::Client, End::Server].into_iter();
+        ends.find_map(|end| {
+            if !self.orders[end as usize].has_waiting() {
+                return None;
+            }
             let mut order = std::mem::take(&mut self.orders[end as usize]);
             let piece = order.pop(|acknowledged| self.is_answer(end, acknowledged), room);
             self.orders[end as usize] = order;

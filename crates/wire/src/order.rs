@@ -101,13 +101,18 @@ impl Order {
 
     /// Whether bytes were sent that were not captured, or not yet.
     pub(crate) fn is_missing(&self) -> bool {
-        self.is_broken || !self.waiting.is_empty() || self.sent.is_some_and(|sent| !self.is_read_up_to(sent))
+        self.is_broken || self.has_waiting() || self.sent.is_some_and(|sent| !self.is_read_up_to(sent))
     }
 
     /// Whether every byte before this sequence number was captured. A FIN has a number too.
     pub(crate) fn is_read_up_to(&self, sequence: u32) -> bool {
         let Some(next) = self.next else { return true };
         !is_ahead(sequence, next) || (self.fin == Some(next) && sequence == next.wrapping_add(1))
+    }
+
+    /// Whether segments wait.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
     }
 
     /// Memory of the segments that wait.
