@@ -2,17 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "../../journal/tests/common/not_run.rs"]
-mod not_run;
 mod recorded;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use hello::{alert_words, group_name, suite_name, version_name};
 use recorded::{CAPTURES, Capture, PORTS, records, usage};
 use records::kinds::ConnectionOutcome;
 use records::metrics::{Dimension, UsageCounter};
+use sha2::{Digest as _, Sha256};
 
 /// Fields of tshark, in the order that [`Connection::add`] reads them.
 const FIELDS: [&str; 10] = [
@@ -33,6 +32,9 @@ const CLIENT_HELLO: u32 = 1;
 const SERVER_HELLO: u32 = 2;
 const CERTIFICATE: u32 = 11;
 const PRE_SHARED_KEY: u32 = 41;
+const EARLY_DATA: u32 = 42;
+/// A client that comes back has the fingerprint of its first visit: these are left out.
+const OFFERS: [u32; 2] = [PRE_SHARED_KEY, EARLY_DATA];
 const TLS13: u32 = 0x0304;
 
 /// What tshark reads of a connection.
@@ -168,30 +170,81 @@ fn alerts_in_the_clear_are_those_that_tshark_reads() {
     assert_eq!(counted.len(), 4, "an unknown authority twice, an old version, no common suite");
 }
 
+/// Fields of a `ClientHello` of which JA4 is made.
+const HELLO_FIELDS: [&str; 8] = [
+    "tcp.stream",
+    "tls.handshake.version",
+    "tls.handshake.extensions.supported_version",
+    "tls.handshake.extensions_server_name",
+    "tls.handshake.ciphersuite",
+    "tls.handshake.extension.type",
+    "tls.handshake.extensions_alpn_str",
+    "tls.handshake.sig_hash_alg",
+];
+
+/// JA4 of fields that tshark reads, as of a client that does not offer to resume, by <https://github.com/FoxIO-LLC/ja4/blob/main/technical_details/JA4.md>.
+fn ja4(fields: &[String]) -> String {
+    let [_, version, supported, name, suites, extensions, alpn, algorithms] = fields else {
+        panic!("{fields:?}")
+    };
+    let is_grease = |number: &u32| number & 0x0f0f == 0x0a0a && number >> 8 == number & 0xff;
+    let list =
+        |field: &str| numbers(field).into_iter().filter(|number| !is_grease(number)).collect::<Vec<_>>();
+    let [versions, mut suites, mut extensions, algorithms] =
+        [supported, suites, extensions, algorithms].map(|field| list(field));
+    extensions.retain(|extension| !OFFERS.contains(extension));
+    let version = versions.into_iter().max().unwrap_or_else(|| numbers(version)[0]);
+    let version = match version & 0xff {
+        4 => "13",
+        3 => "12",
+        2 => "11",
+        other => panic!("version {other}"),
+    };
+    let domain = if name.is_empty() { 'i' } else { 'd' };
+    let first = alpn.split(',').next().unwrap_or_default();
+    let ends: String = first.chars().next().into_iter().chain(first.chars().last()).collect();
+    let ends = if ends.is_empty() { "00" } else { &ends };
+    let counts = [suites.len(), extensions.len()].map(|count| format!("{:02}", count.min(99)));
+    suites.sort_unstable();
+    extensions.retain(|extension| ![0, 16].contains(extension));
+    extensions.sort_unstable();
+    let hex = |list: &[u32]| list.iter().map(|number| format!("{number:04x}")).collect::<Vec<_>>().join(",");
+    let hash = |text: &str| {
+        let digest = Sha256::digest(text);
+        // Its first 48 bits.
+        format!("{:012x}", u64::from_be_bytes(digest[..8].try_into().unwrap()) >> 16)
+    };
+    let rest = if algorithms.is_empty() { vec![extensions] } else { vec![extensions, algorithms] };
+    let rest = rest.iter().map(|list| hex(list)).collect::<Vec<_>>().join("_");
+    format!("t{version}{domain}{}{ends}_{}_{}", counts.concat(), hash(&hex(&suites)), hash(&rest))
+}
+
 #[test]
-fn fingerprints_are_those_that_tshark_computes() {
-    let known =
-        Command::new("tshark").args(["-G", "fields"]).output().expect("this test needs tshark (.ci/setup)");
-    if !String::from_utf8_lossy(&known.stdout).contains(&format!("\t{FINGERPRINT}\t")) {
-        let test = "fingerprints_are_those_that_tshark_computes";
-        return not_run::say_not_run(test, "this tshark has no JA4: 4.2 has it");
-    }
+fn fingerprints_are_those_of_the_fields_that_tshark_reads() {
+    let known = Command::new("tshark").args(["-G", "fields"]).output();
+    let known = known.expect("this test needs tshark: install Debian's package tshark (.ci/setup does)");
+    // Tshark computes them itself since 4.2.
+    let has_own = String::from_utf8_lossy(&known.stdout).contains(&format!("\t{FINGERPRINT}\t"));
+    let counters =
+        [UsageCounter::HandshakesFull, UsageCounter::HandshakesResumed, UsageCounter::HandshakesFailed];
     for capture in CAPTURES {
-        let mut of_tshark = BTreeMap::<_, (String, u64)>::new();
-        for fields in tshark(capture, "tls.handshake.type == 1", &["tcp.stream", FINGERPRINT]) {
+        let fields = [&HELLO_FIELDS[..], if has_own { &[FINGERPRINT] } else { &[] }].concat();
+        let mut of_tshark = BTreeMap::<String, u64>::new();
+        let mut streams = BTreeSet::new();
+        for fields in tshark(capture, "tls.handshake.type == 1", &fields) {
             // A second ClientHello of a connection answers a HelloRetryRequest.
-            of_tshark.entry(fields[0].clone()).or_insert_with(|| (fields[1].clone(), 1));
+            if streams.insert(fields[0].clone()) {
+                let computed = ja4(&fields[..HELLO_FIELDS.len()]);
+                let offers = numbers(&fields[5]).iter().any(|extension| OFFERS.contains(extension));
+                let own = fields.get(HELLO_FIELDS.len()).filter(|_| !offers);
+                assert_eq!(own.unwrap_or(&computed), &computed);
+                *of_tshark.entry(computed).or_default() += 1;
+            }
         }
-        let mut sums = BTreeMap::<String, u64>::new();
-        for (fingerprint, count) in of_tshark.into_values() {
-            *sums.entry(fingerprint).or_default() += count;
-        }
-        let counters =
-            [UsageCounter::HandshakesFull, UsageCounter::HandshakesResumed, UsageCounter::HandshakesFailed];
         let counted: BTreeMap<_, _> = usage(&capture.pieces(), Dimension::Fingerprint)
             .into_iter()
             .map(|row| (row.value.to_string(), counters.iter().map(|counter| row.counters[*counter]).sum()))
             .collect();
-        assert_eq!(counted, sums, "{}", capture.name);
+        assert_eq!(counted, of_tshark, "{}", capture.name);
     }
 }
