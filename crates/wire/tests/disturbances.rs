@@ -128,6 +128,23 @@ fn a_capture_that_begins_or_ends_within_a_connection_makes_no_failure() {
 }
 
 #[test]
+fn a_snap_length_makes_no_failure() {
+    let cut = |piece: &Piece, snap_bytes: usize| {
+        let mut payload = piece.payload.clone();
+        payload.truncate(snap_bytes);
+        let cut_bytes = (piece.payload.len() - payload.len()) as u32;
+        Piece { payload, cut_bytes, ..piece.clone() }
+    };
+    for connection in CAPTURES.iter().flat_map(|capture| capture.connections()) {
+        let whole = count(&connection);
+        for snap_bytes in (0..700).step_by(7) {
+            let pieces: Vec<_> = connection.iter().map(|piece| cut(piece, snap_bytes)).collect();
+            assert_true_or_unjudged(whole, &pieces);
+        }
+    }
+}
+
+#[test]
 fn one_lost_segment_makes_no_failure() {
     for connection in CAPTURES.iter().flat_map(|capture| capture.connections()) {
         let whole = count(&connection);

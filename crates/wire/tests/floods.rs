@@ -37,6 +37,7 @@ fn segment(client: u32, payload: &[u8]) -> Piece {
         is_fin: false,
         is_reset: false,
         payload: payload.to_vec(),
+        cut_bytes: 0,
     }
 }
 

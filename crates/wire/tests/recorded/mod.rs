@@ -63,6 +63,8 @@ pub struct Piece {
     pub is_fin: bool,
     pub is_reset: bool,
     pub payload: Vec<u8>,
+    /// Bytes of the payload behind those, which the snap length cut off.
+    pub cut_bytes: u32,
 }
 
 impl Counts {
@@ -107,6 +109,7 @@ impl Capture {
                 is_fin: segment.is_fin,
                 is_reset: segment.is_reset,
                 payload: segment.payload.to_vec(),
+                cut_bytes: 0,
             });
         }
         pieces
@@ -163,7 +166,7 @@ impl Piece {
             is_reset: self.is_reset,
             window: 512,
             payload: &self.payload,
-            len: self.payload.len() as u32,
+            len: self.payload.len() as u32 + self.cut_bytes,
         };
         counter.segment(&frame, &segment);
     }
