@@ -87,7 +87,7 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
             &["slice"],
         ],
     ),
-    ("recorder", &[&["host"], &["publish"]]),
+    ("recorder", &[&["host"], &["publish"], &["observer"]]),
     // A run judges its findings after each interval.
     ("model", &[&["runs", "insight"], &["history"], &["figures"], &["alerts"], &["summary"]]),
 ];
@@ -132,6 +132,8 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("maud", &["tlsdash-report"]),
     ("hyper", &["tlsdash-proxy-http", "tlsdash-loadgen"]),
     ("tokio", &["tlsdash-loadgen"]),
+    ("etherparse", &["tlsdash-wire"]),
+    ("pcap-parser", &["tlsdash-wire"]),
 ];
 
 /// What the manifests say. Without their dependencies, which would have to be fetched for every platform.
