@@ -15,7 +15,7 @@ use benchmarks::interval::IntervalTraffic;
 use benchmarks::interval::counted::{self, IntervalCost};
 use benchmarks::load::{ServeMode, Shape};
 use benchmarks::terminator::PerRequest;
-use benchmarks::{Result, argument, log_lines};
+use benchmarks::{Result, argument, log_lines, packets};
 use loadgen::{Share, Template};
 
 /// Above this ratio to the other revision, a path has regressed. Two runs differ by less than a tenth of it.
@@ -111,6 +111,8 @@ fn main() -> Result<ExitCode> {
     let path: PathBuf = argument("budgets").ok_or("--budgets FILE is missing")?.into();
     let frame: f64 = argument("frame").ok_or("--frame INSTRUCTIONS is missing")?.parse()?;
     let lines: PathBuf = argument("lines").ok_or("--lines PATH is missing: the example count_lines")?.into();
+    let packets_program: PathBuf =
+        argument("packets").ok_or("--packets PATH is missing: the example count_packets")?.into();
     let writes = argument("write").is_some();
     let budgets = if writes { Budgets::default() } else { Budgets::read(&path)? };
     let mut check = Check { budgets, counted: Budgets::default(), failed: false };
@@ -120,6 +122,9 @@ fn main() -> Result<ExitCode> {
     }
     for case in log_lines::CASES {
         check.note(case.0, log_lines::instructions(&lines, case)?);
+    }
+    for case in packets::CASES {
+        check.note(case.0, packets::instructions(&packets_program, case)?);
     }
     let interval = IntervalCost::count(&TRAFFIC, true)?;
     check.note("record made and written", (interval.gather + interval.publish) / interval.records);

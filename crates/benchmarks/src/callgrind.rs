@@ -30,6 +30,20 @@ pub fn command(out: &Path) -> Result<Command> {
     Ok(command)
 }
 
+/// Runs a program under callgrind, with the arguments that `add` gives, and returns all its instructions. Counts are written
+/// beside `out`.
+///
+/// # Errors
+/// If the program or valgrind cannot be run, or the program fails.
+pub fn total(out: &Path, add: impl FnOnce(&mut Command) -> &mut Command) -> Result<u64> {
+    let mut command = command(out)?;
+    let ended = add(&mut command).output()?;
+    if !ended.status.success() {
+        return Err(String::from_utf8_lossy(&ended.stderr).into_owned().into());
+    }
+    Ok(Thread::read_all(out)?.iter().map(Thread::total).sum())
+}
+
 /// Callgrind's counts of one thread.
 #[derive(Debug)]
 pub struct Thread {

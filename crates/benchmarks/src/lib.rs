@@ -11,6 +11,7 @@
 //! | [`test_bed`] | a terminator of the templates of `tlsdash bench`, with an upstream |
 //! | [`burst`] | established connections of a terminator in a burst of handshakes |
 //! | [`log_lines`] | lines of other terminators' logs, and what `observe` needs for each |
+//! | [`packets`] | captured connections, and what `wire` needs for each |
 //! | [`spread`] | made-up latencies |
 //!
 //! The benchmarks themselves are in `benches/`; `docs/measurements.md` has their results.
@@ -30,6 +31,7 @@ pub mod generator;
 pub mod interval;
 pub mod load;
 pub mod log_lines;
+pub mod packets;
 pub mod spread;
 pub mod terminator;
 pub mod test_bed;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::Result;
-use crate::callgrind::{self, Thread};
+use crate::callgrind;
 
 /// The lines of the shorter and of the longer log: their difference leaves out what the program needs once.
 const LINES: [u64; 2] = [2_000, 22_000];
@@ -82,12 +82,7 @@ pub fn instructions(program: &Path, (_, terminator, line): LogCase) -> Result<f6
         let (log, out) = (folder.path().join("log"), folder.path().join("counts"));
         let text: String = (0..lines).map(|n| line(n, n % CLIENTS) + "\n").collect();
         fs::write(&log, text)?;
-        let mut command = callgrind::command(&out)?;
-        let ended = command.arg(program).arg(terminator).arg(&log).output()?;
-        if !ended.status.success() {
-            return Err(String::from_utf8_lossy(&ended.stderr).into_owned().into());
-        }
-        *total = Thread::read_all(&out)?.iter().map(Thread::total).sum::<u64>();
+        *total = callgrind::total(&out, |command| command.arg(program).arg(terminator).arg(&log))?;
     }
     Ok(totals[1].saturating_sub(totals[0]) as f64 / (LINES[1] - LINES[0]) as f64)
 }

@@ -1,4 +1,4 @@
-//! Counts a capture once, without writing records: for measuring what a packet costs.
+//! Counts a capture, and nothing else: what `just bench-instructions` counts the instructions of.
 
 #![allow(clippy::print_stdout, reason = "it is what this program is for")]
 
@@ -10,17 +10,22 @@ use wire::packet::Packet;
 use wire::{WireCounter, WireOptions};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let path = std::env::args().nth(1).ok_or("give a capture")?;
-    let mut capture = CaptureReader::new(File::open(path)?)?;
-    let (mut counter, mut packets) = (WireCounter::new(WireOptions::default()), 0_u64);
-    while let Some(frame) = capture.next_frame()? {
-        packets += 1;
-        if let Packet::Tcp(segment) = Packet::parse(&frame) {
-            counter.segment(&frame, &segment);
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().ok_or("give a capture, and how often to count it")?;
+    let rounds: u32 = arguments.next().map_or(Ok(1), |rounds| rounds.parse())?;
+    for _ in 0..rounds {
+        let mut capture = CaptureReader::new(File::open(&path)?)?;
+        let (mut counter, mut packets) = (WireCounter::new(WireOptions::default()), 0_u64);
+        while let Some(frame) = capture.next_frame()? {
+            packets += 1;
+            if let Packet::Tcp(segment) = Packet::parse(&frame) {
+                counter.segment(&frame, &segment);
+            }
         }
+        let totals = &counter.counted.delta.counters;
+        let of = |counter| totals[counter];
+        let (all, full) = (of(ProxyCounter::Accepted), of(ProxyCounter::HandshakesFull));
+        println!("{packets} packets of {all} connections: {full} full handshakes");
     }
-    let totals = &counter.counted.delta.counters;
-    let (full, resumed) = (totals[ProxyCounter::HandshakesFull], totals[ProxyCounter::HandshakesResumed]);
-    println!("{packets} packets, {full} full and {resumed} resumed handshakes");
     Ok(())
 }

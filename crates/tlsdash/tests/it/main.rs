@@ -46,3 +46,4 @@ mod sources;
 mod tls;
 mod upgrade;
 mod watch_control;
+mod wire;

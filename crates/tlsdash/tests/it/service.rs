@@ -161,7 +161,7 @@ fn is_sound_and_hardened(file: &str, name: &str, exposure_max: u32) {
 }
 
 /// The program as somebody else than root. Root becomes nobody for it, who is given a copy that everybody may execute.
-fn without_root(folder: &Path) -> Command {
+pub(crate) fn without_root(folder: &Path) -> Command {
     if !rustix::process::geteuid().is_root() {
         return tlsdash(folder);
     }

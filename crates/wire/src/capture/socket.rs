@@ -66,7 +66,7 @@ pub struct PacketSocket {
     is_read_empty: bool,
     dropped: u64,
     /// The kernel's count of drops, which wraps around.
-    dropped_last: u32,
+    dropped_last: Option<u32>,
 }
 
 impl PacketSocket {
@@ -102,7 +102,7 @@ impl PacketSocket {
             patience: Duration::ZERO,
             is_read_empty: false,
             dropped: 0,
-            dropped_last: 0,
+            dropped_last: None,
         })
     }
 
@@ -132,10 +132,10 @@ impl PacketSocket {
         for message in messages {
             count += 1;
             let (frame, dropped) = parse(&message)?;
-            if let Some(dropped) = dropped {
-                self.dropped += u64::from(dropped.wrapping_sub(self.dropped_last));
-                self.dropped_last = dropped;
-            }
+            // What was dropped before the filter was attached is no loss.
+            let before = self.dropped_last.unwrap_or(dropped);
+            self.dropped += u64::from(dropped.wrapping_sub(before));
+            self.dropped_last = Some(dropped);
             each(frame);
         }
         self.is_read_empty = count < BATCH_FRAMES;
@@ -148,15 +148,15 @@ impl PacketSocket {
     }
 }
 
-/// A captured packet, and how many the kernel has dropped before, if any.
-fn parse<'a>(message: &RecvMsg<'_, 'a, LinkAddr>) -> io::Result<(Frame<'a>, Option<u32>)> {
-    let (mut time_ns, mut dropped) = (0, None);
+/// A captured packet, and how many the kernel has dropped before since the socket was opened.
+fn parse<'a>(message: &RecvMsg<'_, 'a, LinkAddr>) -> io::Result<(Frame<'a>, u32)> {
+    let (mut time_ns, mut dropped) = (0, 0);
     for control in message.cmsgs()? {
         match control {
             ControlMessageOwned::ScmTimestampns(time) => {
                 time_ns = time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64;
             }
-            ControlMessageOwned::RxqOvfl(count) => dropped = Some(count),
+            ControlMessageOwned::RxqOvfl(count) => dropped = count,
             _ => {}
         }
     }
