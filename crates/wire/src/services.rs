@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use foldhash::HashMap;
-use recorder::host::{ListeningSocket, listening_processes};
+use recorder::host::{listening_processes, listening_sockets};
 
 /// How often new listening sockets are looked for. Whose they are takes longer to find out.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -56,7 +56,7 @@ fn look_up(names: &Weak<Names>) {
     loop {
         std::thread::sleep(LOOK_EVERY);
         let Some(names) = names.upgrade() else { return };
-        let listening = ListeningSocket::of_this_machine();
+        let listening = listening_sockets();
         if listening != known {
             known = listening;
             let found = listening_processes();

@@ -65,6 +65,16 @@ impl ListenDrops {
     }
 }
 
+/// The port and the inode of each listening TCP socket of this network namespace; none if the kernel does not tell.
+pub fn listening_sockets() -> Vec<(u16, u64)> {
+    let mut listeners = Vec::new();
+    for family in [AddressFamily::INET, AddressFamily::INET6] {
+        // What was told before an error is true.
+        let _ = dump(family, &mut listeners);
+    }
+    listeners.iter().map(|listener| (listener.addr.port(), u64::from(listener.inode))).collect()
+}
+
 /// Adds the listening TCP sockets of a family.
 fn dump(family: AddressFamily, listeners: &mut Vec<Listener>) -> Result<(), Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;

@@ -5,6 +5,8 @@ use std::io::{BufRead, BufReader};
 
 use foldhash::{HashMap, HashSet};
 
+use super::listen_drops::listening_sockets;
+
 /// The state of a listening socket in `/proc/net/tcp` (`TCP_LISTEN` of the kernel).
 const LISTEN: &str = "0A";
 
@@ -55,14 +57,6 @@ impl ListeningSocket {
         table.lines().skip(1).map_while(|line| Self::parse(&line.ok()?))
     }
 
-    /// The listening sockets of this network namespace, as ports and inodes.
-    pub fn of_this_machine() -> Vec<(u16, u64)> {
-        let open = |name| File::open(format!("/proc/self/net/{name}")).ok();
-        let tables = ["tcp", "tcp6"].into_iter().filter_map(open);
-        let sockets = tables.flat_map(|table| Self::all(BufReader::new(table)));
-        sockets.map(|socket| (socket.port, socket.inode)).collect()
-    }
-
     /// From a line of the table; `None` if it is of another socket.
     fn parse(line: &str) -> Option<Self> {
         // sl local_address rem_address st tx_queue:rx_queue tr:when retransmits uid timeout inode
@@ -81,8 +75,8 @@ impl ListeningSocket {
 /// The names of the processes that listen on TCP ports of this network namespace, by port: of each the process that started
 /// first, by its id. A port is missing if its process belongs to somebody else, and we may not look.
 pub fn listening_processes() -> HashMap<u16, String> {
-    let sockets = ListeningSocket::of_this_machine();
-    let ports: HashMap<u64, u16> = sockets.into_iter().map(|(port, inode)| (inode, port)).collect();
+    let ports: HashMap<u64, u16> =
+        listening_sockets().into_iter().map(|(port, inode)| (inode, port)).collect();
     let mut pids: Vec<u32> = fs::read_dir("/proc").map_or_else(
         |_| Vec::new(),
         |entries| entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect(),

@@ -17,6 +17,7 @@ use records::kinds::HostRecord;
 use records::metrics::{CPU_GROUPS, Counters, CpuGroup};
 
 use contention::ContentionSampler;
+pub use listen_drops::listening_sockets;
 pub use listening::{ListeningSocket, listening_processes};
 pub use process_observer::ProcessObserver;
 pub use process_tree::{ProcessTree, ThreadSchedule, TreeMemory, TreeReading};
