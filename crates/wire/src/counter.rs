@@ -179,8 +179,9 @@ impl WireCounter {
             return;
         }
         flow.is_counted = true;
-        flow.conn = self.counted.accepted(key.id()).0;
-        self.counted.client(key.id()).open_change += 1;
+        let client = self.options.client(key);
+        flow.conn = self.counted.accepted(client).0;
+        self.counted.client(client).open_change += 1;
         let [wire_in, wire_out] = std::mem::take(&mut flow.uncounted_wire);
         self.counted.add(ProxyCounter::WireIn, wire_in);
         self.counted.add(ProxyCounter::WireOut, wire_out);
@@ -214,7 +215,7 @@ impl WireCounter {
 
     fn complete(&mut self, key: FlowKey, flow: &Flow) {
         let Some(handshake) = &flow.handshake else { return };
-        let client = key.id();
+        let client = self.options.client(key);
         let is_known = self.is_known_client(client, handshake);
         let full = (!handshake.is_resumed()).then(|| match (handshake.has_offer(), is_known) {
             (true, _) => FullReason::Refused,
@@ -264,7 +265,8 @@ impl WireCounter {
         let Some(handshake) = &flow.handshake else { return };
         let waited_from_ns = flow.asked_ns.max(flow.opened.established_ns);
         let (outcome, detail) = outcome::failure(handshake, flow.first_close, waited_from_ns);
-        self.counted.failure(key.id(), outcome);
+        let client = self.options.client(key);
+        self.counted.failure(client, outcome);
         let service = self.service(key);
         self.counted.usage(Dimension::Service, &service, |row| row[UsageCounter::HandshakesFailed] += 1);
         if let Some(offer) = &handshake.offer {
@@ -274,7 +276,7 @@ impl WireCounter {
                 self.counted.usage(dimension, value, |row| row[UsageCounter::HandshakesFailed] += 1);
             }
         }
-        self.counted.record(outcome, || record(key, flow, outcome, detail));
+        self.counted.record(outcome, || record(client, flow, outcome, detail));
     }
 
     fn traffic(&mut self, key: FlowKey, flow: &mut Flow, end: End, added: &Added) {
@@ -286,13 +288,13 @@ impl WireCounter {
         self.counted.add(wire, added.wire);
         if added.plain > 0 {
             let bytes = if end == End::Client { [added.plain, 0] } else { [0, added.plain] };
-            self.counted.bytes(key.id(), bytes);
+            self.counted.bytes(self.options.client(key), bytes);
         }
         if let Some(exchange_ns) = added.exchange_ns {
             let took = Duration::from_nanos(exchange_ns);
             self.counted.add(ProxyCounter::Exchanges, 1);
             self.counted.time(ProxyLatency::Exchange, took);
-            let client = self.counted.client(key.id());
+            let client = self.counted.client(self.options.client(key));
             client.counters[ClientCounter::Exchanges] += 1;
             client.exchange.record(took);
         }
@@ -306,7 +308,8 @@ impl WireCounter {
         let step = flow.step();
         if flow.is_counted {
             self.counted.add(ProxyCounter::Closed, 1);
-            self.counted.client(key.id()).open_change -= 1;
+            let client = self.options.client(key);
+            self.counted.client(client).open_change -= 1;
             let lived_ns = flow.last_ns.saturating_sub(flow.opened.established_ns);
             self.counted.time(ProxyLatency::Lifetime, Duration::from_nanos(lived_ns));
             match &flow.handshake {
@@ -315,7 +318,7 @@ impl WireCounter {
                     let observed = observed(handshake, None, self.service(key));
                     self.counted.usage_bytes(&observed, flow.bytes);
                     let ended = ConnectionOutcome::Ended;
-                    self.counted.record(ended, || record(key, flow, ended, String::new()));
+                    self.counted.record(ended, || record(client, flow, ended, String::new()));
                 }
                 _ => {}
             }

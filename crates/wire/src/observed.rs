@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use hello::{ClientHello, group_name, suite_name, version_name};
 use recorder::observer::ObservedHandshake;
-use records::ids::ConnId;
+use records::ids::{ClientId, ConnId};
 use records::kinds::{ConnectionOutcome, ConnectionRecord};
 use records::metrics::FullReason;
 use records::text::clean;
 
 use crate::flow::Flow;
 use crate::handshake::{Handshake, Step};
-use crate::options::FlowKey;
 
 /// The parts of a handshake's time: the network's, the client's, the server's.
 pub(crate) fn parts(flow: &Flow, handshake: &Handshake) -> [Duration; 3] {
@@ -58,7 +57,7 @@ pub(crate) fn alpn(handshake: &Handshake) -> &str {
 }
 
 pub(crate) fn record(
-    key: FlowKey,
+    client: ClientId,
     flow: &Flow,
     outcome: ConnectionOutcome,
     detail: String,
@@ -69,7 +68,7 @@ pub(crate) fn record(
     let is_complete = handshake.step() == Step::Complete;
     ConnectionRecord {
         conn: ConnId(flow.conn),
-        client: key.id(),
+        client,
         outcome,
         detail,
         tls_version: observed.version.into_owned(),

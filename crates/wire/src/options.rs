@@ -27,13 +27,13 @@ pub(crate) struct FlowKey {
     pub(crate) server: SocketAddr,
 }
 
-impl FlowKey {
-    pub(crate) fn id(self) -> ClientId {
-        ClientId::from(self.client.ip())
-    }
-}
-
 impl WireOptions {
+    /// The end that is counted as the client: for connections that this machine opens, the peer.
+    pub(crate) fn client(&self, key: FlowKey) -> ClientId {
+        let counted = if self.outgoing == Some(true) { key.server } else { key.client };
+        ClientId::from(counted.ip())
+    }
+
     /// `is_outgoing` says whether this machine is the client.
     pub(crate) fn is_watched(&self, key: FlowKey, is_outgoing: bool) -> bool {
         let Self { ports, process, services, .. } = self;

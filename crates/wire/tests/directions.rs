@@ -1,0 +1,54 @@
+//! Connections that this machine opens, and those that it accepts.
+
+mod recorded;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use recorded::{CAPTURES, PORTS};
+use records::ids::ClientId;
+use records::metrics::ClientCounter;
+use wire::capture::{Frame, LinkLayer};
+use wire::packet::Segment;
+use wire::{WireCounter, WireOptions};
+
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
+
+/// The clients that are counted, with their connections, if this machine is one of the ends.
+fn clients(outgoing: Option<bool>, is_client: bool) -> Vec<(ClientId, u64)> {
+    let mut counter = WireCounter::new(WireOptions { outgoing, ..WireOptions::default() });
+    for piece in CAPTURES[1].pieces() {
+        let is_of_client = PORTS.contains(&piece.destination.port());
+        let at = |addr: SocketAddr| {
+            let ip = if PORTS.contains(&addr.port()) { SERVER } else { CLIENT };
+            SocketAddr::new(ip, addr.port())
+        };
+        let segment = Segment {
+            source: at(piece.source),
+            destination: at(piece.destination),
+            sequence: piece.sequence,
+            acknowledged: piece.acknowledged,
+            is_syn: piece.is_syn,
+            is_fin: piece.is_fin,
+            is_reset: piece.is_reset,
+            window: 0,
+            payload: &piece.payload,
+            len: piece.payload.len() as u32,
+        };
+        let is_outgoing = is_of_client == is_client;
+        let frame =
+            Frame { time_ns: piece.time_ns, interface: 2, is_outgoing, link: LinkLayer::Ip, data: &[] };
+        counter.segment(&frame, &segment);
+    }
+    counter.counted.seal();
+    let rows = counter.counted.delta.clients.iter();
+    rows.map(|row| (row.client, row.counters[ClientCounter::Connections])).collect()
+}
+
+#[test]
+fn connections_of_one_direction_are_counted_by_the_peer() {
+    assert_eq!(clients(Some(false), false), [(ClientId::from(CLIENT), 12)], "accepted");
+    assert_eq!(clients(Some(true), true), [(ClientId::from(SERVER), 12)], "opened, by peer");
+    assert_eq!([clients(Some(false), true), clients(Some(true), false)], [vec![], vec![]], "the other way");
+    assert_eq!(clients(None, true), [(ClientId::from(CLIENT), 12)], "both");
+}
