@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use model::history::RecordingStatus;
-use model::runs::Level;
+use model::runs::{Level, Run};
 use records::metrics::{LoadCounter, ProxyCounter};
 
 use super::State;
@@ -59,9 +59,9 @@ impl State {
 
     /// Returns whether the proxy of this process has clients besides the run's own load.
     fn serves_others(&self) -> bool {
-        let Some(run) = self.run().filter(|run| !self.options.watches && run.stopped().is_none()) else {
-            return false;
-        };
+        let is_served_here =
+            |run: &&Run| !self.options.watches && run.stopped().is_none() && run.other_terminator().is_none();
+        let Some(run) = self.run().filter(is_served_here) else { return false };
         let Some(proxy) = run.proxy() else { return false };
         let own = run.load().map_or(0, |load| {
             let (totals, record) = (load.totals(), run.load_record());
@@ -93,6 +93,7 @@ impl State {
 mod tests {
     use model::history::{RecordingStatus, Update};
     use records::command::Command;
+    use records::kinds::Body;
 
     use crate::app::action::{Action, Effect};
     use crate::input::intent::Intent;
@@ -118,6 +119,29 @@ mod tests {
         assert!(!leaves(&stage.want(Intent::Quit)), "it is asked anew");
         stage.act(Action::Update(Update::Recording(RecordingStatus::Ended)));
         assert!(leaves(&stage.want(Intent::Quit)));
+    }
+
+    /// Whether a person who wants to leave is asked first, in a run without a load.
+    fn asks_before_leaving(log: &str) -> bool {
+        let mut stage = TestDashboard::empty(options());
+        let mut start = stage.run.start();
+        let Body::Run(run) = &mut start.body else { panic!("a run begins with its record") };
+        run.log = log.to_owned();
+        stage.read(vec![start]);
+        stage.act(Action::Update(Update::CaughtUp));
+        let mut records = stage.run.second();
+        records.retain(|record| !matches!(record.body, Body::Load(_)));
+        stage.read(records);
+        let leaves = stage.want(Intent::Quit).iter().any(|effect| matches!(effect, Effect::Leave(_)));
+        assert_eq!(stage.state.leave_question().is_some(), !leaves);
+        !leaves
+    }
+
+    #[test]
+    fn leaving_is_asked_about_where_clients_of_others_would_be_cut() {
+        assert!(asks_before_leaving(""), "the proxy serves them");
+        assert!(!asks_before_leaving("haproxy"), "another serves them");
+        assert!(!asks_before_leaving("wire"), "another serves them");
     }
 
     #[test]
