@@ -40,11 +40,10 @@ impl LogCounter {
         counted.add(ProxyCounter::Closed, 1);
         let handshake = connection.handshake.as_ref().map(observed);
         if let Some(handshake) = &handshake {
-            counted.handshake(event.client, handshake);
             // A line of a request is not the only one of its connection: the bytes of the others would be missing.
-            if event.request.is_none() {
-                counted.usage_bytes(handshake, [event.bytes_in, event.bytes_out]);
-            }
+            let is_whole = event.request.is_none();
+            let bytes = if is_whole { [event.bytes_in, event.bytes_out] } else { [0; 2] };
+            counted.handshake(event.client, handshake, bytes);
         }
         let outcome = connection.failure.as_ref().map_or(ConnectionOutcome::Ended, |failure| failure.outcome);
         counted.failure(event.client, outcome);

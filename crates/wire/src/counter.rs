@@ -223,7 +223,7 @@ impl WireCounter {
             (false, false) => FullReason::FirstVisit,
         });
         let observed = observed(handshake, full, self.service(key));
-        self.counted.handshake(client, &observed);
+        self.counted.handshake(client, &observed, [0; 2]);
         let is_resumed = full.is_none();
         let tls = &mut self.counted.delta.tls;
         if let Some(offer) = &handshake.offer {

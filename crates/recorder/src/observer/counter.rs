@@ -154,7 +154,8 @@ impl ObservedCounter {
         ConnId(self.connections)
     }
 
-    pub fn handshake(&mut self, client: ClientId, handshake: &ObservedHandshake<'_>) {
+    /// Counts a complete handshake, with the bytes of plaintext that its values have already.
+    pub fn handshake(&mut self, client: ClientId, handshake: &ObservedHandshake<'_>, bytes: [u64; 2]) {
         use ProxyCounter as P;
         let is_resumed = handshake.full.is_none();
         let pick = |full, resumed| if is_resumed { resumed } else { full };
@@ -188,6 +189,8 @@ impl ObservedCounter {
         for (dimension, value) in handshake.values() {
             self.usage(dimension, value, |row| {
                 row[pick_usage(is_resumed)] += 1;
+                raise(&mut row[UsageCounter::BytesIn], bytes[0]);
+                raise(&mut row[UsageCounter::BytesOut], bytes[1]);
                 if let Some(counter) = of_reason {
                     row[counter] += 1;
                 }
