@@ -1,18 +1,14 @@
 //! Reads the lines of a running terminator on a thread of its own.
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use recorder::observer::{Observer, ObserverLink};
-use records::delta::HandoverResult;
-use records::kinds::{Level, NoticeRecord};
+use recorder::observer::{Counting, ObservedCounter, Observer};
+use records::kinds::NoticeRecord;
 
 use crate::format::LogParser;
 use crate::lines::health::{LineHealth, LogTransport};
 use crate::log_counter::LogCounter;
-
-/// The longest that a source which never falls silent may be read after the end.
-const END_PATIENCE: Duration = Duration::from_secs(2);
 
 pub trait LineSource: 'static {
     fn transport(&self) -> LogTransport;
@@ -38,10 +34,10 @@ pub fn observe_log<S: LineSource>(
     open: impl FnOnce() -> io::Result<S> + Send + 'static,
     parser: LogParser,
 ) -> io::Result<Observer> {
-    Observer::start("observe", open, move |source, link| {
+    Observer::start("observe", move || {
+        let source = open()?;
         let health = LineHealth::new(source.transport());
-        let began = Instant::now();
-        Reader { source, parser, counter: LogCounter::default(), health, link, began }.run();
+        Ok(Reader { source, parser, counter: LogCounter::default(), health, began: Instant::now() })
     })
 }
 
@@ -51,53 +47,28 @@ struct Reader<S> {
     parser: LogParser,
     counter: LogCounter,
     health: LineHealth,
-    link: ObserverLink,
     began: Instant,
 }
 
-impl<S: LineSource> Reader<S> {
-    fn run(mut self) {
-        let mut ends_at: Option<Instant> = None;
-        loop {
-            let must_end = self.link.must_end();
-            if must_end {
-                ends_at.get_or_insert_with(|| Instant::now() + END_PATIENCE);
-            }
-            let read = self.read(!must_end);
-            self.publish(false);
-            let is_late = ends_at.is_some_and(|at| Instant::now() >= at);
-            if read.is_err() || (must_end && matches!(read, Ok(0))) || is_late {
-                self.report_end(read.err());
-                break;
-            }
-            let (delta, seal) = self.counter.counted.parts();
-            if self.link.reporter.answer(delta, seal) == HandoverResult::CollectorGone {
-                return;
-            }
-        }
-        self.publish(true);
-        self.counter.counted.seal();
-        self.link.reporter.finish(self.counter.counted.delta, |_| {});
-    }
+impl<S: LineSource> Counting for Reader<S> {
+    const SOURCE: (&'static str, &'static str) = ("log", "the log");
 
     fn read(&mut self, may_wait: bool) -> io::Result<usize> {
         let Self { source, parser, counter, health, .. } = self;
         source.read(health, may_wait, &mut |health, line| count_line(parser, counter, health, line))
     }
 
-    fn publish(&mut self, is_last: bool) {
-        let Self { counter, health, link, began, .. } = self;
+    fn counter(&mut self) -> &mut ObservedCounter {
+        &mut self.counter.counted
+    }
+
+    fn report(&mut self, is_last: bool) -> Vec<NoticeRecord> {
+        let Self { counter, health, began, .. } = self;
         let now = began.elapsed();
         health.expect(now, is_last);
         health.tell(now, is_last);
         health.count_into(&mut counter.counted.delta);
-        link.tell(health.take_notices());
-    }
-
-    fn report_end(&self, error: Option<io::Error>) {
-        let Some(error) = error else { return };
-        let text = format!("cannot read the log any more: {error}; the counts end here");
-        self.link.tell([NoticeRecord::new(Level::Warning, "log", &text)]);
+        health.take_notices()
     }
 }
 

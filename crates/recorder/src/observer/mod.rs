@@ -9,13 +9,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use records::delta::{Collector, ProxyDelta, Reporter};
-use records::kinds::NoticeRecord;
+use records::delta::{Collector, HandoverResult, ProxyDelta, Reporter};
+use records::kinds::{Level, NoticeRecord};
 
 pub use counter::{NO_VALUE, ObservedCounter, ObservedHandshake};
 pub use intervals::{Intervals, PublishError};
+
+/// The longest that a source which never falls silent may be read after the end.
+const END_PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Default)]
 struct ObserverState {
@@ -32,35 +35,44 @@ pub struct Observer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The observer's other end, on its thread.
-#[derive(Debug)]
-pub struct ObserverLink {
-    pub reporter: Reporter<ProxyDelta>,
-    state: Arc<ObserverState>,
+/// What counts on the thread of an observer.
+pub trait Counting {
+    /// The topic of notices about the source, and its name in them.
+    const SOURCE: (&'static str, &'static str);
+
+    /// Counts what has come, and waits a moment for the first if `may_wait`. Gives 0 if there was nothing.
+    ///
+    /// # Errors
+    /// When the source can no longer be read.
+    fn read(&mut self, may_wait: bool) -> io::Result<usize>;
+
+    fn counter(&mut self) -> &mut ObservedCounter;
+
+    /// Counts what is known to be lost, and gives what there is to say.
+    fn report(&mut self, is_last: bool) -> Vec<NoticeRecord>;
 }
 
 impl Observer {
-    /// Starts a thread of this name, which opens a source and counts what comes from it until the link says that it must
-    /// end. The thread itself calls `open`, because some sources cannot move between threads.
+    /// Starts a thread of this name, which counts until it must end. The thread itself calls `open`, because some sources
+    /// cannot move between threads.
     ///
     /// # Errors
     /// The errors of `open`, or if the thread cannot be started.
-    pub fn start<S>(
+    pub fn start<C: Counting>(
         name: &str,
-        open: impl FnOnce() -> io::Result<S> + Send + 'static,
-        count: impl FnOnce(S, ObserverLink) + Send + 'static,
+        open: impl FnOnce() -> io::Result<C> + Send + 'static,
     ) -> io::Result<Self> {
         let mut collector = Collector::default();
         // The thread looks many times a second whether it has been asked.
         let reporter = collector.add_worker(|| {});
         let state = Arc::new(ObserverState::default());
-        let link = ObserverLink { reporter, state: Arc::clone(&state) };
+        let of_thread = Arc::clone(&state);
         let (opened, is_open) = sync_channel(1);
         let run = move || match open() {
             // The caller waits for the answer.
-            Ok(source) => {
+            Ok(counting) => {
                 let _ = opened.send(Ok(()));
-                count(source, link);
+                count(counting, reporter, &of_thread);
             }
             Err(error) => {
                 let _ = opened.send(Err(error));
@@ -93,17 +105,40 @@ impl Observer {
     }
 }
 
-impl ObserverLink {
-    /// Whether [`Observer::stop`] was called.
-    pub fn must_end(&self) -> bool {
-        self.state.must_end.load(Ordering::Relaxed)
-    }
-
-    /// Hands over notices for the run.
-    pub fn tell(&self, notices: impl IntoIterator<Item = NoticeRecord>) {
-        let mut notices = notices.into_iter().peekable();
-        if notices.peek().is_some() {
-            self.state.notices.lock().unwrap_or_else(PoisonError::into_inner).extend(notices);
+impl ObserverState {
+    fn tell(&self, notices: Vec<NoticeRecord>) {
+        if !notices.is_empty() {
+            self.notices.lock().unwrap_or_else(PoisonError::into_inner).extend(notices);
         }
     }
+}
+
+/// Counts until the observer must end and all that has come is counted, or the source ends.
+fn count<C: Counting>(mut counting: C, reporter: Reporter<ProxyDelta>, state: &ObserverState) {
+    let mut ends_at: Option<Instant> = None;
+    loop {
+        let must_end = state.must_end.load(Ordering::Relaxed);
+        if must_end {
+            ends_at.get_or_insert_with(|| Instant::now() + END_PATIENCE);
+        }
+        let read = counting.read(!must_end);
+        state.tell(counting.report(false));
+        let is_late = ends_at.is_some_and(|at| Instant::now() >= at);
+        if let Err(error) = &read {
+            let (topic, name) = C::SOURCE;
+            let text = format!("cannot read {name} any more: {error}; the counts end here");
+            state.tell(vec![NoticeRecord::new(Level::Warning, topic, &text)]);
+        }
+        if read.is_err() || (must_end && matches!(read, Ok(0))) || is_late {
+            break;
+        }
+        let (delta, seal) = counting.counter().parts();
+        if reporter.answer(delta, seal) == HandoverResult::CollectorGone {
+            return;
+        }
+    }
+    state.tell(counting.report(true));
+    let counter = counting.counter();
+    counter.seal();
+    reporter.finish(std::mem::take(&mut counter.delta), |_| {});
 }
