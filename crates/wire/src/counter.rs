@@ -14,7 +14,7 @@ use records::metrics::{
 
 use crate::capture::Frame;
 use crate::flow::{Added, Close, Flow};
-use crate::handshake::{End, Handshake, Step};
+use crate::handshake::{End, Step};
 use crate::observed::{fingerprint, observed, parts, record};
 use crate::options::{FlowKey, WireOptions};
 use crate::order::Order;
@@ -216,15 +216,15 @@ impl WireCounter {
     fn complete(&mut self, key: FlowKey, flow: &Flow) {
         let Some(handshake) = &flow.handshake else { return };
         let client = self.options.client(key);
-        let is_known = self.is_known_client(client, handshake);
-        let full = (!handshake.is_resumed()).then(|| match (handshake.has_offer(), is_known) {
+        let mut observed = observed(handshake, self.service(key));
+        let is_known = self.is_known_client(client, &observed.fingerprint);
+        let is_resumed = handshake.is_resumed();
+        observed.full = (!is_resumed).then(|| match (handshake.has_offer(), is_known) {
             (true, _) => FullReason::Refused,
             (false, true) => FullReason::NoTicket,
             (false, false) => FullReason::FirstVisit,
         });
-        let observed = observed(handshake, full, self.service(key));
         self.counted.handshake(client, &observed, [0; 2]);
-        let is_resumed = full.is_none();
         let tls = &mut self.counted.delta.tls;
         if let Some(offer) = &handshake.offer {
             tls.counters[TlsCounter::OffersToResume] += u64::from(is_resumed || handshake.has_offer());
@@ -249,8 +249,7 @@ impl WireCounter {
     }
 
     /// Whether the client, by its address and its TLS library, has completed a handshake before.
-    fn is_known_client(&mut self, client: ClientId, handshake: &Handshake) -> bool {
-        let fingerprint = handshake.offer.as_ref().map(fingerprint);
+    fn is_known_client(&mut self, client: ClientId, fingerprint: &str) -> bool {
         if self.seen.len() >= SEEN_MAX {
             self.seen.clear();
         }
@@ -315,7 +314,7 @@ impl WireCounter {
             match &flow.handshake {
                 Some(_) if step < Step::Complete => self.fail(key, flow),
                 Some(handshake) if step == Step::Complete => {
-                    let observed = observed(handshake, None, self.service(key));
+                    let observed = observed(handshake, self.service(key));
                     self.counted.usage_bytes(&observed, flow.bytes);
                     let ended = ConnectionOutcome::Ended;
                     self.counted.record(ended, || record(client, flow, ended, String::new()));
@@ -371,11 +370,16 @@ impl WireCounter {
             }
             let Some(mut flow) = self.flows.remove(&key) else { continue };
             self.give_up_missing(&mut flow);
-            if flow.handshake.is_some() && flow.step() < Step::Complete {
-                self.counted.add(ProxyCounter::Unjudged, u64::from(flow.is_counted));
-                flow.forget_handshake(&mut self.room);
-            }
+            self.give_up_handshake(&mut flow);
             self.flows.insert(key, flow);
+        }
+    }
+
+    /// Counts a handshake that is not over as not judged.
+    fn give_up_handshake(&mut self, flow: &mut Flow) {
+        if flow.handshake.is_some() && flow.step() < Step::Complete {
+            self.counted.add(ProxyCounter::Unjudged, u64::from(flow.is_counted));
+            flow.forget_handshake(&mut self.room);
         }
     }
 
@@ -397,10 +401,7 @@ impl WireCounter {
         for key in keys {
             let Some(mut flow) = self.flows.remove(key) else { continue };
             if flow.is_counted && !flow.is_closed {
-                if flow.handshake.is_some() && flow.step() < Step::Complete {
-                    self.counted.add(ProxyCounter::Unjudged, 1);
-                    flow.forget_handshake(&mut self.room);
-                }
+                self.give_up_handshake(&mut flow);
                 self.close(*key, &mut flow);
             }
             flow.release(&mut self.room);

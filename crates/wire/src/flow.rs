@@ -1,11 +1,9 @@
 //! One connection: the payload of both directions in order, its handshake, and when what happened.
 
-use crate::handshake::{End, Handshake, Step};
+use crate::handshake::{ALERT13_BYTES, End, Handshake, Step};
 use crate::order::{Order, Payload, Waiting};
 use crate::packet::Segment;
 
-/// A record of TLS 1.3 with an alert, which may be a goodbye, has this length.
-const ALERT13_BYTES: u16 = 19;
 /// What encryption adds to a record (RFC 8446, 5.2; RFC 5288): content type and tag, or explicit nonce and tag.
 const OVERHEAD13_BYTES: u64 = 17;
 const OVERHEAD12_BYTES: u64 = 24;
@@ -162,7 +160,7 @@ impl Flow {
             order.note_fin(behind);
         }
         if let Some(acknowledged) = segment.acknowledged {
-            self.orders[1 - end as usize].note_sent(acknowledged);
+            self.orders[end.peer() as usize].note_sent(acknowledged);
         }
     }
 
@@ -219,12 +217,10 @@ impl Flow {
     /// Takes back the memory of parts, and gives it up as far as there is no room.
     fn charge(&mut self, room: &mut usize) {
         let kept = self.handshake.as_ref().map_or(0, |handshake| handshake.kept_bytes());
-        *room += self.kept_bytes;
-        self.kept_bytes = kept;
-        if let Some(left) = room.checked_sub(kept) {
-            *room = left;
-        } else {
-            (self.kept_bytes, self.handshake) = (0, None);
+        *room += std::mem::take(&mut self.kept_bytes);
+        match room.checked_sub(kept) {
+            Some(left) => (*room, self.kept_bytes) = (left, kept),
+            None => self.handshake = None,
         }
     }
 

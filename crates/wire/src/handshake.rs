@@ -8,13 +8,13 @@ use hello::stream::{Protection, StreamEvent, TlsStream, content, message};
 use hello::{ClientHello, ServerHello, key_exchange_group};
 
 /// Length of an encrypted alert of TLS 1.3 without padding: two bytes, the content type and the tag (RFC 8446, 5.2).
-const ALERT13_BYTES: u16 = 2 + 1 + 16;
+pub(crate) const ALERT13_BYTES: u16 = 2 + 1 + 16;
 /// The tag with the suites of `CCM_8`.
 const ALERT13_SHORT_BYTES: u16 = 2 + 1 + 8;
 /// Lengths of an encrypted `Finished` of TLS 1.3, with SHA-256 and with SHA-384.
 const FINISHED13_BYTES: [u16; 2] = [4 + 32 + 1 + 16, 4 + 48 + 1 + 16];
 /// The description of the alert that says goodbye.
-const CLOSE_NOTIFY: u8 = 0;
+pub(crate) const CLOSE_NOTIFY: u8 = 0;
 /// A client of `PostgreSQL` asks for TLS with these bytes, and a server that speaks it answers with one.
 const POSTGRES_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 const POSTGRES_YES: u8 = b'S';
@@ -53,7 +53,7 @@ pub(crate) enum Step {
 
 /// Why a handshake failed, as far as its bytes say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum Fault {
     NotTls(End),
     /// An alert, by its description; `None` if it is encrypted.
     Alert(End, Option<u8>),
@@ -67,7 +67,7 @@ pub(crate) enum Refusal {
 pub(crate) struct Handshake {
     streams: [TlsStream; 2],
     step: Step,
-    pub(crate) refusal: Option<Refusal>,
+    pub(crate) fault: Option<Fault>,
     pub(crate) offer: Option<ClientHello>,
     pub(crate) choice: Option<ServerHello>,
     pub(crate) is_retried: bool,
@@ -142,7 +142,7 @@ impl Handshake {
         }
         // A server that speaks first speaks something else.
         if end == End::Server && self.step <= Step::Begun {
-            return self.refuse(Refusal::NotTls(End::Server));
+            return self.fail(Fault::NotTls(End::Server));
         }
         let mut stream = std::mem::take(&mut self.streams[end as usize]);
         stream.read(bytes, |event| match event {
@@ -171,7 +171,7 @@ impl Handshake {
             }
             End::Server if self.is_postgres && self.step == Step::Opened => {
                 if bytes[0] != POSTGRES_YES || bytes.len() > 1 {
-                    self.refuse(Refusal::NotTls(End::Server));
+                    self.fail(Fault::NotTls(End::Server));
                 }
                 true
             }
@@ -179,8 +179,8 @@ impl Handshake {
         }
     }
 
-    fn refuse(&mut self, refusal: Refusal) {
-        self.refusal = Some(refusal);
+    fn fail(&mut self, fault: Fault) {
+        self.fault = Some(fault);
         self.step = Step::Failed;
     }
 
@@ -189,14 +189,14 @@ impl Handshake {
             return Protection::Encrypted;
         }
         match (end, event) {
-            (_, StreamEvent::NotTls) => self.refuse(match self.step {
-                Step::Begun => Refusal::NotTls(end),
-                _ => Refusal::Malformed(end),
+            (_, StreamEvent::NotTls) => self.fail(match self.step {
+                Step::Begun => Fault::NotTls(end),
+                _ => Fault::Malformed(end),
             }),
             (_, StreamEvent::Alert { is_fatal, description }) => {
                 // A warning ends nothing, but for the one that says goodbye.
                 if is_fatal || description == CLOSE_NOTIFY {
-                    self.refuse(Refusal::Alert(end, Some(description)));
+                    self.fail(Fault::Alert(end, Some(description)));
                 }
             }
             (End::Client, StreamEvent::Message { kind: message::CLIENT_HELLO, body }) => {
@@ -216,7 +216,7 @@ impl Handshake {
             }
             (_, StreamEvent::Message { .. }) => {
                 if self.step == Step::Begun {
-                    self.refuse(Refusal::NotTls(end));
+                    self.fail(Fault::NotTls(end));
                 }
             }
             (End::Client, StreamEvent::ChangeCipherSpec) if self.is_tls12() => {
@@ -237,7 +237,7 @@ impl Handshake {
             // That of TLS 1.3 means nothing.
             (_, StreamEvent::ChangeCipherSpec) => {}
             (_, StreamEvent::Encrypted { content: content::ALERT, .. }) => {
-                self.refuse(Refusal::Alert(end, None));
+                self.fail(Fault::Alert(end, None));
             }
             (_, StreamEvent::Encrypted { content, len }) => self.encrypted(end, time_ns, content, len),
         }
@@ -250,7 +250,7 @@ impl Handshake {
 
     fn client_hello(&mut self, time_ns: u64, body: &[u8]) {
         let Some(offer) = ClientHello::parse(body) else {
-            return self.refuse(Refusal::Malformed(End::Client));
+            return self.fail(Fault::Malformed(End::Client));
         };
         if self.is_retried {
             self.client_answered(time_ns);
@@ -266,7 +266,7 @@ impl Handshake {
 
     fn server_hello(&mut self, time_ns: u64, body: &[u8]) {
         let Some(choice) = ServerHello::parse(body) else {
-            return self.refuse(Refusal::Malformed(End::Server));
+            return self.fail(Fault::Malformed(End::Server));
         };
         self.server_answered(time_ns);
         if choice.is_retry {
@@ -282,14 +282,14 @@ impl Handshake {
         let Some(choice) = &self.choice else {
             // Early data come before the ServerHello.
             if self.offer.as_ref().is_none_or(|offer| !offer.has_early_data) {
-                self.refuse(Refusal::NotTls(end));
+                self.fail(Fault::NotTls(end));
             }
             return;
         };
         if choice.is_tls13() {
             let is_early = self.offer.as_ref().is_some_and(|offer| offer.has_early_data);
             match (end, len) {
-                (_, ALERT13_BYTES | ALERT13_SHORT_BYTES) => self.refuse(Refusal::Alert(end, None)),
+                (_, ALERT13_BYTES | ALERT13_SHORT_BYTES) => self.fail(Fault::Alert(end, None)),
                 // Early data and their end stand before the client's Finished.
                 (End::Client, len) if !is_early || FINISHED13_BYTES.contains(&len) => {
                     self.complete(end, time_ns);

@@ -6,7 +6,6 @@ use hello::{ClientHello, group_name, suite_name, version_name};
 use recorder::observer::ObservedHandshake;
 use records::ids::{ClientId, ConnId};
 use records::kinds::{ConnectionOutcome, ConnectionRecord};
-use records::metrics::FullReason;
 use records::text::clean;
 
 use crate::flow::Flow;
@@ -27,11 +26,8 @@ pub(crate) fn fingerprint(offer: &ClientHello) -> String {
     text.unwrap_or_default()
 }
 
-pub(crate) fn observed(
-    handshake: &Handshake,
-    full: Option<FullReason>,
-    service: String,
-) -> ObservedHandshake<'_> {
+/// A handshake, without the reason why it is full.
+pub(crate) fn observed(handshake: &Handshake, service: String) -> ObservedHandshake<'_> {
     let (offer, choice) = (handshake.offer.as_ref(), handshake.choice.as_ref());
     ObservedHandshake {
         version: version_name(choice.map_or(0, |choice| choice.version)).into(),
@@ -42,7 +38,7 @@ pub(crate) fn observed(
         fingerprint: offer.map(fingerprint).unwrap_or_default().into(),
         service: service.into(),
         is_tls12_only: offer.is_some_and(|offer| !offer.choices.has_tls13()),
-        full,
+        full: None,
         took: Some(Duration::from_nanos(handshake.times.done_ns.saturating_sub(handshake.times.begun_ns))),
     }
 }
@@ -64,7 +60,7 @@ pub(crate) fn record(
 ) -> ConnectionRecord {
     let none = Handshake::default();
     let handshake = flow.handshake.as_deref().unwrap_or(&none);
-    let observed = observed(handshake, None, String::new());
+    let observed = observed(handshake, String::new());
     let is_complete = handshake.step() == Step::Complete;
     ConnectionRecord {
         conn: ConnId(flow.conn),

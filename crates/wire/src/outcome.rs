@@ -6,13 +6,12 @@ use hello::alert_words;
 use records::kinds::ConnectionOutcome;
 
 use crate::flow::Close;
-use crate::handshake::{End, Handshake, Refusal, Step};
+use crate::handshake::{CLOSE_NOTIFY, End, Fault, Handshake, Step};
 
 /// A server that closes so soon has not waited in vain.
 const WAIT_MIN: Duration = Duration::from_secs(1);
 /// Alerts of a server that has no version, cipher suite or group in common with the client.
 const INCOMPATIBLE: [u8; 3] = [40, 70, 71];
-const CLOSE_NOTIFY: u8 = 0;
 
 /// The outcome of a failed handshake and its detail. `waited_from_ns` is when the client sent data last, or was
 /// accepted, in nanoseconds since 1970.
@@ -22,8 +21,8 @@ pub(crate) fn failure(
     waited_from_ns: u64,
 ) -> (ConnectionOutcome, String) {
     use ConnectionOutcome as O;
-    if let Some(refusal) = handshake.refusal {
-        return refused(refusal);
+    if let Some(fault) = handshake.fault {
+        return of_fault(fault);
     }
     let is_of_client = close.is_none_or(|close| close.end == End::Client);
     let waited = Duration::from_nanos(close.map_or(0, |close| close.time_ns.saturating_sub(waited_from_ns)));
@@ -41,21 +40,21 @@ pub(crate) fn failure(
     (outcome, detail.to_owned())
 }
 
-fn refused(refusal: Refusal) -> (ConnectionOutcome, String) {
+fn of_fault(fault: Fault) -> (ConnectionOutcome, String) {
     use ConnectionOutcome as O;
     let words = |alert: Option<u8>| alert.map_or_else(|| "encrypted alert".into(), alert_words);
-    match refusal {
-        Refusal::NotTls(End::Client) => (O::NotTls, "the client's first bytes are no TLS".to_owned()),
-        Refusal::NotTls(End::Server) => (O::HandshakeOther, "the server's answer is no TLS".to_owned()),
-        Refusal::Malformed(End::Client) => (O::HandshakeOther, "the ClientHello cannot be read".to_owned()),
-        Refusal::Malformed(End::Server) => (O::HandshakeOther, "the ServerHello cannot be read".to_owned()),
-        Refusal::Alert(End::Client, Some(CLOSE_NOTIFY)) => {
+    match fault {
+        Fault::NotTls(End::Client) => (O::NotTls, "the client's first bytes are no TLS".to_owned()),
+        Fault::NotTls(End::Server) => (O::HandshakeOther, "the server's answer is no TLS".to_owned()),
+        Fault::Malformed(End::Client) => (O::HandshakeOther, "the ClientHello cannot be read".to_owned()),
+        Fault::Malformed(End::Server) => (O::HandshakeOther, "the ServerHello cannot be read".to_owned()),
+        Fault::Alert(End::Client, Some(CLOSE_NOTIFY)) => {
             (O::HandshakeEof, "the client said goodbye within the handshake".to_owned())
         }
-        Refusal::Alert(End::Client, alert) => {
+        Fault::Alert(End::Client, alert) => {
             (O::HandshakeAlert, format!("alert of the client: {}", words(alert)))
         }
-        Refusal::Alert(End::Server, alert) => {
+        Fault::Alert(End::Server, alert) => {
             let is_incompatible = alert.is_some_and(|alert| INCOMPATIBLE.contains(&alert));
             let outcome = if is_incompatible { O::Incompatible } else { O::HandshakeOther };
             (outcome, format!("alert of the server: {}", words(alert)))

@@ -2,7 +2,7 @@
 
 use recorder::observer::{Intervals, PublishError};
 use recorder::publish::Sink;
-use records::metrics::ProxyCounter;
+use records::metrics::{Counters, ProxyCounter};
 
 use crate::capture::{CaptureError, CaptureReader};
 use crate::counter::WireCounter;
@@ -41,13 +41,13 @@ pub struct CaptureReplay<S> {
     intervals: Intervals<S>,
     counter: WireCounter,
     packets: u64,
-    /// Connections, and handshakes that could not be judged, of the intervals before.
-    totals: [u64; 2],
+    /// What was counted in the intervals before.
+    totals: Counters<ProxyCounter>,
 }
 
 impl<S: Sink> CaptureReplay<S> {
     pub fn new(intervals: Intervals<S>, counter: WireCounter) -> Self {
-        Self { intervals, counter, packets: 0, totals: [0; 2] }
+        Self { intervals, counter, packets: 0, totals: Counters::default() }
     }
 
     /// Reads the capture to its end and closes the run.
@@ -60,11 +60,7 @@ impl<S: Sink> CaptureReplay<S> {
             let Packet::Tcp(segment) = Packet::parse(&frame) else { continue };
             let Self { intervals, counter, totals, .. } = &mut self;
             intervals.advance(frame.time_ns / 1_000, &mut counter.counted, |_, counted| {
-                add_totals(
-                    totals,
-                    counted.delta.counters[ProxyCounter::Accepted],
-                    counted.delta.counters[ProxyCounter::Unjudged],
-                );
+                totals.add(&counted.delta.counters);
             });
             intervals.check()?;
             counter.segment(&frame, &segment);
@@ -72,18 +68,12 @@ impl<S: Sink> CaptureReplay<S> {
         let Self { intervals, mut counter, packets, mut totals } = self;
         let (dropped, is_cut) = (capture.dropped(), capture.is_cut());
         counter.counted.add(ProxyCounter::PacketsLost, dropped);
-        let counters = &counter.counted.delta.counters;
-        add_totals(&mut totals, counters[ProxyCounter::Accepted], counters[ProxyCounter::Unjudged]);
-        let [connections, unjudged] = totals;
+        totals.add(&counter.counted.delta.counters);
+        let (connections, unjudged) = (totals[ProxyCounter::Accepted], totals[ProxyCounter::Unjudged]);
         if connections == 0 {
             return Err(ReplayError::Empty { packets, is_cut });
         }
         let sink = intervals.finish(&mut counter.counted)?;
         Ok(ReplayedCapture { sink, packets, dropped, connections, unjudged, is_cut })
     }
-}
-
-fn add_totals(totals: &mut [u64; 2], connections: u64, unjudged: u64) {
-    totals[0] += connections;
-    totals[1] += unjudged;
 }
