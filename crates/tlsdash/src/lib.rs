@@ -21,8 +21,9 @@ use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::cli::{Cli, Flags, InternalCommand, Mode, UsageError, usage};
+use crate::commands::observed::{observe, wire};
 use crate::commands::recordings::{check, compact, compare, explain, report, runs};
-use crate::commands::{bench, bench_upstream, config, ctl, demo, load, observe, proxy, watch, wire};
+use crate::commands::{bench, bench_upstream, config, ctl, demo, load, proxy, watch};
 use crate::service::signals;
 
 pub use cli::{ConfigurationError, read_configuration};

@@ -39,8 +39,8 @@ use tui::Speed;
 
 use crate::commands::bench::BenchArgs;
 use crate::commands::load::LoadArgs;
-use crate::commands::observe::ObserveArgs;
-use crate::commands::wire::WireArgs;
+use crate::commands::observed::observe::ObserveArgs;
+use crate::commands::observed::wire::WireArgs;
 use crate::journals::choice::JournalChoice;
 use crate::journals::reading::RunPrefix;
 use crate::journals::writers::WriterArgs;

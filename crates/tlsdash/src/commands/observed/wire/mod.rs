@@ -15,8 +15,8 @@ use wire::{
 use crate::cli::Flags;
 use crate::cli::appearance::Appearance;
 use crate::cli::http::OnOff;
-use crate::commands::replayed::{self, ReplayOptions};
-use crate::commands::server_certificates::ServerCertificates;
+use crate::commands::observed::replayed::{self, ReplayOptions};
+use crate::commands::observed::server_certificates::ServerCertificates;
 use crate::service::{self, privileges};
 use crate::session::controller::Workload;
 use crate::session::frontend::Frontend;

@@ -8,7 +8,7 @@ use crate::cli::RunOptions;
 use crate::cli::appearance::AppearanceOptions;
 use crate::cli::http::OnOff;
 use crate::cli::value::{ParsedValue, PositiveDuration};
-use crate::commands::server_certificates::CertificateSource;
+use crate::commands::observed::server_certificates::CertificateSource;
 
 #[derive(Args, Debug)]
 pub(crate) struct WireArgs {

@@ -18,8 +18,8 @@ use records::values::AbsentFigures;
 
 use crate::cli::appearance::Appearance;
 use crate::cli::{Flags, usage};
-use crate::commands::replayed::{self, ReplayOptions};
-use crate::commands::server_certificates::ServerCertificates;
+use crate::commands::observed::replayed::{self, ReplayOptions};
+use crate::commands::observed::server_certificates::ServerCertificates;
 use crate::service;
 use crate::session::controller::Workload;
 use crate::session::frontend::Frontend;

@@ -8,7 +8,7 @@ use observe::{LogKind, SocketAddress};
 use crate::cli::RunOptions;
 use crate::cli::appearance::AppearanceOptions;
 use crate::cli::value::{ParsedValue, PositiveDuration};
-use crate::commands::server_certificates::CertificateSource;
+use crate::commands::observed::server_certificates::CertificateSource;
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]

@@ -1,0 +1,6 @@
+//! What another program terminates: by its log, or by packets.
+
+pub(crate) mod observe;
+mod replayed;
+mod server_certificates;
+pub(crate) mod wire;
