@@ -3,4 +3,5 @@
 pub(crate) mod observe;
 mod replayed;
 mod server_certificates;
+mod session;
 pub(crate) mod wire;

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, stdin};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context;
 use recorder::observer::Intervals;
@@ -10,19 +10,13 @@ use recorder::publish::{Publisher, RECORDS_PER_SECOND_OWN, RecordWriter};
 use records::ids::RunId;
 use records::kinds::RunRecord;
 
-use crate::cli::appearance::AppearanceOptions;
-use crate::cli::{Flags, RunOptions, WatchArgs, usage};
+use crate::cli::appearance::Appearance;
+use crate::cli::{Flags, WatchArgs, usage};
+use crate::commands::observed::session::ObservingOptions;
 use crate::commands::watch;
 use crate::journals::state_directory;
 use crate::journals::writers::WriterArgs;
 use crate::session::recording;
-
-/// How the recording is made and shown.
-pub(crate) struct ReplayOptions<'a> {
-    pub(crate) run: &'a RunOptions,
-    pub(crate) config: &'a Option<PathBuf>,
-    pub(crate) appearance: &'a AppearanceOptions,
-}
 
 /// The file of `--file`, or standard input for `-`, with its name.
 pub(crate) fn open(path: &Path) -> anyhow::Result<(Box<dyn Read + Send>, String)> {
@@ -35,12 +29,14 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<(Box<dyn Read + Send>, String)
 
 /// Makes the recording: `count` publishes the intervals, and gives back their sink. Then shows it.
 pub(crate) fn run(
-    options: &ReplayOptions<'_>,
+    options: &ObservingOptions,
     flags: &Flags,
     header: RunRecord,
     count: impl FnOnce(Intervals<RecordWriter>) -> anyhow::Result<RecordWriter>,
 ) -> anyhow::Result<()> {
-    let run = options.run;
+    // What is wrong with the configuration is said before a long log is counted.
+    Appearance::with_file(options.config.as_deref(), flags)?;
+    let run = &options.run;
     if let Some(record) = &run.record {
         recording::check_new("--record", record)?;
     }
@@ -73,10 +69,9 @@ pub(crate) fn run(
 }
 
 /// Options that only mean something while records are being made.
-const LIVE_OPTIONS: [&str; 13] = [
+const LIVE_OPTIONS: [&str; 12] = [
     "pid",
     "unit",
-    "interface",
     "outgoing",
     "certificate-of",
     "duration",

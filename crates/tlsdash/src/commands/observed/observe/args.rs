@@ -5,10 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use observe::{LogKind, SocketAddress};
 
-use crate::cli::RunOptions;
-use crate::cli::appearance::AppearanceOptions;
-use crate::cli::value::{ParsedValue, PositiveDuration};
-use crate::commands::observed::server_certificates::CertificateSource;
+use crate::commands::observed::session::ObservingOptions;
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -42,20 +39,8 @@ pub(crate) struct ObserveArgs {
     /// Observe the processes of this systemd unit in the same way
     #[arg(long, value_name = "UNIT")]
     pub(crate) unit: Option<String>,
-    /// Shake hands once with this address and record the certificate that it presents: ADDRESS:PORT, or NAME@ADDRESS:PORT
-    /// to ask for a server name; may be repeated
-    #[arg(long, value_name = "[NAME@]ADDRESS:PORT")]
-    pub(crate) certificate_of: Vec<CertificateSource>,
-    /// End after this time and print a summary
-    #[arg(long, value_name = "TIME")]
-    pub(crate) duration: Option<ParsedValue<PositiveDuration>>,
-    /// Configuration file in TOML, for the dashboard's colours and keys
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) run: RunOptions,
-    #[command(flatten)]
-    pub(crate) appearance: AppearanceOptions,
+    pub(crate) observing: ObservingOptions,
 }
 
 #[derive(Debug, Subcommand)]

@@ -16,14 +16,11 @@ use recorder::observer::Observer;
 use records::kinds::{Level, NoticeRecord, RunRecord};
 use records::values::AbsentFigures;
 
-use crate::cli::appearance::Appearance;
 use crate::cli::{Flags, usage};
-use crate::commands::observed::replayed::{self, ReplayOptions};
-use crate::commands::observed::server_certificates::ServerCertificates;
+use crate::commands::observed::replayed;
+use crate::commands::observed::session::{self, Started};
 use crate::service;
-use crate::session::controller::Workload;
-use crate::session::frontend::Frontend;
-use crate::session::{Channels, Session, SessionConfig, environment};
+use crate::session::environment;
 
 pub(crate) use args::ObserveArgs;
 use args::ObserveCommand;
@@ -36,9 +33,8 @@ pub(crate) fn run(args: &ObserveArgs, flags: &Flags) -> anyhow::Result<()> {
         return setup::run(args);
     }
     let kind = args.kind.context("clap requires a terminator without a subcommand")?;
-    let appearance = Appearance::with_file(args.config.as_deref(), flags)?;
     match (&args.syslog, &args.file) {
-        (Some(address), _) => live(args, kind, &address.to_string(), appearance, || {
+        (Some(address), _) => live(args, flags, kind, &address.to_string(), || {
             let socket = bind(args, address)?;
             let stream = socket.local_address();
             let observer = observe_log(move || Ok(socket), kind.parser()).context(NO_THREAD)?;
@@ -48,7 +44,7 @@ pub(crate) fn run(args: &ObserveArgs, flags: &Flags) -> anyhow::Result<()> {
             if path.as_os_str() == "-" {
                 return Err(usage("--follow needs a file that can be reopened: --file - is standard input"));
             }
-            live(args, kind, &path.display().to_string(), appearance, || {
+            live(args, flags, kind, &path.display().to_string(), || {
                 let file = FollowedFile::open(path).with_context(|| cannot_read(path))?;
                 let observer = observe_log(move || Ok(file), kind.parser()).context(NO_THREAD)?;
                 Ok((observer, None))
@@ -57,7 +53,7 @@ pub(crate) fn run(args: &ObserveArgs, flags: &Flags) -> anyhow::Result<()> {
         (None, Some(path)) => replay(args, kind, path, flags),
         (None, None) if args.journal_unit.is_some() => {
             let unit = args.journal_unit.clone().unwrap_or_default();
-            live(args, kind, &format!("of {unit} in the journal"), appearance, || {
+            live(args, flags, kind, &format!("of {unit} in the journal"), || {
                 let opened = unit.clone();
                 let open = move || JournalLines::open(&opened).map_err(std::io::Error::other);
                 let observer = observe_log(open, kind.parser())
@@ -75,8 +71,7 @@ pub(crate) fn run(args: &ObserveArgs, flags: &Flags) -> anyhow::Result<()> {
 fn replay(args: &ObserveArgs, kind: LogKind, path: &Path, flags: &Flags) -> anyhow::Result<()> {
     replayed::refuse_live_options(flags, "--syslog, --journal-unit or --follow")?;
     let (mut log, name) = replayed::open(path)?;
-    let options = ReplayOptions { run: &args.run, config: &args.config, appearance: &args.appearance };
-    replayed::run(&options, flags, header(kind, &name), |intervals| {
+    replayed::run(&args.observing, flags, header(kind, &name), |intervals| {
         let replay = LogReplay::new(intervals).run(&mut kind.parser(), &mut log);
         let ReplayedLog { sink, lines, bad, lost, notices } =
             replay.with_context(|| format!("observe {kind} --file {name}"))?;
@@ -106,40 +101,27 @@ fn header(kind: LogKind, place: &str) -> RunRecord {
 /// Counts a log as it is written. `start` begins to read, and gives the address if the kernel chose it.
 fn live(
     args: &ObserveArgs,
+    flags: &Flags,
     kind: LogKind,
     place: &str,
-    appearance: Appearance,
     start: impl FnOnce() -> anyhow::Result<(Observer, Option<String>)>,
 ) -> anyhow::Result<()> {
-    let duration = args.duration.as_ref().map(|duration| duration.0);
-    let session = SessionConfig::resolve(&args.run, duration, appearance)?;
+    let session = args.observing.resolve(flags)?;
     let processes = processes(args)?;
-    let ServerCertificates { settings, notices, late } = ServerCertificates::ask(&args.certificate_of)?;
-    let channels = Channels::new(&session)?;
-    let journal = session.journal.open()?;
-    let (observer, address) = start()?;
-    let place = address.as_deref().unwrap_or(place);
-    let header = RunRecord { settings, ..header(kind, place) };
-    service::ready();
-    if session.frontend == Frontend::Headless {
-        let journal = journal.source().map_or_else(|| "off".to_owned(), |source| source.to_string());
-        crate::say(format_args!("observing {kind}, log {place}, journal {journal}"));
-    }
-    let title = format!("{kind} < {place}");
-    let absent = format!("the log of {kind} has times to 1 ms, and does not say: {}", header.absent.as_str());
-    let notices = [vec![NoticeRecord::new(Level::Notice, "log", &absent)], notices].concat();
-    let workload = Workload {
-        proxy: None,
-        observer: Some(observer),
-        late_certificates: Some(late),
-        routes: None,
-        load: None,
-        load_cpus: None,
-        load_start_us: None,
-        observed: processes,
-        ends_with_load: false,
-    };
-    Session { config: session, channels, title, header, notices, workload, journal, handover: None }.run()
+    session::run(session, &args.observing.certificate_of, processes, || {
+        let (observer, address) = start()?;
+        let place = address.as_deref().unwrap_or(place);
+        let header = header(kind, place);
+        let absent =
+            format!("the log of {kind} has times to 1 ms, and does not say: {}", header.absent.as_str());
+        Ok(Started {
+            observer,
+            header,
+            title: format!("{kind} < {place}"),
+            does: format!("observing {kind}, log {place}"),
+            notices: vec![NoticeRecord::new(Level::Notice, "log", &absent)],
+        })
+    })
 }
 
 /// The processes of `--pid` and `--unit`.

@@ -4,11 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::RunOptions;
-use crate::cli::appearance::AppearanceOptions;
 use crate::cli::http::OnOff;
-use crate::cli::value::{ParsedValue, PositiveDuration};
-use crate::commands::observed::server_certificates::CertificateSource;
+
+use crate::commands::observed::session::ObservingOptions;
 
 #[derive(Args, Debug)]
 pub(crate) struct WireArgs {
@@ -30,18 +28,6 @@ pub(crate) struct WireArgs {
     /// Record server names that clients ask for: on or off
     #[arg(long, value_name = "ON|OFF", default_value = "on")]
     pub(crate) log_names: OnOff,
-    /// Shake hands once with this address and record the certificate that it presents: ADDRESS:PORT, or NAME@ADDRESS:PORT
-    /// to ask for a server name; may be repeated
-    #[arg(long, value_name = "[NAME@]ADDRESS:PORT")]
-    pub(crate) certificate_of: Vec<CertificateSource>,
-    /// End after this time and print a summary
-    #[arg(long, value_name = "TIME")]
-    pub(crate) duration: Option<ParsedValue<PositiveDuration>>,
-    /// Configuration file in TOML, for the dashboard's colours and keys
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) run: RunOptions,
-    #[command(flatten)]
-    pub(crate) appearance: AppearanceOptions,
+    pub(crate) observing: ObservingOptions,
 }

@@ -13,14 +13,11 @@ use wire::{
 };
 
 use crate::cli::Flags;
-use crate::cli::appearance::Appearance;
 use crate::cli::http::OnOff;
-use crate::commands::observed::replayed::{self, ReplayOptions};
-use crate::commands::observed::server_certificates::ServerCertificates;
-use crate::service::{self, privileges};
-use crate::session::controller::Workload;
-use crate::session::frontend::Frontend;
-use crate::session::{Channels, Session, SessionConfig, environment};
+use crate::commands::observed::replayed;
+use crate::commands::observed::session::{self, Started};
+use crate::service::privileges;
+use crate::session::environment;
 
 pub(crate) use args::WireArgs;
 
@@ -44,41 +41,26 @@ pub(crate) fn run(args: &WireArgs, flags: &Flags) -> anyhow::Result<()> {
 
 /// Counts packets as they come.
 fn live(args: &WireArgs, flags: &Flags) -> anyhow::Result<()> {
-    let appearance = Appearance::with_file(args.config.as_deref(), flags)?;
-    let duration = args.duration.as_ref().map(|duration| duration.0);
-    let session = SessionConfig::resolve(&args.run, duration, appearance)?;
+    let session = args.observing.resolve(flags)?;
     let options = SocketOptions { interface: args.interface.clone(), ports: args.port.clone() };
     let socket = PacketSocket::open(&options)?;
     // Root keeps them for the rest of the program: files in folders of others, names of their processes.
     if !privileges::is_root() {
         give_up_capabilities().context("cannot give up capabilities")?;
     }
-    let ServerCertificates { settings, notices, late } = ServerCertificates::ask(&args.certificate_of)?;
-    let channels = Channels::new(&session)?;
-    let journal = session.journal.open()?;
-    let services = Services::of_this_machine().context("cannot start the thread observe-names")?;
-    let observer = observe_packets(socket, wire_options(args, Some(args.outgoing), services))
-        .context("cannot start the thread observe-wire")?;
-    let place = args.interface.as_deref().unwrap_or("all interfaces");
-    let header = RunRecord { settings, ..header(args, place) };
-    service::ready();
-    if session.frontend == Frontend::Headless {
-        let journal = journal.source().map_or_else(|| "off".to_owned(), |source| source.to_string());
-        crate::say(format_args!("reading packets of {place}, journal {journal}"));
-    }
-    let workload = Workload {
-        proxy: None,
-        observer: Some(observer),
-        late_certificates: Some(late),
-        routes: None,
-        load: None,
-        load_cpus: None,
-        load_start_us: None,
-        observed: None,
-        ends_with_load: false,
-    };
-    let title = format!("wire < {place}");
-    Session { config: session, channels, title, header, notices, workload, journal, handover: None }.run()
+    session::run(session, &args.observing.certificate_of, None, || {
+        let services = Services::of_this_machine().context("cannot start the thread observe-names")?;
+        let observer = observe_packets(socket, wire_options(args, Some(args.outgoing), services))
+            .context("cannot start the thread observe-wire")?;
+        let place = args.interface.as_deref().unwrap_or("all interfaces");
+        Ok(Started {
+            observer,
+            header: header(args, place),
+            title: format!("wire < {place}"),
+            does: format!("reading packets of {place}"),
+            notices: Vec::new(),
+        })
+    })
 }
 
 /// Counts a capture that is whole.
@@ -87,8 +69,7 @@ fn replay(args: &WireArgs, path: &Path, flags: &Flags) -> anyhow::Result<()> {
     let (file, name) = replayed::open(path)?;
     let failed = || format!("wire --file {name}");
     let mut capture = CaptureReader::new(file).with_context(failed)?;
-    let options = ReplayOptions { run: &args.run, config: &args.config, appearance: &args.appearance };
-    replayed::run(&options, flags, header(args, &name), |intervals| {
+    replayed::run(&args.observing, flags, header(args, &name), |intervals| {
         let counter = WireCounter::new(wire_options(args, None, Services::default()));
         let replayed = CaptureReplay::new(intervals, counter).run(&mut capture).with_context(failed)?;
         let ReplayedCapture { sink, packets, dropped, connections, unjudged, is_cut } = replayed;
