@@ -1,8 +1,6 @@
 //! The dashboard's state and how events change it. No clock, no I/O.
 
 pub(crate) mod arrangement;
-#[cfg(test)]
-mod arrangement_tests;
 pub(crate) mod control;
 mod keys;
 pub(crate) mod lists;

@@ -1,6 +1,7 @@
 //! Effects of keys and updates.
 
 mod any_event;
+mod arrangement;
 mod clients;
 mod control;
 mod moments;
