@@ -86,9 +86,11 @@ impl Report<'_> {
         if !dimension.has_failures() {
             DASH.clone_into(&mut row[FAILED_COLUMN]);
         }
-        if self.run.other_terminator().is_some() {
+        if let Some(began) = self.run.other_terminator() {
+            // Packets show handshakes that fail.
+            let of_logs = (!began.is_of_packets()).then_some(FAILED_COLUMN);
             let of_requests = self.http().map(|_| BYTES_COLUMN);
-            for at in NOT_IN_LOGS.into_iter().chain(of_requests) {
+            for at in NOT_OBSERVED.into_iter().chain(of_logs).chain(of_requests) {
                 DASH.clone_into(&mut row[at]);
             }
         }
@@ -109,9 +111,9 @@ const DIMENSIONS: [(Dimension, &str, &str); 9] = [
     (Dimension::Service, "service", "Who uses what, by service"),
 ];
 
-/// Columns that a log does not have: failures, CPU time, its share, and the only choice.
-const NOT_IN_LOGS: [usize; 4] = [4, 5, 6, 8];
-/// The column of failures, which are counted for names and fingerprints only.
+/// Columns that only the terminator itself has: CPU time, its share, and the only choice.
+const NOT_OBSERVED: [usize; 3] = [5, 6, 8];
+/// The column of failures, which are not counted for all dimensions, nor by logs.
 const FAILED_COLUMN: usize = 4;
 /// The column of bytes, which a log of requests does not have for a connection.
 const BYTES_COLUMN: usize = 7;

@@ -41,6 +41,20 @@ fn a_capture_becomes_a_run_in_its_own_time_that_is_recorded_and_checked() {
 }
 
 #[test]
+fn a_report_on_packets_has_failed_handshakes_by_service() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, run) = (capture("failed.pcap"), folder.path().join("run.journal"));
+    let output = wire(folder.path(), &["--file", path.to_str().unwrap(), "--record", run.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report = tlsdash(folder.path()).arg("report").arg(&run).args(["--md", "-"]).output().unwrap();
+    let text = String::from_utf8_lossy(&report.stdout);
+    let (_, by_service) = text.split_once("by service").unwrap_or_else(|| panic!("{text}"));
+    let rows = by_service.lines().filter(|line| line.starts_with("| :"));
+    let failed = rows.map(|row| row.split('|').nth(5).and_then(|cell| cell.trim().parse::<u64>().ok()));
+    assert_eq!(failed.sum::<Option<u64>>(), Some(7), "{by_service}");
+}
+
+#[test]
 fn a_capture_may_come_through_a_pipe_compressed_and_without_names() {
     let folder = tempfile::tempdir().unwrap();
     let script = format!("gzip -c '{}'", capture("tls12.pcap").display());
