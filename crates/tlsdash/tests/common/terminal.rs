@@ -27,6 +27,10 @@ pub(crate) struct TestTerminal {
 /// Asks what the terminal is; every one answers that.
 const DEVICE_ATTRIBUTES: &[u8] = b"\x1b[c";
 
+/// Around each frame.
+const BEGIN: &[u8] = b"\x1b[?2026h";
+const END: &[u8] = b"\x1b[?2026l";
+
 /// What a terminal knows of the colours of its text and its background, as it tells them.
 pub(crate) const NOTHING: &str = "";
 pub(crate) const BLACK: &str = "\x1b]10;rgb:ffff/ffff/ffff\x07\x1b]11;rgb:0000/0000/0000\x07";
@@ -66,7 +70,7 @@ impl TestTerminal {
         let keys = Arc::new(Mutex::new(Some(pty.master.take_writer().unwrap())));
         let answers = Arc::clone(&keys);
         std::thread::spawn(move || {
-            let mut buffer = [0; 4096];
+            let (mut buffer, mut unseen) = ([0; 4096], Vec::new());
             while let Ok(n @ 1..) = output.read(&mut buffer) {
                 if stop.load(Ordering::Relaxed) {
                     return;
@@ -76,7 +80,12 @@ impl TestTerminal {
                     let answer = format!("{told}\x1b[?62;22c");
                     answers.lock().unwrap().as_mut().unwrap().write_all(answer.as_bytes()).unwrap();
                 }
-                shown.lock().unwrap().process(&buffer[..n]);
+                unseen.extend_from_slice(&buffer[..n]);
+                // A frame is shown when it is complete, as a terminal would.
+                let begun = last(BEGIN, &unseen).filter(|begun| last(END, &unseen[*begun..]).is_none());
+                let drawn = begun.unwrap_or(unseen.len());
+                shown.lock().unwrap().process(&unseen[..drawn]);
+                unseen.drain(..drawn);
             }
         });
         Self { child, screen, keys, master: Some(pty.master), gone }
@@ -121,6 +130,11 @@ impl TestTerminal {
         });
         status.unwrap().exit_code()
     }
+}
+
+/// The place at which the last such part begins.
+fn last(part: &[u8], bytes: &[u8]) -> Option<usize> {
+    bytes.windows(part.len()).rposition(|window| window == part)
 }
 
 impl Drop for TestTerminal {
