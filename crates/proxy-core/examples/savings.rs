@@ -134,8 +134,8 @@ impl SavingsBench {
             self.run(after, &mut spent_after)?;
         }
         let mut model = Model::default();
-        publisher.sink_mut().drain(..).for_each(|record| model.apply(record, None));
-        let run = &model.runs()[0];
+        publisher.sink().drain(..).for_each(|record| model.apply(record, None));
+        let run = &model.runs_and_parts()[0];
         let mix = HandshakeMix::of(run, u64::MAX).ok_or("nothing was recorded")?;
         let costs = run.handshake_costs().ok_or("nothing was calibrated")?;
         let saved_us = |ns: f64| ns / 1e3 / mix.handshakes() as f64;

@@ -6,7 +6,11 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
-/// Names one run of tlsdash: 128 random bits, written as 32 lower-case hexadecimal digits.
+/// The most parts that a run has: with the whole run, as many as a dashboard keeps in full.
+pub const RUN_PARTS_MAX: u8 = 15;
+
+/// Names one run of tlsdash: 120 random bits and the number of its part, written as 32 lower-case hexadecimal digits. The
+/// whole run is number 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(u128);
 
@@ -21,7 +25,24 @@ impl RunId {
         while filled < bytes.len() {
             filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())?;
         }
-        Ok(Self(u128::from_be_bytes(bytes)))
+        Ok(Self(u128::from_be_bytes(bytes)).whole())
+    }
+
+    /// The run that this one is a part of, or itself.
+    #[must_use]
+    pub const fn whole(self) -> Self {
+        Self(self.0 & !0xff)
+    }
+
+    /// A part of this run, such as one service of those that packets show.
+    #[must_use]
+    pub const fn part(self, number: u8) -> Self {
+        Self(self.whole().0 | number as u128)
+    }
+
+    /// The digits that the whole run and its parts have in common: their ids begin so.
+    pub fn family(self) -> String {
+        format!("{:030x}", self.0 >> 8)
     }
 
     /// Makes the id with these bits, for tests and fixed examples.

@@ -73,9 +73,9 @@ impl Default for RunFilter {
 }
 
 impl RunFilter {
-    /// The run of this id, of this process.
+    /// The run of this id with its parts, of this process.
     pub fn own(run: RunId, process: Origin) -> Self {
-        Self { writers: WriterFilter::Process(process), id_prefix: run.to_string(), ..Self::default() }
+        Self { writers: WriterFilter::Process(process), id_prefix: run.family(), ..Self::default() }
     }
 }
 

@@ -200,8 +200,8 @@ fn a_stretch_without_records_holds_no_run() {
 fn recording() -> (Model, Vec<Record>) {
     let (mut began, mut ended) = (None, 0);
     let records = recorded_and_watched(20, |second, publisher| match second {
-        10 => began = Some((publisher.baseline(), publisher.sink_mut().len())),
-        15 => ended = publisher.sink_mut().len(),
+        10 => began = Some((publisher.baselines(), publisher.sink().len())),
+        15 => ended = publisher.sink().len(),
         _ => {}
     });
     let (baseline, began_at) = began.unwrap();

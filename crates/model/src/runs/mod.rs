@@ -139,6 +139,9 @@ impl Model {
     /// Adds one record. `read_mono_us` is `CLOCK_MONOTONIC` of this boot when it was read, for live journals:
     /// it only serves to show how far reading lags behind writing.
     pub fn apply_from(&mut self, writer: &Writer, record: Record, read_mono_us: Option<u64>) {
+        if let Some(whole) = self.whole_of_another(record.stamp.run, writer) {
+            return self.runs[whole].count_foreign(1, record.stamp.realtime_us);
+        }
         let at = self.place(record.stamp.run, writer);
         self.latest = at;
         self.unchecked_bytes += size_of_val(&record) + record.heap_bytes();
@@ -168,7 +171,7 @@ impl Model {
     pub fn count_suppressed(&mut self, notice: &SuppressedMessages) {
         let concerns = |run: &&mut Run| {
             let Writer { origin, unit, .. } = run.writer();
-            run.stopped().is_none() && notice.concerns(origin, unit)
+            run.stopped().is_none() && run.service().is_empty() && notice.concerns(origin, unit)
         };
         let nearest = |run: &&mut Run| (notice.is_about(&run.writer().origin), run.began_realtime_us());
         if let Some(run) = self.runs.iter_mut().filter(concerns).max_by_key(nearest) {
@@ -191,17 +194,32 @@ impl Model {
     pub fn current(&self) -> Option<&Run> {
         let held = self.held.and_then(|id| self.run(id));
         let is_its = |run: &&Run| held.is_none_or(|held| run.writer().is_same_account(held.writer()));
-        let runs = self.runs.iter().filter(is_its);
-        runs.max_by_key(|run| (run.writer().is_preferred(), run.began_realtime_us()))
+        self.runs().filter(is_its).max_by_key(|run| (run.writer().is_preferred(), run.began_realtime_us()))
     }
 
     pub fn run(&self, id: RunId) -> Option<&Run> {
         self.runs.iter().find(|run| run.id() == id)
     }
 
-    /// All runs, in the order in which they appeared.
-    pub fn runs(&self) -> &[Run] {
+    /// All runs but the parts of others, in the order in which they appeared.
+    pub fn runs(&self) -> impl DoubleEndedIterator<Item = &Run> {
+        self.runs.iter().filter(|run| run.service().is_empty())
+    }
+
+    /// All runs, and the parts of runs.
+    pub fn runs_and_parts(&self) -> &[Run] {
         &self.runs
+    }
+
+    /// The parts of the run that this one is, or is a part of: one for each service, by the same process.
+    pub fn services(&self, of: RunId) -> impl Iterator<Item = &Run> {
+        let whole = self.run(of.whole());
+        let is_of_it = move |run: &&Run| {
+            run.id().whole() == of.whole()
+                && !run.service().is_empty()
+                && whole.is_none_or(|whole| whole.writer().origin == run.writer().origin)
+        };
+        self.runs.iter().filter(is_of_it)
     }
 
     /// Entries that claimed to be ours and could not be decoded.
@@ -212,6 +230,14 @@ impl Model {
     /// Bytes of the journal that could not be read.
     pub fn skipped_bytes(&self) -> u64 {
         self.skipped_bytes
+    }
+
+    /// The whole run that this id claims a part of, if another process writes that. The ids of parts are known from it, so
+    /// that a forger may come first.
+    fn whole_of_another(&self, id: RunId, writer: &Writer) -> Option<usize> {
+        let is_whole = |run: &Run| run.id() == id.whole() && run.writer().origin != writer.origin;
+        let is_part = id != id.whole() && self.runs.get(self.latest).is_none_or(|latest| latest.id() != id);
+        is_part.then(|| self.runs.iter().position(is_whole))?
     }
 
     fn place(&mut self, id: RunId, writer: &Writer) -> usize {

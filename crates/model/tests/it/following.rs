@@ -243,8 +243,8 @@ fn a_process_reads_its_own_run_and_decodes_nothing_else() {
     let forger = [("_PID", "1"), ("_UID", "1000")];
     // Before, between and after its own: other runs, its own run by others, and what cannot be decoded.
     for seq in 1..=300 {
-        write(&mut writer, [by(&mark_of(2, seq), unit, &forger), by(&mark_of(3, seq), unit, &[])]);
-        write(&mut writer, [by(&malformed(2), unit, &forger), by(&malformed(1), unit, &forger)]);
+        write(&mut writer, [by(&mark_of(0x200, seq), unit, &forger), by(&mark_of(0x300, seq), unit, &[])]);
+        write(&mut writer, [by(&malformed(0x200), unit, &forger), by(&malformed(1), unit, &forger)]);
         write(&mut writer, [by(&mark(seq), unit, &[]), by(&mark(seq + 1), unit, &forger)]);
     }
     let updates = read_only(&path, RunFilter::own(RunId::from_bits(1), Origin::own()));
@@ -256,7 +256,7 @@ fn a_process_reads_its_own_run_and_decodes_nothing_else() {
     let batches = batches_of(updates);
     assert!(batches.iter().all(|batch| batch.malformed == 0));
     let model = model_of(batches);
-    assert_eq!(model.runs().len(), 1);
+    assert_eq!(model.runs_and_parts().len(), 1);
     let run = model.current().unwrap();
     assert_eq!((run.reading().read(), run.reading().lost(), run.reading().foreign()), (300, 0, 600));
     assert_eq!(run.log().filter(|line| line.text.contains("another process")).count(), 1);
@@ -311,7 +311,7 @@ fn only_trusted_runs_are_read_and_others_reported_once() {
     ];
     assert_eq!(ignored(&updates), expected.map(|(run, account)| (id(run), account.to_owned())));
     let model = model_of(batches_of(updates));
-    let read: Vec<_> = model.runs().iter().map(|run| (run.id(), run.reading().read())).collect();
+    let read: Vec<_> = model.runs_and_parts().iter().map(|run| (run.id(), run.reading().read())).collect();
     assert_eq!(read, [(id(1), 3), (id(2), 3), (id(3), 4), (id(4), 3)]);
     assert_eq!(model.malformed(), 0);
     let one = RunFilter { id_prefix: id(12).to_string(), ..filter };
@@ -323,7 +323,7 @@ fn on_another_machine_users_are_others_and_none_is_ignored() {
     let (_folder, path, filter) = journal_of_a_host();
     let elsewhere = WriterFilter::Trusted(Origin { machine: Some(99), uid: Some(4_242), ..Origin::own() });
     let updates = read_only(&path, RunFilter { writers: elsewhere, ..filter });
-    assert_eq!((ignored(&updates).len(), model_of(batches_of(updates)).runs().len()), (0, 10));
+    assert_eq!((ignored(&updates).len(), model_of(batches_of(updates)).runs_and_parts().len()), (0, 10));
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn a_named_user_or_unit_is_read_alone() {
     ] {
         let writers = WriterFilter::Named { uid, unit: unit.map(str::to_owned) };
         let model = model_of(batches_of(read_only(&path, RunFilter { writers, ..RunFilter::default() })));
-        let read: Vec<_> = model.runs().iter().map(model::runs::Run::id).collect();
+        let read: Vec<_> = model.runs_and_parts().iter().map(model::runs::Run::id).collect();
         assert_eq!(
             read,
             runs.iter().map(|&run| RunId::from_bits(run)).collect::<Vec<_>>(),

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader};
 use foldhash::{HashMap, HashSet};
 
 use super::listen_drops::listening_sockets;
+use super::unit_processes::unit_of;
 
 /// The state of a listening socket in `/proc/net/tcp` (`TCP_LISTEN` of the kernel).
 const LISTEN: &str = "0A";
@@ -72,9 +73,18 @@ impl ListeningSocket {
     }
 }
 
-/// The names of the processes that listen on TCP ports of this network namespace, by port: of each the process that started
+/// Who listens on a port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListeningProcess {
+    /// The name of the process, as `ps -o comm` has it.
+    pub name: String,
+    /// Its systemd unit; empty outside units and in a login session.
+    pub unit: String,
+}
+
+/// The processes that listen on TCP ports of this network namespace, by port: of each the process that started
 /// first, by its id. A port is missing if its process belongs to somebody else, and we may not look.
-pub fn listening_processes() -> HashMap<u16, String> {
+pub fn listening_processes() -> HashMap<u16, ListeningProcess> {
     let ports: HashMap<u64, u16> =
         listening_sockets().into_iter().map(|(port, inode)| (inode, port)).collect();
     let mut pids: Vec<u32> = fs::read_dir("/proc").map_or_else(
@@ -82,14 +92,17 @@ pub fn listening_processes() -> HashMap<u16, String> {
         |entries| entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect(),
     );
     pids.sort_unstable();
-    let mut names = HashMap::default();
+    let mut processes = HashMap::default();
     for pid in pids {
         for port in socket_inodes(pid).iter().filter_map(|inode| ports.get(inode)) {
-            let name = || fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            names.entry(*port).or_insert_with(|| name().trim_end().to_owned());
+            let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            processes.entry(*port).or_insert_with(|| ListeningProcess {
+                name: read("comm").trim_end().to_owned(),
+                unit: unit_of(&read("cgroup")).unwrap_or_default().to_owned(),
+            });
         }
     }
-    names
+    processes
 }
 
 fn socket_inodes(pid: u32) -> Vec<u64> {
@@ -138,6 +151,6 @@ mod tests {
         assert!(before.sockets >= 1 && counts.waiting >= 1, "{before:?} {counts:?}");
         let own = fs::read_to_string("/proc/self/comm").unwrap();
         let port = listener.local_addr().unwrap().port();
-        assert_eq!(listening_processes().get(&port).map(String::as_str), Some(own.trim_end()));
+        assert_eq!(listening_processes().get(&port).map(|it| &*it.name), Some(own.trim_end()));
     }
 }

@@ -30,6 +30,16 @@ fn is_in_unit(text: &str, unit: &str) -> bool {
         .any(|path| path.split('/').any(|part| part == unit))
 }
 
+/// The innermost service or scope of a control group, but for that of a login session.
+pub(super) fn unit_of(text: &str) -> Option<&str> {
+    let mut paths = text.lines().filter_map(|line| line.splitn(3, ':').nth(2));
+    let is_unit = |part: &&str| {
+        let is_session = part.starts_with("session-") || part.starts_with("user@") || *part == "init.scope";
+        matches!(part.rsplit_once('.'), Some((_, "service" | "scope"))) && !is_session
+    };
+    paths.find_map(|path| path.rsplit('/').find(is_unit))
+}
+
 fn parent(status: &str) -> Option<u32> {
     status.lines().find_map(|line| line.strip_prefix("PPid:")).and_then(|pid| pid.trim().parse().ok())
 }
@@ -44,6 +54,10 @@ mod tests {
         assert!(is_in_unit(groups, "nginx.service"));
         assert!(!is_in_unit(groups, "nginx"));
         assert!(!is_in_unit("0::/user.slice\n", "nginx.service"));
+        let in_session = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/app-web.service\n";
+        let of = ["0::/user.slice/user-1000.slice/session-3.scope\n", "0::/init.scope\n", "0::/\n"];
+        assert_eq!((unit_of(groups), unit_of(in_session)), (Some("nginx.service"), Some("app-web.service")));
+        assert_eq!(of.map(unit_of), [None; 3]);
         assert_eq!(parent("Name:\tx\nPPid:\t12\n"), Some(12));
     }
 

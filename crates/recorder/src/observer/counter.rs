@@ -4,9 +4,11 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use foldhash::HashMap;
-use records::delta::{CLIENTS_MAX, ClientDelta, OTHER_VALUE, ProxyDelta, USAGE_VALUES_MAX, UsageDelta};
+use records::delta::{
+    CLIENTS_MAX, ClientDelta, Delta as _, OTHER_VALUE, ProxyDelta, ServiceDelta, USAGE_VALUES_MAX, UsageDelta,
+};
 use records::histogram::Sketch;
-use records::ids::{ClientId, ConnId};
+use records::ids::{ClientId, ConnId, RUN_PARTS_MAX};
 use records::kinds::{ConnectionOutcome, ConnectionRecord};
 use records::metrics::{
     ClientCounter, Counters, Dimension, FullReason, ProxyCounter, ProxyLatency, UsageCounter,
@@ -66,6 +68,8 @@ pub struct ObservedCounter {
     clients: HashMap<ClientId, ClientDelta>,
     usage: HashMap<Dimension, HashMap<Box<str>, Counters<UsageCounter>>>,
     connections: u64,
+    /// Counters of services, where these are told apart; what they count is added to this one's at a hand-over.
+    services: Vec<(Box<str>, Self)>,
     /// Whether a connection that ended well was recorded in this interval.
     has_sample: bool,
 }
@@ -73,9 +77,15 @@ pub struct ObservedCounter {
 impl ObservedCounter {
     /// The delta, and what moves clients and usage into it: both are wanted at once at a hand-over.
     pub fn parts(&mut self) -> (&mut ProxyDelta, impl FnOnce(&mut ProxyDelta) + '_) {
-        let Self { delta, clients, usage, has_sample, .. } = self;
+        let Self { delta, clients, usage, has_sample, services, .. } = self;
         (delta, move |delta: &mut ProxyDelta| {
             *has_sample = false;
+            for (name, service) in services {
+                service.seal();
+                let counted = std::mem::take(&mut service.delta);
+                delta.add(&counted);
+                delta.services.push(ServiceDelta { name: name.clone(), counted });
+            }
             delta.clients.extend(clients.drain().map(|(_, client)| client));
             for (&dimension, rows) in usage {
                 let rows = rows.drain().map(|(value, counters)| UsageDelta { dimension, value, counters });
@@ -88,6 +98,31 @@ impl ObservedCounter {
     pub fn seal(&mut self) {
         let (delta, seal) = self.parts();
         seal(delta);
+    }
+
+    /// The number of the service of this name; `None` beyond the bound.
+    pub fn number_of(&mut self, service: &str) -> Option<usize> {
+        let known = self.services.iter().position(|(name, _)| **name == *service);
+        if known.is_none() && self.services.len() < usize::from(RUN_PARTS_MAX) {
+            self.services.push((service.into(), Self::default()));
+            return Some(self.services.len() - 1);
+        }
+        known
+    }
+
+    /// The counter of the service of this number, or this one.
+    pub fn of_service(&mut self, number: Option<usize>) -> &mut Self {
+        match number {
+            Some(at) => &mut self.services[at].1,
+            None => self,
+        }
+    }
+
+    /// What was counted since the last hand-over, services included.
+    pub fn counters(&self) -> Counters<ProxyCounter> {
+        let mut counters = self.delta.counters;
+        self.services.iter().for_each(|(_, service)| counters.add(&service.delta.counters));
+        counters
     }
 
     pub fn add(&mut self, counter: ProxyCounter, n: u64) {

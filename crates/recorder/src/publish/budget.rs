@@ -25,6 +25,10 @@ impl Budget {
         Self { per_second: f64::from(per_second), tokens: f64::from(per_second), refilled_us: now_us }
     }
 
+    pub(crate) fn set_rate(&mut self, per_second: u32) {
+        self.per_second = f64::from(per_second);
+    }
+
     /// Adds the tokens since the last call, up to one second's, or to those of a longer interval.
     pub(crate) fn refill(&mut self, now_us: u64) {
         let elapsed_s = now_us.saturating_sub(self.refilled_us) as f64 / 1e6;

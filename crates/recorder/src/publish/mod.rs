@@ -17,12 +17,14 @@ mod http;
 mod plan;
 mod routes;
 mod run_totals;
+mod services;
 mod sink;
 mod tls;
 mod usage;
 mod write;
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use journal::Timestamps;
 
@@ -43,6 +45,7 @@ use clients::{ClientTable, DueRecord};
 use events::Events;
 use http::HttpTotals;
 use run_totals::RunTotals;
+use services::ServicePublisher;
 pub use sink::{RecordWriter, Refusal, Sink};
 use tls::TlsTotals;
 use usage::UsageKey;
@@ -83,7 +86,10 @@ enum PendingRecord {
 #[derive(Debug)]
 pub struct Publisher<S> {
     run: RunId,
-    sink: S,
+    /// Shared with the publishers of the services. A mutex, since a publisher moves to its thread; nobody else waits for it.
+    sink: Arc<Mutex<S>>,
+    services: Vec<ServicePublisher<S>>,
+    records_per_second: u32,
     seq: u64,
     budget: Budget,
     proxy: Option<RunTotals<ProxyCounter, ProxyLatency>>,
@@ -125,10 +131,19 @@ impl<S: Sink> Publisher<S> {
     /// A publisher for one run, which writes `records_per_second` on average. Only events, and the last records of a
     /// run, may exceed that; intervals then wait until it is paid for. If an interval's own records would take more
     /// than half of the budget, several intervals are merged into one record.
+    ///
+    /// Services that the proxy's deltas tell apart are parts of the run, each with an id and records of its own. All of them
+    /// together may write as much as the whole.
     pub fn new(run: RunId, sink: S, records_per_second: u32, now: Timestamps) -> Self {
+        Self::sharing(run, Arc::new(Mutex::new(sink)), records_per_second, now)
+    }
+
+    fn sharing(run: RunId, sink: Arc<Mutex<S>>, records_per_second: u32, now: Timestamps) -> Self {
         Self {
             run,
             sink,
+            services: Vec::new(),
+            records_per_second,
             seq: 0,
             budget: Budget::new(records_per_second, now.monotonic_us),
             proxy: None,
@@ -216,6 +231,7 @@ impl<S: Sink> Publisher<S> {
     /// complete.
     pub fn note_gap(&mut self, end_us: u64) {
         self.gap_end_us = end_us;
+        self.services.iter_mut().for_each(|service| service.publisher.note_gap(end_us));
     }
 
     /// Records the interval that ends now.
@@ -226,6 +242,7 @@ impl<S: Sink> Publisher<S> {
         host: Option<HostRecord>,
         now: Timestamps,
     ) {
+        self.publish_services(proxy, now);
         self.tick(proxy, load, host, now);
         // The rest is for routes, clients, connections and requests: at least half of the budget.
         let is_affordable = self.budget.left() >= 2 * self.records_each_interval();
@@ -247,6 +264,7 @@ impl<S: Sink> Publisher<S> {
         host: Option<HostRecord>,
         now: Timestamps,
     ) {
+        self.stop_services(&run, proxy, now);
         self.tick(proxy, load, host, now);
         self.plan_totals(0, 0, 0);
         self.plan_last_usage();
@@ -270,12 +288,14 @@ impl<S: Sink> Publisher<S> {
 
     /// Offers pending records to the journal, until it refuses.
     pub fn retry(&mut self) {
+        self.services.iter_mut().for_each(|service| service.publisher.retry());
         self.write_events();
         if self.events.len() == 0 {
             self.write_pending();
         }
         // A failed flush refuses no accepted record: the records wait, and the next flush retries.
-        self.stalled = self.sink.flush().err();
+        let flushed = self.sink().flush();
+        self.stalled = flushed.err();
         if let Some(reason) = &self.stalled {
             self.health.error.clone_from(reason);
         }
@@ -283,7 +303,8 @@ impl<S: Sink> Publisher<S> {
 
     /// Records that the journal has not taken yet.
     pub fn pending(&self) -> usize {
-        self.events.len() + self.pending_records.len()
+        let of_services: usize = self.services.iter().map(|service| service.publisher.pending()).sum();
+        self.events.len() + self.pending_records.len() + of_services
     }
 
     /// Sets the number of messages of this service that journald has dropped by its rate limit, as far as read.
@@ -312,13 +333,19 @@ impl<S: Sink> Publisher<S> {
         self.refusal.as_deref()
     }
 
-    /// Records that the sink has accepted.
+    /// Records of the whole run that the sink has accepted.
     pub fn made(&self) -> u64 {
         self.seq
     }
 
-    /// The state of the run by the records that the sink has accepted. A recording that begins now counts from it.
-    pub fn baseline(&self) -> SliceBaseline {
+    /// The states of the run and its services by the records that the sink has accepted. A recording that begins now counts
+    /// from them.
+    pub fn baselines(&self) -> Vec<SliceBaseline> {
+        let of_services = self.services.iter().map(|service| service.publisher.baseline());
+        std::iter::once(self.baseline()).chain(of_services).collect()
+    }
+
+    fn baseline(&self) -> SliceBaseline {
         if self.written.last.is_none() {
             return SliceBaseline::default();
         }
@@ -340,12 +367,15 @@ impl<S: Sink> Publisher<S> {
         SliceBaseline { clients: self.clients.written(planned), ..self.written.clone() }
     }
 
-    pub fn sink_mut(&mut self) -> &mut S {
-        &mut self.sink
+    pub fn sink(&self) -> MutexGuard<'_, S> {
+        self.sink.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn into_sink(self) -> S {
-        self.sink
+        let Self { sink, services, .. } = self;
+        drop(services);
+        let sink = Arc::into_inner(sink).expect("only services share it");
+        sink.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

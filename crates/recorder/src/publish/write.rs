@@ -157,7 +157,8 @@ impl<S: Sink> Publisher<S> {
     /// Assigns `seq` and offers the record. False if it must be offered again: then `seq` is not used up.
     fn offer(&mut self, record: &mut Record) -> bool {
         record.stamp.seq = self.seq + 1;
-        match self.sink.accept(record) {
+        let accepted = self.sink().accept(record);
+        match accepted {
             Ok(()) => {
                 self.budget.spend();
                 self.seq += 1;

@@ -45,6 +45,15 @@ pub struct ProxyDelta {
     pub workers: Vec<WorkerCounts>,
     /// HTTP counters; `None` in TCP mode.
     pub http: Option<Box<HttpDelta>>,
+    /// What of all this each service did, where several are told apart.
+    pub services: Vec<ServiceDelta>,
+}
+
+/// Counters of one service over an interval.
+#[derive(Clone, Debug)]
+pub struct ServiceDelta {
+    pub name: Box<str>,
+    pub counted: ProxyDelta,
 }
 
 impl Delta for ProxyDelta {
@@ -58,6 +67,12 @@ impl Delta for ProxyDelta {
         if let Some(http) = &other.http {
             self.http.get_or_insert_default().add(http);
         }
+        for service in &other.services {
+            match self.services.iter_mut().find(|known| known.name == service.name) {
+                Some(known) => known.counted.add(&service.counted),
+                None => self.services.push(service.clone()),
+            }
+        }
     }
 
     fn clear(&mut self) {
@@ -68,6 +83,7 @@ impl Delta for ProxyDelta {
         self.tls.clear();
         self.workers.clear();
         self.http.iter_mut().for_each(|http| http.clear());
+        self.services.clear();
     }
 }
 

@@ -163,6 +163,8 @@ wire! {
         pub settings: Vec<Setting> = &field::SETTINGS,
         /// The terminator whose log was counted, or [`OF_PACKETS`]; empty if this program terminated TLS.
         pub log: String = &field::LOG,
+        /// The service whose part of a run this is, such as `:443 nginx`; empty in the run of them all.
+        pub service: String = &field::SERVICE,
         /// Resolution of the times in the log, in microseconds: shorter times count as this much; 0 without a log.
         pub log_resolution_us: u64 = &field::LOG_RESOLUTION,
         /// Figures that the log does not have, each with the reason, separated by semicolons.

@@ -69,11 +69,14 @@ impl RunSlice {
         Self { range, runs: HashMap::default(), clients: 0 }
     }
 
-    /// A slice of one run that begins with this baseline. Its records come from the publisher, not from a journal.
-    pub fn following(base: SliceBaseline) -> Self {
-        let (run, clients) = (base.run(), base.clients());
-        let cut = |run| ((Origin::default(), run), RunPosition { base, ..RunPosition::default() });
-        Self { range: TimeRange::ALL, runs: run.map(cut).into_iter().collect(), clients }
+    /// A slice of runs that begins with their baselines. Their records come from a publisher, not from a journal.
+    pub fn following(bases: Vec<SliceBaseline>) -> Self {
+        let clients = bases.iter().map(SliceBaseline::clients).sum();
+        let cut = |base: SliceBaseline| {
+            let key = (Origin::default(), base.run()?);
+            Some((key, RunPosition { base, ..RunPosition::default() }))
+        };
+        Self { range: TimeRange::ALL, runs: bases.into_iter().filter_map(cut).collect(), clients }
     }
 
     /// Ends the runs that continue after the range: their later records are left out, not missing.

@@ -46,6 +46,7 @@ fields! {
     CONTROL_SOCKET = "CONTROL_SOCKET", Text, "/run/tlsdash/control.sock", "Absolute path of the control socket of this run (absent without one).";
     SETTINGS = "SETTINGS", Json, "[{\"name\":\"load.rate\",\"value\":1000.0,…}]", "Every setting with value, unit, range and when a change acts.";
     LOG = "LOG", Text, "haproxy", "Terminator whose log was counted (absent if this program terminated TLS).";
+    SERVICE = "SERVICE", Text, ":443 nginx", "Service whose part of a run this is; its id differs from the whole run's in the last two digits (absent in the whole run).";
     LOG_RESOLUTION = "LOG_RESOLUTION_US", Micros, "1000", "Resolution of the times in the log, and the least time that is counted; 0 without a log.";
     ABSENT = "ABSENT", Text, "handshake time: nginx does not log how long a handshake took", "Figures that the log does not have, each with the reason, separated by semicolons.";
     RUNS_ON = "RUNS_ON", Flag, "0", "Only the recording ended; the process continued.";

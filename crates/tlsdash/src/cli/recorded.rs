@@ -32,6 +32,9 @@ pub(crate) struct RunsArgs {
     /// The newest run of the host of this name only (_HOSTNAME)
     #[arg(long, value_name = "NAME", conflicts_with = "run")]
     pub(crate) host: Option<String>,
+    /// This service only, of a run of `wire`: its name, its port or its process, such as :443 or nginx
+    #[arg(long, value_name = "NAME")]
+    pub(crate) service: Option<String>,
     /// Start of the time range: 13:05 or 2026-01-31T13:05:00Z (UTC), or -1h for an hour ago
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) since: Option<ParsedValue<Moment>>,

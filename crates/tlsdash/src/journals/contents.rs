@@ -104,7 +104,7 @@ impl<'a> JournalContents<'a> {
     pub(crate) fn run(&self, prefix: Option<&str>) -> anyhow::Result<&Run> {
         let Some(prefix) = prefix else { return self.newest() };
         let place = self.place;
-        let mut runs = self.model.runs().iter().filter(|run| run.id().to_string().starts_with(prefix));
+        let mut runs = self.model.runs().filter(|run| run.id().to_string().starts_with(prefix));
         match (runs.next(), runs.next()) {
             (Some(run), None) => Ok(run),
             (Some(_), Some(_)) => Err(usage(format!("--run {prefix}: several runs in {place} begin so"))),
@@ -115,14 +115,28 @@ impl<'a> JournalContents<'a> {
         }
     }
 
+    /// The runs that are chosen, or the parts of them that are of the service of this name.
+    pub(crate) fn chosen(
+        &self,
+        prefix: Option<&str>,
+        host: Option<&str>,
+        service: Option<&str>,
+    ) -> anyhow::Result<Vec<RunId>> {
+        let chosen = self.chosen_runs(prefix, host)?;
+        match service {
+            Some(name) => chosen.into_iter().map(|id| self.part(id, name)).collect(),
+            None => Ok(chosen),
+        }
+    }
+
     /// The run with this prefix, or the newest run of each host, or of the host with this name. For a remote host,
     /// whose users and units differ, the newest run of each service.
-    pub(crate) fn chosen(&self, prefix: Option<&str>, host: Option<&str>) -> anyhow::Result<Vec<RunId>> {
+    fn chosen_runs(&self, prefix: Option<&str>, host: Option<&str>) -> anyhow::Result<Vec<RunId>> {
         let newest = self.run(prefix)?;
         if prefix.is_some() {
             return Ok(vec![newest.id()]);
         }
-        let runs = self.model.runs();
+        let runs: Vec<&Run> = self.model.runs().collect();
         if let Some(host) = host.filter(|host| !runs.iter().any(|run| run.hostname() == *host)) {
             anyhow::bail!("--host {host}: {} holds no run of it, but of {}", self.place, self.hosts());
         }
@@ -130,7 +144,7 @@ impl<'a> JournalContents<'a> {
             host.is_none_or(|host| run.hostname() == host)
                 && !runs.iter().any(|other| is_in_place_of(other, run))
         };
-        let chosen: Vec<&Run> = runs.iter().filter(is_chosen).collect();
+        let chosen: Vec<&Run> = runs.iter().copied().filter(is_chosen).collect();
         anyhow::ensure!(
             !chosen.iter().any(|run| run.is_brief()),
             "{} holds {} runs to take together, and at most {RUNS_MERGED_MAX} of {} MiB in all are read at once: choose \
@@ -144,10 +158,32 @@ impl<'a> JournalContents<'a> {
 }
 
 impl JournalContents<'_> {
+    /// The part of a run that is of the service of this name, or has it as a word of its name.
+    fn part(&self, id: RunId, name: &str) -> anyhow::Result<RunId> {
+        let is_it = |service: &str| service == name || service.split(' ').any(|word| word == name);
+        let mut parts = self.model.services(id).filter(|run| is_it(run.service()));
+        match (parts.next(), parts.next()) {
+            (Some(run), None) => Ok(run.id()),
+            (found, _) => {
+                let names: Vec<&str> = self.model.services(id).map(Run::service).collect();
+                let what = if found.is_some() { "several services" } else { "no service" };
+                anyhow::bail!(
+                    "--service {name}: {what} of run {} by this name; it has {}",
+                    id.short(),
+                    if names.is_empty() {
+                        "none: only packets tell services apart".to_owned()
+                    } else {
+                        names.join(", ")
+                    }
+                )
+            }
+        }
+    }
+
     /// The names of the first hosts, and how many more there are.
     fn hosts(&self) -> String {
         const NAMED_MAX: usize = 8;
-        let mut names: Vec<&str> = self.model.runs().iter().map(Run::hostname).collect();
+        let mut names: Vec<&str> = self.model.runs().map(Run::hostname).collect();
         names.sort_unstable();
         names.dedup();
         let more = names.len().saturating_sub(NAMED_MAX);

@@ -39,6 +39,8 @@ pub(crate) struct RunQuery<'a> {
     pub(crate) history: usize,
     /// The name of the host; `None` for all hosts.
     pub(crate) host: Option<&'a str>,
+    /// The name of the service; `None` for all of them together.
+    pub(crate) service: Option<&'a str>,
     /// Omit earlier records, by wall-clock time.
     pub(crate) since: Option<&'a ParsedValue<Moment>>,
     /// Omit later records.
@@ -49,7 +51,8 @@ impl<'a> RunQuery<'a> {
     pub(crate) fn of(mode: &'a str, runs: &'a RunsArgs, history: usize) -> Self {
         let (run, since, until) = (runs.run.as_deref(), runs.since.as_ref(), runs.until.as_ref());
         let choice = RunChoice { mode, run, writers: &runs.writers };
-        Self { choice, history, host: runs.host.as_deref(), since, until }
+        let (host, service) = (runs.host.as_deref(), runs.service.as_deref());
+        Self { choice, history, host, service, since, until }
     }
 }
 
@@ -132,7 +135,7 @@ impl RecordedRun {
             part.filter.range = within(clock, part.filter.range);
             ranges.push(part.filter.range);
             let contents = part.read(history)?;
-            let runs = contents.chosen(choice.run, wanted.host)?;
+            let runs = contents.chosen(choice.run, wanted.host, wanted.service)?;
             contents.report_ignored();
             read.push((contents.model, runs, part.name));
         }

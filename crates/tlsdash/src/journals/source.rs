@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use journal::{Entry, InstanceError, JournaldInstance, ReadError, Start, Tail};
 use model::history::WriterFilter;
-use records::ids::RunId;
+use records::ids::{RUN_PARTS_MAX, RunId};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// An entry is read if it has one of these fields: our records' kind, or journald's number of dropped messages.
@@ -57,8 +57,10 @@ impl JournalSource {
                 Self::Path(_) => Start::File,
                 Self::Instance(_) => Start::End,
             };
+            let ids = (0..=RUN_PARTS_MAX).map(|number| format!("TLSDASH_RUN={}", run.part(number)));
             // Clients cannot forge messages of journald itself.
-            Ok(source.open(start)?.only_with(&[&format!("TLSDASH_RUN={run}"), "_TRANSPORT=driver"]))
+            let fields: Vec<String> = ids.chain(["_TRANSPORT=driver".to_owned()]).collect();
+            Ok(source.open(start)?.only_with(&fields.iter().map(String::as_str).collect::<Vec<_>>()))
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use model::history::{Batch, Follower, RunFilter, Update};
 use records::ids::RunId;
-use records::kinds::{Body, Phase};
+use records::kinds::{Body, Phase, RunRecord};
 use tui::{DashboardSender, Event};
 
 use crate::journals::source::JournalSource;
@@ -22,9 +22,10 @@ pub(super) struct ReadBack {
     stopped: Receiver<()>,
 }
 
-/// True if the batch, of one run, holds its last record.
+/// True if the batch, of one run and its parts, holds the last record of the whole.
 pub(super) fn stops(batch: &Batch) -> bool {
-    batch.records.iter().any(|record| matches!(&record.body, Body::Run(run) if run.phase == Phase::Stop))
+    let is_last = |run: &RunRecord| run.phase == Phase::Stop && run.service.is_empty();
+    batch.records.iter().any(|record| matches!(&record.body, Body::Run(run) if is_last(run)))
 }
 
 impl ReadBack {

@@ -75,18 +75,22 @@ impl RecordSink {
         Self { journal, recording, events: told }
     }
 
-    /// Starts a recording of a run with this baseline in a new file. Returns a message about it.
+    /// Starts a recording of a run and its parts with these baselines in a new file. Returns a message about it.
     ///
     /// # Errors
     /// When the recording cannot start.
-    pub(crate) fn begin_recording(&mut self, path: &Path, baseline: SliceBaseline) -> anyhow::Result<String> {
+    pub(crate) fn begin_recording(
+        &mut self,
+        path: &Path,
+        baselines: Vec<SliceBaseline>,
+    ) -> anyhow::Result<String> {
         if let Some(recording) = &self.recording {
             anyhow::bail!("already recording into {}", recording.path().display());
         }
         let recording = ActiveRecording::create(&recording::RecordingFile::new_at(path), self.events.clone());
         let recording = recording.context("not recording")?;
         let text = format!("recording from now on into {}", recording.path().display());
-        self.recording = Some(recording.following(baseline));
+        self.recording = Some(recording.following(baselines));
         Ok(text)
     }
 

@@ -118,9 +118,9 @@ impl ActiveRecording {
         Ok(recording)
     }
 
-    /// Begins the recording with the run's present state.
-    pub(crate) fn following(self, baseline: SliceBaseline) -> Self {
-        Self { slice: Some(RunSlice::following(baseline)), ..self }
+    /// Begins the recording with the present state of the run and its parts.
+    pub(crate) fn following(self, baselines: Vec<SliceBaseline>) -> Self {
+        Self { slice: Some(RunSlice::following(baselines)), ..self }
     }
 
     /// Records a time range of a run that is read from a journal.

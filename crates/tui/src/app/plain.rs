@@ -220,6 +220,6 @@ mod tests {
         {
             assert!(last.contains(text), "{text}: {last}");
         }
-        assert_eq!(Model::default().runs().len() + 1, model.runs().len());
+        assert_eq!(Model::default().runs_and_parts().len() + 1, model.runs_and_parts().len());
     }
 }

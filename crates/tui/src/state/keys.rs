@@ -32,7 +32,7 @@ impl State {
             KeyRequirement::Clients => figures.is_none_or(|figures| figures.proxy.is_some()),
             KeyRequirement::Http => self.has_http(),
             KeyRequirement::Hosts => self.has_hosts(),
-            KeyRequirement::Runs => self.options.watches && self.model.runs().iter().count() > 1,
+            KeyRequirement::Runs => self.options.watches && self.model.runs().count() > 1,
             KeyRequirement::Journal => self.options.history.is_some(),
             KeyRequirement::Process => !self.options.watches,
             KeyRequirement::Viewer => self.options.watches,

@@ -129,7 +129,7 @@ fn a_run_read_up_to_a_moment_equals_the_run_at_that_moment() {
         reader.request(seek(known, ticket, Model::default(), 0, us(second)));
         let model = reached(&news);
         let straight = direct(&records, us(second));
-        assert_eq!(model.runs().len(), 1, "other runs are left out");
+        assert_eq!(model.runs_and_parts().len(), 1, "other runs are left out");
         assert_eq!(seen(model.current().unwrap()), seen(straight.current().unwrap()), "{second}");
     }
     let from_us = us(20);

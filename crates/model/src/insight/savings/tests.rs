@@ -85,7 +85,7 @@ fn costs() -> HandshakeCosts {
 }
 
 fn saving(model: &Model, change: SavingChange) -> Option<Saving> {
-    let run = &model.runs()[0];
+    let run = &model.runs_and_parts()[0];
     savings(run, &costs(), u64::MAX).into_iter().find(|saving| saving.change == change)
 }
 
@@ -152,5 +152,5 @@ fn nothing_is_estimated_from_a_handful_of_handshakes() {
     let mut model = Model::default();
     let stamp = Stamp { run: RunId::from_bits(1), seq: 1, mono_us: 1, realtime_us: 1, interval_us: 0 };
     model.apply(Record { stamp, body: Body::Run(Box::default()) }, None);
-    assert!(savings(&model.runs()[0], &costs(), u64::MAX).is_empty());
+    assert!(savings(&model.runs_and_parts()[0], &costs(), u64::MAX).is_empty());
 }

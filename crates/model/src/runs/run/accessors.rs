@@ -51,6 +51,11 @@ impl Run {
         }
     }
 
+    /// The service whose part of another run it is, that of [`RunId::whole`]; empty if it is no part.
+    pub fn service(&self) -> &str {
+        self.began().map_or("", |began| &began.service)
+    }
+
     /// Its first record; `None` if that was not read.
     pub fn began(&self) -> Option<&RunRecord> {
         self.header.began.as_ref().map(|(_, run)| &**run)

@@ -126,6 +126,8 @@ fn began(members: &[AlignedRun<'_>], settings: &RunSettings) -> RunRecord {
         control_socket: String::new(),
         settings: settings.all().to_vec(),
         log: text(|run| &run.log),
+        // What is taken together is a whole of its own.
+        service: String::new(),
         log_resolution_us: members
             .iter()
             .filter_map(|member| member.run.began())

@@ -42,8 +42,8 @@ fn seen(run: &Run) -> (u64, u64, u64, usize, usize) {
 #[test]
 fn abridged_runs_keep_totals_and_the_last_ten_seconds() {
     let model = read(1..=40);
-    let whole = model.runs().iter().filter(|run| !run.is_brief()).count();
-    assert_eq!((model.runs().len(), whole), (40, RUNS_MAX));
+    let whole = model.runs_and_parts().iter().filter(|run| !run.is_brief()).count();
+    assert_eq!((model.runs_and_parts().len(), whole), (40, RUNS_MAX));
     let (brief, kept) = (model.run(RunId::from_bits(1)).unwrap(), model.run(RunId::from_bits(40)).unwrap());
     assert!(brief.is_brief() && !kept.is_brief());
     assert_eq!((seen(kept), seen(brief)), ((36, 8_000_000, 36, 1, 1), (36, 8_000_000, 0, 0, 0)));
@@ -55,7 +55,7 @@ fn abridged_runs_keep_totals_and_the_last_ten_seconds() {
 fn runs_of_many_hosts_are_kept_whole_to_merge_them() {
     let mut model = Model::for_merging(1_000);
     (1..=60).flat_map(records).for_each(|record| model.apply(record, None));
-    assert!(model.runs().iter().all(|run| !run.is_brief()));
+    assert!(model.runs_and_parts().iter().all(|run| !run.is_brief()));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn stamps_of_the_future_do_not_displace_runs_that_are_live() {
         record.stamp.realtime_us = u64::MAX / 2 + run as u64;
         live(&mut model, &record);
     }
-    assert_eq!(model.runs().len(), RUNS_KNOWN_MAX);
+    assert_eq!(model.runs_and_parts().len(), RUNS_KNOWN_MAX);
     assert_eq!(model.run(honest[0].stamp.run).map(|run| seen(run).0), Some(36));
 }
 
@@ -107,8 +107,8 @@ fn runs_that_go_on_side_by_side_stay_what_they_are() {
             model.apply(records.remove(0), None);
         }
     }
-    assert_eq!(model.runs().len(), 20);
-    for run in model.runs() {
+    assert_eq!(model.runs_and_parts().len(), 20);
+    for run in model.runs_and_parts() {
         assert_eq!((seen(run).0, run.reading().lost()), (36, 0), "{}", run.id());
     }
 }
@@ -126,7 +126,7 @@ fn a_reread_run_is_complete_unless_the_latest_records_are_missing() {
     assert_eq!(seen(model.run(id).unwrap()), seen(read(3..=3).run(id).unwrap()));
     (41..=80).flat_map(records).for_each(|record| model.apply(record, None));
     assert!(!model.run(id).unwrap().is_brief(), "it is held");
-    let whole = model.runs().iter().filter(|run| !run.is_brief()).count();
+    let whole = model.runs_and_parts().iter().filter(|run| !run.is_brief()).count();
     assert_eq!(whole, RUNS_MAX);
     assert!(model.restore(RunId::from_bits(999), Box::default()).is_err());
 }
@@ -136,7 +136,7 @@ fn the_memory_for_runs_is_bounded() {
     let mut model = Model::new(1);
     let first = |run: u128| records(run).into_iter().take(1);
     (1..=RUNS_KNOWN_MAX as u128 + 50).flat_map(first).for_each(|record| model.apply(record, None));
-    assert_eq!(model.runs().len(), RUNS_KNOWN_MAX);
+    assert_eq!(model.runs_and_parts().len(), RUNS_KNOWN_MAX);
     assert!(model.run(RunId::from_bits(50)).is_none() && model.run(RunId::from_bits(51)).is_some());
 }
 
@@ -165,7 +165,7 @@ fn flood(run: u128, clients: u32, rounds: u64) -> impl Iterator<Item = Record> {
 }
 
 fn bytes(model: &Model) -> usize {
-    model.runs().iter().map(Run::bytes).sum()
+    model.runs_and_parts().iter().map(Run::bytes).sum()
 }
 
 /// A model that keeps so little that a flood is soon too much.
@@ -175,7 +175,11 @@ fn small() -> Model {
 
 fn assert_bounded(model: &Model) {
     let bytes = bytes(model);
-    assert!(bytes <= (32 << 20) + 2 * UNCHECKED_BYTES_MAX, "{bytes} bytes of {} runs", model.runs().len());
+    assert!(
+        bytes <= (32 << 20) + 2 * UNCHECKED_BYTES_MAX,
+        "{bytes} bytes of {} runs",
+        model.runs_and_parts().len()
+    );
 }
 
 #[test]
@@ -192,7 +196,7 @@ fn floods_of_runs_with_clients_are_bounded_together() {
         first.is_brief() && first.reading().read() == 2_000,
         "of the oldest it is known that it was there"
     );
-    let whole = model.runs().iter().filter(|run| !run.is_brief()).count();
+    let whole = model.runs_and_parts().iter().filter(|run| !run.is_brief()).count();
     assert!((2..RUNS_MAX).contains(&whole), "{whole} are whole");
 }
 

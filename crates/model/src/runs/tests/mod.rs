@@ -17,7 +17,7 @@ use records::metrics::{ClientCounter, Counters, CpuGroup, LoadCounter, Metric, P
 
 /// Takes every figure that a model gives.
 fn look_at_everything(model: &Model) {
-    for run in model.runs() {
+    for run in model.runs_and_parts() {
         serde_json::to_string(&model.summary(run, Some("file:x"))).expect("a summary is plain data");
         for client in run.clients().iter() {
             let rate = run.client_rate(client);

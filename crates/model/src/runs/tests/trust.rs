@@ -87,7 +87,7 @@ fn records_of_another_process_do_not_change_a_run() {
                 model.apply_from(&process(10), record.clone(), None);
             }
             assert_honest(&model, 5);
-            assert_eq!(model.runs().len(), 1);
+            assert_eq!(model.runs_and_parts().len(), 1);
         }
     }
 }
@@ -99,6 +99,47 @@ fn a_forger_whose_file_is_read_first_loses_the_run_to_its_owner() {
     assert!(model.current().unwrap().stopped().is_some());
     read_of(&mut model, &process(10), honest(5));
     assert_honest(&model, 5);
+}
+
+#[test]
+fn the_part_of_a_run_is_of_its_process_even_if_a_forger_comes_first() {
+    let whole = RunId::from_bits(0xab << 8);
+    let of = |run: RunId, records: Vec<Record>| -> Vec<Record> {
+        records.into_iter().map(|record| Record { stamp: Stamp { run, ..record.stamp }, ..record }).collect()
+    };
+    let part = || {
+        let mut records = of(whole.part(1), honest(5));
+        let run = RunRecord { service: ":443 nginx".into(), ..RunRecord::default() };
+        records[0].body = Body::Run(Box::new(run));
+        records
+    };
+    for is_whole_known in [true, false] {
+        let mut model = Model::default();
+        let (first, second) = (of(whole, honest(5)), part());
+        if is_whole_known {
+            read_of(&mut model, &process(10), first.clone());
+        }
+        read_of(&mut model, &process(11), part());
+        if !is_whole_known {
+            read_of(&mut model, &process(10), first);
+            assert_eq!(model.services(whole).count(), 0, "the forger's is none of it");
+            continue;
+        }
+        read_of(&mut model, &process(10), second);
+        let found: Vec<&Run> = model.services(whole).collect();
+        assert_eq!((found.len(), found[0].writer()), (1, &process(10)));
+        assert_eq!(found[0].proxy().unwrap().totals()[ProxyCounter::Accepted], 20);
+        assert_eq!(model.run(whole).unwrap().reading().foreign(), 11);
+    }
+    let of_parts = |model: &Model| model.runs().count();
+    let mut model = Model::default();
+    read_of(&mut model, &process(10), of(whole, honest(2)));
+    read_of(&mut model, &process(10), part());
+    assert_eq!(
+        (of_parts(&model), model.current().map(Run::id)),
+        (1, Some(whole)),
+        "a part is no run to choose"
+    );
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn short_intervals_are_merged_before_they_exceed_the_budget() {
     assert!(silences["proxy"] <= 700_000 && silences["host"] <= 700_000, "{silences:?}");
     let clients: Vec<_> = silences.iter().filter(|(name, _)| name.contains('.')).collect();
     assert!(clients.len() == 20 && clients.iter().all(|(_, us)| **us <= 10_000_000), "{clients:?}");
-    let model = read(&publisher.sink.entries, |_| false);
+    let model = read(&publisher.sink().entries, |_| false);
     assert!(model.current().unwrap().proxy().unwrap().intervals().all(|interval| !interval.after_loss));
 }
 
@@ -220,7 +220,7 @@ fn ten_thousand_changing_clients_keep_to_the_budget_and_lose_no_byte() {
         assert!(publisher.made() - before <= 60);
     }
     let waiting = publisher.clients.deferred() as u64;
-    let model = read(&publisher.sink.entries, |_| false);
+    let model = read(&publisher.sink().entries, |_| false);
     assert_eq!(model.current().unwrap().clients_deferred(), waiting);
     publisher.stop(RunRecord::default(), None, None, None, at(6));
     let model = read(&publisher.into_sink().entries, |_| false);

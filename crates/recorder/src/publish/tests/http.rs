@@ -236,7 +236,7 @@ fn a_journal_that_takes_nothing_for_a_while_costs_resolution_only() {
     let mut publisher = begun(60);
     let mut all = HttpDelta::default();
     for second in 1..=10 {
-        publisher.sink.room = if (3..7).contains(&second) { 2 } else { usize::MAX };
+        publisher.sink().room = if (3..7).contains(&second) { 2 } else { usize::MAX };
         let http = counted(&[(0, 200, second * 1_000), (1, 503, second), (55, 404, second)]);
         all.add(&http);
         publisher.interval(Some(&of_http(http)), None, None, at(second));

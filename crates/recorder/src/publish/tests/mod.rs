@@ -1,6 +1,7 @@
 mod budget;
 mod http;
 mod refusal;
+mod services;
 
 use std::collections::HashSet;
 
@@ -61,9 +62,9 @@ impl Sink for MemorySink {
 impl Publisher<MemorySink> {
     /// Accepts at most `records` records now.
     pub(super) fn give_room(&mut self, records: usize) {
-        self.sink.room = records;
+        self.sink().room = records;
         self.retry();
-        self.sink.room = 0;
+        self.sink().room = 0;
     }
 
     /// The kinds of all accepted records, in order.
@@ -72,12 +73,12 @@ impl Publisher<MemorySink> {
             let value = entry.iter().find(|(name, _)| *name == "TLSDASH_KIND").unwrap().1;
             String::from_utf8(value.to_vec()).unwrap()
         };
-        self.sink.entries.iter().map(|(entry, _)| kind(entry)).collect()
+        self.sink().entries.iter().map(|(entry, _)| kind(entry)).collect()
     }
 
     pub(super) fn records(&self) -> Vec<Record> {
         let decode = |(entry, realtime_us): &(EntryBuf, u64)| codec::decode_fields(entry, *realtime_us);
-        self.sink.entries.iter().map(|entry| decode(entry).unwrap().unwrap()).collect()
+        self.sink().entries.iter().map(|entry| decode(entry).unwrap().unwrap()).collect()
     }
 }
 
@@ -180,7 +181,7 @@ fn the_phases_of_a_load_travel_seldom_and_are_all_there_at_the_end() {
     }
     publisher.stop(RunRecord::default(), None, Some((&delta, STATE)), None, at(seconds));
     let mut carried = 0;
-    for (entry, realtime_us) in &publisher.sink.entries {
+    for (entry, realtime_us) in &publisher.sink().entries {
         match codec::decode_fields(entry, *realtime_us).unwrap().unwrap().body {
             Body::Load(load) => {
                 let phase = &load.latencies[LoadLatency::FirstByte];
@@ -272,7 +273,7 @@ fn time_in_which_the_process_did_not_run_is_a_gap() {
 
 pub(super) fn count_of(publisher: &Publisher<MemorySink>, kind: &str) -> usize {
     let is_it = |entry: &EntryBuf| entry.iter().any(|field| field == ("TLSDASH_KIND", kind.as_bytes()));
-    publisher.sink.entries.iter().filter(|(entry, _)| is_it(entry)).count()
+    publisher.sink().entries.iter().filter(|(entry, _)| is_it(entry)).count()
 }
 
 #[test]

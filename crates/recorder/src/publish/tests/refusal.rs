@@ -23,7 +23,7 @@ fn refused_counts_go_into_a_later_record() {
 #[test]
 fn events_wait_with_their_stamps_and_go_first_in_order() {
     let mut publisher = begun(60);
-    publisher.sink.room = 0;
+    publisher.sink().room = 0;
     publisher.interval(Some(&proxy_delta(1)), None, None, at(1));
     publisher.mark("a", at(1));
     publisher.setting(SettingRecord { name: "load.rate".into(), ..SettingRecord::default() }, at(2));
@@ -44,7 +44,7 @@ fn events_wait_with_their_stamps_and_go_first_in_order() {
 #[test]
 fn a_journal_that_is_busy_for_moments_gets_every_record_in_its_interval() {
     let mut publisher = begun(60);
-    publisher.sink.room = 0;
+    publisher.sink().room = 0;
     for second in 1..=5 {
         publisher.interval(Some(&proxy_delta(second)), None, Some(HostRecord::default()), at(second));
         while publisher.pending() > 0 {
@@ -61,7 +61,7 @@ fn a_journal_that_is_busy_for_moments_gets_every_record_in_its_interval() {
 fn a_record_that_the_journal_never_takes_holds_up_no_other() {
     for kind in ["mark", "proxy", "client", "host"] {
         let mut publisher = begun(60);
-        publisher.sink.never = kind;
+        publisher.sink().never = kind;
         publisher.mark("a", at(0));
         for second in 1..=3 {
             publisher.interval(Some(&proxy_delta(second)), None, Some(HostRecord::default()), at(second));
@@ -71,7 +71,7 @@ fn a_record_that_the_journal_never_takes_holds_up_no_other() {
         let expected = if kind == "mark" { 1 } else { 3 * if kind == "client" { 4 } else { 1 } };
         assert_eq!((dropped, &*publisher.health().error), (expected, "too large"), "{kind}");
         publisher.stop(RunRecord::default(), None, None, None, at(4));
-        let model = read(&publisher.sink.entries, |_| false);
+        let model = read(&publisher.sink().entries, |_| false);
         let run = model.current().unwrap();
         assert_eq!(run.proxy().unwrap().totals()[ProxyCounter::Accepted], 12, "{kind}");
         assert!(run.reading().lost() == 0 && run.health().dropped_total >= dropped);
@@ -81,7 +81,7 @@ fn a_record_that_the_journal_never_takes_holds_up_no_other() {
 #[test]
 fn workers_have_totals_and_the_longest_delay_since_the_last_record() {
     let mut publisher = begun(60);
-    publisher.sink.room = 0;
+    publisher.sink().room = 0;
     for (second, delay_us) in [(1, 900), (2, 100), (3, 50)] {
         let mut delta = proxy_delta(second);
         for number in [1, 0] {
@@ -110,13 +110,13 @@ fn workers_have_totals_and_the_longest_delay_since_the_last_record() {
 #[test]
 fn events_beyond_the_queue_are_counted_and_logged() {
     let mut publisher = begun(60);
-    publisher.sink.room = 0;
+    publisher.sink().room = 0;
     (0..100).for_each(|_| publisher.mark("", at(1)));
     assert_eq!((publisher.pending(), publisher.health().dropped_total), (EVENTS_MAX, 36));
     publisher.give_room(usize::MAX);
-    publisher.sink.room = usize::MAX;
+    publisher.sink().room = usize::MAX;
     publisher.interval(None, None, None, at(2));
-    let model = read(&publisher.sink.entries, |_| false);
+    let model = read(&publisher.sink().entries, |_| false);
     assert_eq!(model.current().unwrap().health().dropped_total, 36);
     assert_eq!(model.current().unwrap().reading().lost(), 0);
 }
@@ -125,7 +125,7 @@ fn events_beyond_the_queue_are_counted_and_logged() {
 fn the_end_of_a_run_waits_for_the_journal_and_stays_the_end() {
     let mut publisher = begun(60);
     publisher.interval(Some(&proxy_delta(1)), None, None, at(1));
-    publisher.sink.room = 0;
+    publisher.sink().room = 0;
     publisher.interval(Some(&proxy_delta(2)), None, None, at(2));
     publisher.mark("last", at(2));
     publisher.stop(RunRecord::default(), Some(&proxy_delta(3)), None, None, at(3));
@@ -138,7 +138,7 @@ fn the_end_of_a_run_waits_for_the_journal_and_stays_the_end() {
     let kinds = publisher.kinds();
     let last = ["mark", "proxy", "tls", "client", "client", "client", "client", "health", "run"];
     assert_eq!(kinds[kinds.len() - last.len()..], last);
-    let model = read(&publisher.sink.entries, |_| false);
+    let model = read(&publisher.sink().entries, |_| false);
     let run = model.current().unwrap();
     let (totals, samples) = true_totals(3);
     assert_eq!(*run.proxy().unwrap().totals(), totals);
@@ -154,7 +154,7 @@ fn records_dropped_by_journald_are_logged() {
     publisher.set_suppressed(7);
     publisher.interval(None, None, None, at(2));
     assert_eq!(count_of(&publisher, "health"), 1);
-    let model = read(&publisher.sink.entries, |_| false);
+    let model = read(&publisher.sink().entries, |_| false);
     assert_eq!(model.current().unwrap().health().suppressed_total, 7);
 }
 

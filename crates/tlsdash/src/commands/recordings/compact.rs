@@ -229,7 +229,7 @@ fn compare(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<String> {
     before.report_ignored();
     let after = JournalContents::read(&copy, &RunFilter::default(), whole.writers, 1)?.model;
     let before = before.model;
-    for run in before.runs() {
+    for run in before.runs_and_parts() {
         let same = after.run(run.id()).is_some_and(|copied| figures(&before, run) == figures(&after, copied));
         ensure!(same, "the copy of run {} would not say the same, and was not kept", run.id().short());
     }
@@ -237,7 +237,7 @@ fn compare(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<String> {
         "of {:.1} MB in place of {:.1} MB, with the same totals and latencies of {}",
         copy.size_bytes() as f64 / 1e6,
         whole.source.size_bytes() as f64 / 1e6,
-        counted(before.runs().len() as u64, "run")
+        counted(before.runs_and_parts().len() as u64, "run")
     ))
 }
 

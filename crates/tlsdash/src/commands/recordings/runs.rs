@@ -111,7 +111,7 @@ pub(crate) fn run(args: &ListRunsArgs) -> anyhow::Result<()> {
     // With a reason if there is none.
     contents.newest()?;
     contents.report_ignored();
-    let mut runs: Vec<&Run> = contents.model.runs().iter().collect();
+    let mut runs: Vec<&Run> = contents.model.runs().collect();
     runs.sort_by_key(|run| run.began_realtime_us());
     let entries = runs.into_iter().map(|run| {
         let size = sizes.get(&run.id()).copied().unwrap_or_default();

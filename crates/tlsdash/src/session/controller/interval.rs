@@ -83,7 +83,7 @@ impl RunController {
 
     /// Reports that somebody removed, moved or truncated the journal's file.
     fn report_journal_loss(&mut self) {
-        let Some(loss) = self.publisher.sink_mut().take_loss() else { return };
+        let Some(loss) = self.publisher.sink().take_loss() else { return };
         let text = format!("{loss}; the journal goes on in a new file");
         if loss.entries_lost() > 0 {
             self.publisher.record_lost(loss.entries_lost(), &text);

@@ -321,12 +321,12 @@ impl RunController {
                 Err(error) => self.console.say(Level::Warning, &error),
             },
             Command::Record(path) => {
-                let baseline = self.publisher.baseline();
-                let begun = self.publisher.sink_mut().begin_recording(&path, baseline);
+                let baselines = self.publisher.baselines();
+                let begun = self.publisher.sink().begin_recording(&path, baselines);
                 self.answer(begun);
             }
             Command::EndRecording => {
-                let ended = self.publisher.sink_mut().end_recording();
+                let ended = self.publisher.sink().end_recording();
                 self.answer(ended);
             }
             Command::WriteConfiguration => {

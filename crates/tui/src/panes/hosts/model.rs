@@ -145,14 +145,14 @@ pub(crate) struct HostTable {
 
 impl HostTable {
     /// Returns the hosts of all runs that were read.
-    pub(crate) fn of(runs: &[Run], now: ClockReading) -> Self {
+    pub(crate) fn of(runs: &[&Run], now: ClockReading) -> Self {
         let mut sum = HostSum::default();
         let mut scratch = Histogram::new();
         let states: Vec<HostState> =
             runs.iter().map(|run| HostState::of(run, interval_us(run), now)).collect();
         let has_given_way = |at: usize| {
-            let (run, state) = (&runs[at], states[at]);
-            let is_later = |(other_at, other): (usize, &Run)| {
+            let (run, state) = (runs[at], states[at]);
+            let is_later = |(other_at, other): (usize, &&Run)| {
                 other_at != at
                     && other.writer().is_same_account(run.writer())
                     && (states[other_at].is_live(), other.began_realtime_us(), other_at)
@@ -161,7 +161,7 @@ impl HostTable {
             !state.is_live() && runs.iter().enumerate().any(is_later)
         };
         let shown = (0..runs.len()).filter(|&at| !has_given_way(at));
-        let rows = shown.map(|at| sum.row(&runs[at], states[at], &mut scratch)).collect();
+        let rows = shown.map(|at| sum.row(runs[at], states[at], &mut scratch)).collect();
         Self { rows, sum: sum.row_of_all() }
     }
 

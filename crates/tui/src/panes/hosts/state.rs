@@ -88,7 +88,7 @@ impl State {
             return;
         }
         self.hosts.refreshed = Some(now.instant);
-        let table = HostTable::of(self.model.runs(), now);
+        let table = HostTable::of(&self.model.runs().collect::<Vec<_>>(), now);
         self.report_conditions(&table, now);
         let (live, has_several) = (table.live(), table.has_several());
         let HostTable { rows: listed, sum } = table;

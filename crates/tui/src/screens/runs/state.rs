@@ -61,7 +61,7 @@ impl State {
 
     /// Returns all runs that have been read, by host, and by start within a host.
     pub(crate) fn runs(&self) -> Vec<&Run> {
-        let mut runs: Vec<&Run> = self.model.runs().iter().collect();
+        let mut runs: Vec<&Run> = self.model.runs().collect();
         runs.sort_by_key(|run| (run.hostname(), run.began_realtime_us()));
         runs
     }
@@ -90,7 +90,7 @@ impl State {
             return;
         }
         self.model.hold(Some(id));
-        let newest = self.model.runs().iter().max_by_key(|run| run.began_realtime_us());
+        let newest = self.model.runs().max_by_key(|run| run.began_realtime_us());
         let Some(newest) = newest.map(|run| (run.id(), run.writer().account(), run.began_realtime_us()))
         else {
             return;
