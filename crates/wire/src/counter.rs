@@ -179,12 +179,14 @@ impl WireCounter {
             return;
         }
         flow.is_counted = true;
+        flow.service = self.counted.number_of(&self.service(key));
         let client = self.options.client(key);
-        flow.conn = self.counted.accepted(client).0;
-        self.counted.client(client).open_change += 1;
+        let counted = self.counted.of_service(flow.service);
+        flow.conn = counted.accepted(client).0;
+        counted.client(client).open_change += 1;
         let [wire_in, wire_out] = std::mem::take(&mut flow.uncounted_wire);
-        self.counted.add(ProxyCounter::WireIn, wire_in);
-        self.counted.add(ProxyCounter::WireOut, wire_out);
+        counted.add(ProxyCounter::WireIn, wire_in);
+        counted.add(ProxyCounter::WireOut, wire_out);
     }
 
     /// Counts what a segment said of the handshake.
@@ -202,7 +204,7 @@ impl WireCounter {
             self.tls_ports.insert(key.server.port());
         }
         if flow.handshake.is_none() && before < Step::Complete && flow.is_counted {
-            self.counted.add(ProxyCounter::Unjudged, 1);
+            self.counted.of_service(flow.service).add(ProxyCounter::Unjudged, 1);
             return;
         }
         if now == Step::Complete && before < Step::Complete {
@@ -224,8 +226,9 @@ impl WireCounter {
             (false, true) => FullReason::NoTicket,
             (false, false) => FullReason::FirstVisit,
         });
-        self.counted.handshake(client, &observed, [0; 2]);
-        let tls = &mut self.counted.delta.tls;
+        let counted = self.counted.of_service(flow.service);
+        counted.handshake(client, &observed, [0; 2]);
+        let tls = &mut counted.delta.tls;
         if let Some(offer) = &handshake.offer {
             tls.counters[TlsCounter::OffersToResume] += u64::from(is_resumed || handshake.has_offer());
             tls.counters[TlsCounter::Tls12Only] += u64::from(!offer.choices.has_tls13());
@@ -242,8 +245,8 @@ impl WireCounter {
         for (class, took) in classes.into_iter().zip([network, of_client, of_server]) {
             tls.latencies[class].record(took);
         }
-        self.counted.add(ProxyCounter::HandshakesRetried, u64::from(handshake.is_retried && !is_resumed));
-        let row = self.counted.client(client);
+        counted.add(ProxyCounter::HandshakesRetried, u64::from(handshake.is_retried && !is_resumed));
+        let row = counted.client(client);
         row.counters[ClientCounter::Retransmits] += flow.sent_again;
         row.rtt_us = flow.opened.round_trips_ns().iter().sum::<u64>() / 1_000;
     }
@@ -265,17 +268,18 @@ impl WireCounter {
         let waited_from_ns = flow.asked_ns.max(flow.opened.established_ns);
         let (outcome, detail) = outcome::failure(handshake, flow.first_close, waited_from_ns);
         let client = self.options.client(key);
-        self.counted.failure(client, outcome);
         let service = self.service(key);
-        self.counted.usage(Dimension::Service, &service, |row| row[UsageCounter::HandshakesFailed] += 1);
+        let counted = self.counted.of_service(flow.service);
+        counted.failure(client, outcome);
+        counted.usage(Dimension::Service, &service, |row| row[UsageCounter::HandshakesFailed] += 1);
         if let Some(offer) = &handshake.offer {
             let name = offer.server_name.as_deref().unwrap_or(NO_VALUE);
             for (dimension, value) in [(Dimension::Name, name), (Dimension::Fingerprint, &fingerprint(offer))]
             {
-                self.counted.usage(dimension, value, |row| row[UsageCounter::HandshakesFailed] += 1);
+                counted.usage(dimension, value, |row| row[UsageCounter::HandshakesFailed] += 1);
             }
         }
-        self.counted.record(outcome, || record(client, flow, outcome, detail));
+        counted.record(outcome, || record(client, flow, outcome, detail));
     }
 
     fn traffic(&mut self, key: FlowKey, flow: &mut Flow, end: End, added: &Added) {
@@ -284,16 +288,17 @@ impl WireCounter {
             return;
         }
         let wire = if end == End::Client { ProxyCounter::WireIn } else { ProxyCounter::WireOut };
-        self.counted.add(wire, added.wire);
+        let counted = self.counted.of_service(flow.service);
+        counted.add(wire, added.wire);
         if added.plain > 0 {
             let bytes = if end == End::Client { [added.plain, 0] } else { [0, added.plain] };
-            self.counted.bytes(self.options.client(key), bytes);
+            counted.bytes(self.options.client(key), bytes);
         }
         if let Some(exchange_ns) = added.exchange_ns {
             let took = Duration::from_nanos(exchange_ns);
-            self.counted.add(ProxyCounter::Exchanges, 1);
-            self.counted.time(ProxyLatency::Exchange, took);
-            let client = self.counted.client(self.options.client(key));
+            counted.add(ProxyCounter::Exchanges, 1);
+            counted.time(ProxyLatency::Exchange, took);
+            let client = counted.client(self.options.client(key));
             client.counters[ClientCounter::Exchanges] += 1;
             client.exchange.record(took);
         }
@@ -306,18 +311,20 @@ impl WireCounter {
         self.give_up_missing(flow);
         let step = flow.step();
         if flow.is_counted {
-            self.counted.add(ProxyCounter::Closed, 1);
             let client = self.options.client(key);
-            self.counted.client(client).open_change -= 1;
             let lived_ns = flow.last_ns.saturating_sub(flow.opened.established_ns);
-            self.counted.time(ProxyLatency::Lifetime, Duration::from_nanos(lived_ns));
+            let counted = self.counted.of_service(flow.service);
+            counted.add(ProxyCounter::Closed, 1);
+            counted.client(client).open_change -= 1;
+            counted.time(ProxyLatency::Lifetime, Duration::from_nanos(lived_ns));
             match &flow.handshake {
                 Some(_) if step < Step::Complete => self.fail(key, flow),
                 Some(handshake) if step == Step::Complete => {
                     let observed = observed(handshake, self.service(key));
-                    self.counted.usage_bytes(&observed, flow.bytes);
+                    let counted = self.counted.of_service(flow.service);
+                    counted.usage_bytes(&observed, flow.bytes);
                     let ended = ConnectionOutcome::Ended;
-                    self.counted.record(ended, || record(client, flow, ended, String::new()));
+                    counted.record(ended, || record(client, flow, ended, String::new()));
                 }
                 _ => {}
             }
@@ -378,7 +385,8 @@ impl WireCounter {
     /// Counts a handshake that is not over as not judged.
     fn give_up_handshake(&mut self, flow: &mut Flow) {
         if flow.handshake.is_some() && flow.step() < Step::Complete {
-            self.counted.add(ProxyCounter::Unjudged, u64::from(flow.is_counted));
+            let counted = self.counted.of_service(flow.service);
+            counted.add(ProxyCounter::Unjudged, u64::from(flow.is_counted));
             flow.forget_handshake(&mut self.room);
         }
     }
@@ -389,7 +397,8 @@ impl WireCounter {
             if order.has_waiting() {
                 let wire = u64::from(order.give_up(&mut self.room));
                 if flow.is_counted {
-                    self.counted.add([ProxyCounter::WireIn, ProxyCounter::WireOut][at], wire);
+                    let counter = [ProxyCounter::WireIn, ProxyCounter::WireOut][at];
+                    self.counted.of_service(flow.service).add(counter, wire);
                 } else {
                     flow.uncounted_wire[at] += wire;
                 }

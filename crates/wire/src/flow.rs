@@ -38,6 +38,8 @@ pub(crate) struct Flow {
     /// TCP payload that is not counted yet.
     pub(crate) uncounted_wire: [u64; 2],
     pub(crate) conn: u64,
+    /// The number of the service whose counter counts it, once it is counted.
+    pub(crate) service: Option<usize>,
     exchange: Exchange,
 }
 

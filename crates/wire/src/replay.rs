@@ -60,7 +60,7 @@ impl<S: Sink> CaptureReplay<S> {
             let Packet::Tcp(segment) = Packet::parse(&frame) else { continue };
             let Self { intervals, counter, totals, .. } = &mut self;
             intervals.advance(frame.time_ns / 1_000, &mut counter.counted, |_, counted| {
-                totals.add(&counted.delta.counters);
+                totals.add(&counted.counters());
             });
             intervals.check()?;
             counter.segment(&frame, &segment);
@@ -68,7 +68,7 @@ impl<S: Sink> CaptureReplay<S> {
         let Self { intervals, mut counter, packets, mut totals } = self;
         let (dropped, is_cut) = (capture.dropped(), capture.is_cut());
         counter.counted.add(ProxyCounter::PacketsLost, dropped);
-        totals.add(&counter.counted.delta.counters);
+        totals.add(&counter.counted.counters());
         let (connections, unjudged) = (totals[ProxyCounter::Accepted], totals[ProxyCounter::Unjudged]);
         if connections == 0 {
             return Err(ReplayError::Empty { packets, is_cut });

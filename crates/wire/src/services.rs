@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use foldhash::HashMap;
-use recorder::host::{listening_processes, listening_sockets};
+use recorder::host::{ListeningProcess, listening_processes, listening_sockets};
 
 /// How often new listening sockets are looked for. Whose they are takes longer to find out.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-type Names = Mutex<HashMap<u16, String>>;
+type Names = Mutex<HashMap<u16, ListeningProcess>>;
 
 /// Which process listens on which port; nothing for captures, which may be of another machine.
 #[derive(Clone, Debug, Default)]
@@ -35,17 +35,23 @@ impl Services {
     /// Whether a process of this name listens on this port.
     pub(crate) fn is_of(&self, port: u16, process: &str) -> bool {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        names.get(&port).is_some_and(|name| name == process)
+        names.get(&port).is_some_and(|known| known.name == process)
     }
 
-    /// The service at an address, such as `:443 nginx`; with the whole address if it is another machine's.
+    /// The service at an address, such as `:443 nginx`; with the unit, such as `:8443 java (kafka.service)`, where it is not
+    /// named after the process; with the whole address if it is another machine's.
     pub(crate) fn name(&self, server: SocketAddr, is_outgoing: bool) -> String {
         if is_outgoing {
             return server.to_string();
         }
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         match names.get(&server.port()) {
-            Some(name) => format!(":{} {name}", server.port()),
+            Some(ListeningProcess { name, unit })
+                if unit.split_once('.').is_none_or(|(of, _)| of == name) =>
+            {
+                format!(":{} {name}", server.port())
+            }
+            Some(ListeningProcess { name, unit }) => format!(":{} {name} ({unit})", server.port()),
             None => format!(":{}", server.port()),
         }
     }

@@ -2,6 +2,7 @@
 
 mod recorded;
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use recorded::{CAPTURES, PORTS};
@@ -41,8 +42,11 @@ fn clients(outgoing: Option<bool>, is_client: bool) -> Vec<(ClientId, u64)> {
         counter.segment(&frame, &segment);
     }
     counter.counted.seal();
-    let rows = counter.counted.delta.clients.iter();
-    rows.map(|row| (row.client, row.counters[ClientCounter::Connections])).collect()
+    let mut clients: BTreeMap<ClientId, u64> = BTreeMap::new();
+    for row in &counter.counted.delta.clients {
+        *clients.entry(row.client).or_default() += row.counters[ClientCounter::Connections];
+    }
+    clients.into_iter().collect()
 }
 
 #[test]

@@ -88,6 +88,7 @@ fn flood(counter: &mut WireCounter, flood: Flood, count: u32) -> u64 {
             counter.counted.delta.clients.clear();
             counter.counted.delta.tls.usage.clear();
             counter.counted.delta.connections.clear();
+            counter.counted.delta.services.clear();
         }
     }
     assert_eq!(honest.next().map(|_| ()), None, "all honest segments were sent");
@@ -111,6 +112,7 @@ fn floods_take_bounded_memory_and_hide_no_handshake() {
         let options = WireOptions { ports: PORTS.to_vec(), ..WireOptions::default() };
         let mut counter = WireCounter::new(options);
         let bytes = flood(&mut counter, of, count);
+        counter.counted.seal();
         let delta = &counter.counted.delta;
         let counts = Counts::of(&delta.counters, &delta.tls.counters);
         assert_eq!((counts.full, counts.resumed), (full, resumed), "among {count} {name}: {counts:?}");

@@ -243,7 +243,7 @@ fn fingerprints_are_those_of_the_fields_that_tshark_reads() {
         }
         let counted: BTreeMap<_, _> = usage(&capture.pieces(), Dimension::Fingerprint)
             .into_iter()
-            .map(|row| (row.value.to_string(), counters.iter().map(|counter| row.counters[*counter]).sum()))
+            .map(|(value, row)| (value, counters.iter().map(|counter| row[*counter]).sum()))
             .collect();
         assert_eq!(counted, of_tshark, "{}", capture.name);
     }

@@ -55,6 +55,33 @@ fn a_report_on_packets_has_failed_handshakes_by_service() {
 }
 
 #[test]
+fn each_service_of_a_recording_can_be_read_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, run) = (capture("tls13.pcap"), folder.path().join("run.journal"));
+    let output = wire(folder.path(), &["--file", path.to_str().unwrap(), "--record", run.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report = |service: &[&str]| {
+        let args = ["report", run.to_str().unwrap(), "--json", "-"];
+        tlsdash(folder.path()).args(args).args(service).output().unwrap()
+    };
+    let full = |output: &Output| json(output)["summary"]["proxy"]["handshakes"]["full"].as_u64().unwrap();
+    let services = [":24431", ":24432", ":24433"].map(|service| report(&["--service", service]));
+    assert_eq!(services.each_ref().map(full).iter().sum::<u64>(), full(&report(&[])));
+    assert!(services.iter().all(|service| full(service) > 0));
+    let unknown = report(&["--service", "nginx"]);
+    assert_eq!(unknown.status.code(), Some(1));
+    let said = stderr(&unknown);
+    assert!(said.contains("no service") && said.contains(":24431") && said.lines().count() == 1, "{said}");
+    // A recording is copied with its parts.
+    let copy = folder.path().join("copy.journal");
+    let compact = ["compact", run.to_str().unwrap(), copy.to_str().unwrap()];
+    let output = tlsdash(folder.path()).args(compact).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let args = ["check", copy.to_str().unwrap(), "--service", ":24431", "--assert", "handshakes.full > 0"];
+    assert_eq!(tlsdash(folder.path()).args(args).output().unwrap().status.code(), Some(0));
+}
+
+#[test]
 fn a_capture_may_come_through_a_pipe_compressed_and_without_names() {
     let folder = tempfile::tempdir().unwrap();
     let script = format!("gzip -c '{}'", capture("tls12.pcap").display());

@@ -2,14 +2,14 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses what it needs")]
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use records::delta::UsageDelta;
 use records::kinds::ConnectionRecord;
-use records::metrics::{Counters, Dimension, ProxyCounter, TlsCounter};
+use records::metrics::{Counters, Dimension, ProxyCounter, TlsCounter, UsageCounter};
 use wire::capture::{CaptureReader, Frame, LinkLayer};
 use wire::packet::{Packet, Segment};
 use wire::{WireCounter, WireOptions};
@@ -175,7 +175,8 @@ impl Piece {
 /// Counts segments, and then as many SYNs as there are connections, each from the port of one: whatever was not decided
 /// before is given up.
 pub fn count(pieces: &[Piece]) -> Counts {
-    let counter = count_each(pieces, |_| {});
+    let mut counter = count_each(pieces, |_| {});
+    counter.counted.seal();
     Counts::of(&counter.counted.delta.counters, &counter.counted.delta.tls.counters)
 }
 
@@ -190,13 +191,15 @@ pub fn records(pieces: &[Piece]) -> Vec<ConnectionRecord> {
     records
 }
 
-/// The rows of usage of a dimension.
-pub fn usage(pieces: &[Piece], dimension: Dimension) -> Vec<UsageDelta> {
+/// What is counted of each value of a dimension, all services together.
+pub fn usage(pieces: &[Piece], dimension: Dimension) -> BTreeMap<String, Counters<UsageCounter>> {
     let mut counter = count_each(pieces, |_| {});
     counter.counted.seal();
-    let mut rows = std::mem::take(&mut counter.counted.delta.tls.usage);
-    rows.retain(|row| row.dimension == dimension);
-    rows
+    let mut values: BTreeMap<String, Counters<UsageCounter>> = BTreeMap::new();
+    for row in counter.counted.delta.tls.usage.iter().filter(|row| row.dimension == dimension) {
+        values.entry(row.value.to_string()).or_default().add(&row.counters);
+    }
+    values
 }
 
 fn count_each(pieces: &[Piece], mut each: impl FnMut(&mut WireCounter)) -> WireCounter {
