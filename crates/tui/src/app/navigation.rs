@@ -57,6 +57,7 @@ pub(crate) fn scroll(state: &mut State, to: ListMove) {
         List::Routes | List::Requests => return state.scroll_http(to),
         List::Usage => return state.scroll_usage(to),
         List::Hosts => return state.scroll_hosts(to),
+        List::Services => return state.scroll_services(to),
         List::Workers => return state.scroll_workers(to),
     }
     let rows = state.sight.clients;
@@ -73,7 +74,8 @@ fn select_setting(state: &mut State, to: ListMove) {
     (state.tuning.complaint, state.tuning.answer) = (None, None);
 }
 
-/// Closes the help or what covers the panes, else deselects the client, else leaves usage, else returns to the present.
+/// Closes the help or what covers the panes, else deselects the client, else leaves usage or the service that is
+/// open, else returns to the present.
 pub(crate) fn back(state: &mut State) {
     if matches!(state.screen, Screen::Help { .. }) {
         state.screen = state.help.over;
@@ -86,7 +88,7 @@ pub(crate) fn back(state: &mut State) {
         let was_selected = deselect(state);
         if state.view.past().is_some() {
             state.go_live();
-        } else if !was_selected && !state.leave_usage() {
+        } else if !was_selected && !state.leave_usage() && !state.leave_service() {
             state.panes.focus = None;
         }
     }
@@ -94,7 +96,7 @@ pub(crate) fn back(state: &mut State) {
 
 /// Gives up what is selected; false if nothing is.
 fn deselect(state: &mut State) -> bool {
-    let lists = [List::Clients, List::Routes, List::Usage, List::Workers];
+    let lists = [List::Clients, List::Routes, List::Usage, List::Services, List::Workers];
     lists.map(|list| state.table_mut(list).deselect()).contains(&true)
 }
 
@@ -115,6 +117,7 @@ pub(crate) fn open(state: &mut State) {
         List::Routes => return state.open_route(),
         List::Usage => return state.open_usage(),
         List::Hosts => return state.open_host(),
+        List::Services => return state.open_service(),
         List::Requests | List::Workers | List::Runs => return,
     }
     let first = || state.clients.page().first().map(|row| row.id);

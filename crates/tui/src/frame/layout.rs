@@ -51,6 +51,7 @@ type Band = &'static [&'static [PaneId]];
 
 const NARROW: &[Band] = &[
     &[&[PaneId::Hosts]],
+    &[&[PaneId::Services]],
     &[&[PaneId::Timeline]],
     &[&[PaneId::Latency]],
     &[&[PaneId::Http]],
@@ -64,6 +65,7 @@ const NARROW: &[Band] = &[
 ];
 const WIDE: &[Band] = &[
     &[&[PaneId::Hosts]],
+    &[&[PaneId::Services]],
     &[&[PaneId::Timeline]],
     &[&[PaneId::Latency], &[PaneId::Http, PaneId::Handshakes, PaneId::System]],
     &[&[PaneId::Routes]],
@@ -305,6 +307,7 @@ pub(crate) fn sight(state: &State) -> Sight {
         usage: rows(PaneId::Usage),
         // The sum takes a row.
         hosts: rows(PaneId::Hosts).saturating_sub(usize::from(state.hosts.sum.is_some())),
+        services: rows(PaneId::Services),
         workers: system::workers_area(state, area(PaneId::System)).map_or(0, table::rows),
         requests: requests::visible_rows(state, usize::MAX),
         runs: runs::visible_rows(state.size(), usize::MAX),

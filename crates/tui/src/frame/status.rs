@@ -262,6 +262,9 @@ fn title(state: &State, width: u16) -> Line<'static> {
     if target.is_empty() {
         target = figures.map_or_else(String::new, |figures| figures.target.clone());
     }
+    if let Some(run) = state.run().filter(|run| !run.service().is_empty()) {
+        target = format!("{} of {target}", run.service());
+    }
     let setup = figures.map_or("", |figures| &figures.setup);
     let (badge, badge_style) = badge(state);
     let (recording, recording_style) = recording(state);

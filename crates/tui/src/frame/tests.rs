@@ -10,6 +10,7 @@ mod lists;
 mod messages;
 mod observed;
 mod plots;
+mod services;
 mod shown_run;
 mod usage;
 mod workers;

@@ -92,6 +92,7 @@ pub(crate) enum Preset {
     Routes,
     Usage,
     Hosts,
+    Services,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +110,7 @@ pub(crate) enum List {
     Requests,
     Usage,
     Hosts,
+    Services,
     Workers,
     Runs,
 }

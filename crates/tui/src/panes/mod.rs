@@ -9,6 +9,7 @@ pub(crate) mod latency;
 pub(crate) mod log;
 pub(crate) mod pane;
 pub(crate) mod routes;
+pub(crate) mod services;
 pub(crate) mod system;
 pub(crate) mod timeline;
 pub(crate) mod usage;
@@ -29,14 +30,16 @@ pub(crate) enum PaneId {
     Clients,
     Usage,
     Hosts,
+    Services,
     Findings,
     Log,
 }
 
 impl PaneId {
     /// All panes, in the order of the screen.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Hosts,
+        Self::Services,
         Self::Timeline,
         Self::Latency,
         Self::Http,
@@ -56,7 +59,7 @@ impl PaneId {
 
     /// Returns whether it shows something in some runs only.
     fn is_occasional(self) -> bool {
-        self.is_of_http() || self == Self::Hosts
+        self.is_of_http() || matches!(self, Self::Hosts | Self::Services)
     }
 
     /// The name on the screen and in the kept layout.
@@ -71,6 +74,7 @@ impl PaneId {
             Self::Clients => "clients",
             Self::Usage => "usage",
             Self::Hosts => "hosts",
+            Self::Services => "services",
             Self::Findings => "findings",
             Self::Log => "log",
         }
@@ -88,6 +92,7 @@ impl PaneId {
             Self::Clients => "source addresses, with rates and totals",
             Self::Usage => "who uses which version, group, cipher, name and so on, since the start",
             Self::Hosts => "hosts that are watched, in a line each, and their sum",
+            Self::Services => "servers that packets tell apart, in a line each",
             Self::Findings => "what is about to break, and what to do about it",
             Self::Log => "warnings, events, and the counts of an earlier moment",
         }
@@ -106,6 +111,7 @@ impl Preset {
             Self::Routes => &[PaneId::Routes, PaneId::Findings, PaneId::Log],
             Self::Usage => &[PaneId::Usage, PaneId::Findings, PaneId::Log],
             Self::Hosts => &[PaneId::Hosts, PaneId::Findings, PaneId::Log],
+            Self::Services => &[PaneId::Services, PaneId::Findings, PaneId::Log],
         })
     }
 
@@ -174,6 +180,7 @@ impl State {
             List::Routes => PaneId::Routes,
             List::Usage => PaneId::Usage,
             List::Hosts => PaneId::Hosts,
+            List::Services => PaneId::Services,
             List::Workers => PaneId::System,
             List::Clients | List::Requests | List::Runs => PaneId::Clients,
         };
@@ -205,6 +212,7 @@ impl State {
                 let focus = match preset {
                     Preset::Usage => Some(PaneId::Usage),
                     Preset::Hosts => Some(PaneId::Hosts),
+                    Preset::Services => Some(PaneId::Services),
                     _ => None,
                 };
                 self.panes = PaneLayout { hidden: preset.hidden(), focus, ..PaneLayout::default() };

@@ -13,6 +13,7 @@ use super::http::view as http;
 use super::latency::view as latency;
 use super::log::view as log;
 use super::routes::view as routes;
+use super::services::view as services;
 use super::system::view as system;
 use super::timeline::view as latency_timeline;
 use super::usage::view as usage;
@@ -44,8 +45,9 @@ pub(crate) struct PaneRows {
     pub(crate) grows: bool,
 }
 
-const PANES: [Pane; 11] = [
+const PANES: [Pane; 12] = [
     hosts::PANE,
+    services::PANE,
     latency::PANE,
     latency_timeline::PANE,
     http::PANE,

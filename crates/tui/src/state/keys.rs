@@ -32,6 +32,7 @@ impl State {
             KeyRequirement::Clients => figures.is_none_or(|figures| figures.proxy.is_some()),
             KeyRequirement::Http => self.has_http(),
             KeyRequirement::Hosts => self.has_hosts(),
+            KeyRequirement::Services => self.has_services(),
             KeyRequirement::Runs => self.options.watches && self.model.runs().count() > 1,
             KeyRequirement::Journal => self.options.history.is_some(),
             KeyRequirement::Process => !self.options.watches,
@@ -58,9 +59,13 @@ impl State {
     pub(crate) fn accepts(&self, intent: Intent) -> bool {
         let is_of_http =
             matches!(intent, Intent::Requests | Intent::Pane(PaneAction::Preset(Preset::Routes)));
-        let is_of_hosts = matches!(intent, Intent::Pane(PaneAction::Preset(Preset::Hosts)));
+        let is_seen_now =
+            |preset: Preset, is_there| intent != Intent::Pane(PaneAction::Preset(preset)) || is_there;
         let is_seen = !matches!(self.screen, Screen::Help { .. }) || acts_on_help(intent);
-        is_seen && (!is_of_http || self.has_http()) && (!is_of_hosts || self.has_hosts())
+        is_seen
+            && (!is_of_http || self.has_http())
+            && is_seen_now(Preset::Hosts, self.has_hosts())
+            && is_seen_now(Preset::Services, self.has_services())
     }
 }
 

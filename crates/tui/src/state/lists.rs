@@ -8,8 +8,15 @@ use crate::table::Table;
 
 impl List {
     /// The lists whose columns and order are kept.
-    pub(crate) const KEPT: [Self; 6] =
-        [Self::Clients, Self::Routes, Self::Requests, Self::Usage, Self::Hosts, Self::Workers];
+    pub(crate) const KEPT: [Self; 7] = [
+        Self::Clients,
+        Self::Routes,
+        Self::Requests,
+        Self::Usage,
+        Self::Hosts,
+        Self::Services,
+        Self::Workers,
+    ];
 
     /// Its name on the screen and in the kept arrangement.
     pub(crate) fn name(self) -> &'static str {
@@ -19,6 +26,7 @@ impl List {
             Self::Requests => "requests",
             Self::Usage => "usage",
             Self::Hosts => "hosts",
+            Self::Services => "services",
             Self::Workers => "workers",
             Self::Runs => "runs",
         }
@@ -33,6 +41,7 @@ impl State {
             List::Requests => &self.requests.table,
             List::Usage => &self.usage.table,
             List::Hosts => &self.hosts.table,
+            List::Services => &self.services.table,
             List::Workers => &self.workers.table,
             List::Runs => &self.runs.table,
         }
@@ -45,13 +54,14 @@ impl State {
             List::Requests => &mut self.requests.table,
             List::Usage => &mut self.usage.table,
             List::Hosts => &mut self.hosts.table,
+            List::Services => &mut self.services.table,
             List::Workers => &mut self.workers.table,
             List::Runs => &mut self.runs.table,
         }
     }
 
-    /// Returns the list that keys act on: the one that is open, else that of the focused pane, else the clients, or the
-    /// routes where the clients are not shown.
+    /// Returns the list that keys act on: the one that is open, else that of the focused pane, else the services where all
+    /// of them are shown, else the clients, or the routes where the clients are not shown.
     pub(crate) fn list(&self) -> List {
         match self.screen {
             Screen::Requests { .. } => List::Requests,
@@ -64,6 +74,13 @@ impl State {
                 && self.panes.shows(PaneId::Hosts) =>
             {
                 List::Hosts
+            }
+            _ if self.has_services()
+                && self.panes.shows(PaneId::Services)
+                && (self.panes.focus == Some(PaneId::Services)
+                    || (self.panes.focus.is_none() && !self.is_service_open())) =>
+            {
+                List::Services
             }
             _ if self.sight.workers > 0 && self.panes.in_focus() == Some(PaneId::System) => List::Workers,
             _ if self.panes.focus == Some(PaneId::Usage) && self.panes.shows(PaneId::Usage) => List::Usage,

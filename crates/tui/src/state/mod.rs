@@ -40,6 +40,7 @@ use status::ViewStatus;
 
 use crate::panes::hosts::state::HostList;
 use crate::panes::routes::state::RequestList;
+use crate::panes::services::state::ServiceList;
 use crate::panes::system::state::WorkerTable;
 use crate::panes::usage::state::UsageList;
 use crate::prompt::completion::PromptHistory;
@@ -67,6 +68,7 @@ pub(crate) struct State {
     pub(crate) usage: UsageList,
     pub(crate) runs: RunList,
     pub(crate) hosts: HostList,
+    pub(crate) services: ServiceList,
     pub(crate) workers: WorkerTable,
     pub(crate) panes: PaneLayout,
     pub(crate) time: TimeView,
@@ -129,6 +131,7 @@ impl State {
             usage: UsageList::default(),
             runs: RunList::default(),
             hosts: HostList::default(),
+            services: ServiceList::default(),
             workers: WorkerTable::default(),
             panes: PaneLayout::default(),
             time: TimeView::default(),
@@ -297,6 +300,7 @@ impl State {
         self.arrange_http();
         self.arrange_usage();
         self.arrange_hosts();
+        self.arrange_services();
         self.arrange_workers();
         if self.screen == Screen::Runs {
             self.arrange_runs();

@@ -15,6 +15,7 @@ pub(crate) struct Sight {
     pub(crate) routes: usize,
     pub(crate) usage: usize,
     pub(crate) hosts: usize,
+    pub(crate) services: usize,
     pub(crate) workers: usize,
     pub(crate) requests: usize,
     pub(crate) runs: usize,

@@ -230,7 +230,7 @@ pub(crate) fn target(run: &records::kinds::RunRecord) -> String {
 }
 
 fn setup(run: &records::kinds::RunRecord) -> String {
-    if run.listen.is_empty() {
+    if run.listen.is_empty() || run.workers == 0 {
         return String::new();
     }
     format!("{}, {}", run.certificate, counted(run.workers, "worker"))

@@ -14,8 +14,15 @@ fn help_names_every_key() {
     http.want(Intent::Help);
     let mut hosts = hosts::watching_hosts();
     hosts.want(Intent::Help);
-    let screens =
-        [stage.screen(80, 230), watched.screen(80, 230), http.screen(80, 260), hosts.screen(80, 260)];
+    let mut services = services::watching_services();
+    services.want(Intent::Help);
+    let screens = [
+        stage.screen(80, 230),
+        watched.screen(80, 230),
+        http.screen(80, 260),
+        hosts.screen(80, 260),
+        services.screen(80, 260),
+    ];
     for binding in crate::input::keymap::BINDINGS {
         assert!(
             screens.iter().any(|screen| screen.contains(&binding.meaning[..binding.meaning.len().min(40)])),

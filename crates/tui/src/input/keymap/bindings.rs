@@ -242,6 +242,13 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "only hosts and log",
     ),
     bind(
+        "only-services",
+        &["8", "alt-8"],
+        Intent::Pane(PaneAction::Preset(Preset::Services)),
+        (KeyContext::Anywhere, KeyRequirement::Services),
+        "only services and log",
+    ),
+    bind(
         "next-run",
         &["h"],
         Intent::NextRun,

@@ -183,6 +183,14 @@ pub(crate) const HOST_HINTS: &[Hint] = &[
     hint(&[Intent::Pane(PaneAction::Preset(Preset::Hosts))], "only hosts", KeyRequirement::Hosts),
 ];
 
+pub(crate) const SERVICE_HINTS: &[Hint] = &[
+    hint(&[Intent::Open], "show service", KeyRequirement::Services),
+    hint(&[Intent::Back], "all services", KeyRequirement::Services),
+    hint(&[Intent::SortNext], "sort", KeyRequirement::Services),
+    hint(&[Intent::Filter], "filter", KeyRequirement::Services),
+    hint(&[Intent::Pane(PaneAction::Preset(Preset::Services))], "only services", KeyRequirement::Services),
+];
+
 pub(crate) const REQUEST_HINTS: &[Hint] = &[
     hint(&[Intent::Requests], "slowest, failed, close", KeyRequirement::Http),
     hint(&[Intent::SortNext], "sort", KeyRequirement::Http),

@@ -61,7 +61,8 @@ fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
 /// Says that panes are hidden, perhaps since an earlier run, and which key shows them; empty if none are.
 fn hidden_panes(state: &State) -> String {
     let keys = state.options.keymap.names(Intent::Pane(PaneAction::Preset(Preset::Overview)));
-    match (state.panes.hidden.len(), keys.into_iter().next()) {
+    let hidden = state.choosable_panes().iter().filter(|id| state.panes.hidden.contains(id)).count();
+    match (hidden, keys.into_iter().next()) {
         (0, _) | (_, None) => String::new(),
         (1, Some(key)) => format!("{key}: show the hidden pane"),
         (hidden, Some(key)) => format!("{key}: show the {hidden} hidden panes"),

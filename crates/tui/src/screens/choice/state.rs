@@ -62,8 +62,11 @@ impl State {
 
     /// Returns the panes that have something to show in this mode.
     pub(crate) fn choosable_panes(&self) -> Vec<PaneId> {
-        let (has_http, has_hosts) = (self.has_http(), self.has_hosts());
-        let may_show = |id: &PaneId| (has_http || !id.is_of_http()) && (has_hosts || *id != PaneId::Hosts);
+        let may_show = |id: &PaneId| match id {
+            PaneId::Hosts => self.has_hosts(),
+            PaneId::Services => self.has_services(),
+            id => self.has_http() || !id.is_of_http(),
+        };
         PaneId::ALL.into_iter().filter(may_show).collect()
     }
 }

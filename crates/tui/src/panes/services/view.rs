@@ -1,0 +1,59 @@
+//! The table of services.
+//!
+//! ```text
+//! ─ services 1-3/3, 10 s ──── conns  full/s  res/s  resumed  fail/s  p50 ms  p99 ms  srv p50  srv p99  bytes/s  TLS 1.3
+//! ▶:443 nginx                    64     120    878    88.0%       0    0.41    1.20     0.38     1.10   2.1 MB    91.0%
+//!  :5432 postgres                12       2      0     0.0%     0.1    4.10   (6.00)    4.00    (5.90)   38 kB     100%
+//! ```
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use super::model::ServiceRow;
+use crate::input::intent::List;
+use crate::input::keymap::SERVICE_HINTS;
+use crate::panes::PaneId;
+use crate::panes::pane::{Pane, PaneRows};
+use crate::state::State;
+use crate::widgets::parts::put;
+use crate::widgets::table::{self, Columns, extent, filter_title};
+
+/// The fewest rows: heading and one service.
+const HEIGHT_MIN: u16 = 2;
+/// The rows that services get before less important panes.
+const HEIGHT_ENOUGH: u16 = 5;
+
+pub(crate) const PANE: Pane = Pane {
+    id: PaneId::Services,
+    rows: |state| {
+        if !state.has_services() {
+            return PaneRows::default();
+        }
+        let services = u16::try_from(state.services.table.counts().1).unwrap_or(u16::MAX);
+        let all = services.saturating_add(1).max(HEIGHT_MIN);
+        PaneRows { min: HEIGHT_MIN, enough: all.min(HEIGHT_ENOUGH), wanted: all, grows: false }
+    },
+    ranks: [0, 4, 9],
+    render,
+    target: |state, area, at| table::target(List::Services, &state.services.table, area, at),
+    hints: SERVICE_HINTS,
+};
+
+/// Draws the visible part of the table.
+fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    let heading = |columns: &Columns<ServiceRow>, shown| titles(state, columns, shown);
+    let lines = table::lines(state, &state.services.table, area, heading, table::no_graph);
+    put(frame, area, &lines);
+}
+
+/// Returns the titles, longest first: the visible services, and the order if no column shows it.
+fn titles(state: &State, columns: &Columns<ServiceRow>, shown: usize) -> Vec<String> {
+    let table = &state.services.table;
+    let extent = extent(table, shown);
+    if !table.filter.is_empty() {
+        return vec![format!("services {extent}"), filter_title(table)];
+    }
+    let order = columns.hidden_order(state.theme, table).filter(|_| table.order.column != 0);
+    let sorted = order.map_or_else(String::new, |by| format!(", by {by}"));
+    vec![format!("services {extent}{sorted}, 10 s"), format!("services {extent}"), "services".to_owned()]
+}
