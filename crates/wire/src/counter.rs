@@ -233,6 +233,8 @@ impl WireCounter {
             tls.counters[TlsCounter::OffersToResume] += u64::from(is_resumed || handshake.has_offer());
             tls.counters[TlsCounter::Tls12Only] += u64::from(!offer.choices.has_tls13());
             tls.counters[TlsCounter::MlkemOffered] += u64::from(offer.choices.has_mlkem());
+            tls.counters[TlsCounter::EarlyDataOffered] += u64::from(offer.has_early_data);
+            tls.counters[TlsCounter::EchOffered] += u64::from(offer.has_ech);
         }
         tls.counters[TlsCounter::HandshakesRetransmitted] += u64::from(flow.sent_again > 0);
         tls.counters[TlsCounter::Retransmits] += flow.sent_again;

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use hello::{alert_words, group_name, suite_name, version_name};
-use recorded::{CAPTURES, Capture, PORTS, records, usage};
+use recorded::{CAPTURES, Capture, PORTS, records, totals, usage};
 use records::kinds::ConnectionOutcome;
-use records::metrics::{Dimension, UsageCounter};
+use records::metrics::{Dimension, TlsCounter, UsageCounter};
 use sha2::{Digest as _, Sha256};
 
 /// Fields of tshark, in the order that [`Connection::add`] reads them.
@@ -168,6 +168,14 @@ fn alerts_in_the_clear_are_those_that_tshark_reads() {
     counted.sort();
     assert_eq!(counted, of_tshark);
     assert_eq!(counted.len(), 4, "an unknown authority twice, an old version, no common suite");
+}
+
+#[test]
+fn early_data_is_offered_where_tshark_reads_it() {
+    let filter = format!("tls.handshake.type == 1 && tls.handshake.extension.type == {EARLY_DATA}");
+    let of_tshark = tshark(CAPTURES[1], &filter, &["tcp.stream"]).len() as u64;
+    let (_, counted) = totals(&CAPTURES[1].pieces());
+    assert_eq!((counted[TlsCounter::EarlyDataOffered], of_tshark), (1, 1));
 }
 
 /// Fields of a `ClientHello` of which JA4 is made.

@@ -20,6 +20,10 @@ pub struct TlsSummary {
     pub tls12_only: u64,
     /// Completed handshakes in which the client supports X25519MLKEM768.
     pub mlkem_offered: u64,
+    /// Completed handshakes in which the client offered early data.
+    pub early_data_offered: u64,
+    /// Completed handshakes in which the client offered ECH, or pretended to.
+    pub ech_offered: u64,
     /// Full handshakes without an offer to resume of a known address, by its other open connections.
     pub no_ticket_beside: BTreeMap<&'static str, u64>,
     /// How old the tickets and sessions were that clients offered.
@@ -123,6 +127,8 @@ impl TlsSummary {
             offers: totals[TlsCounter::OffersToResume],
             tls12_only: totals[TlsCounter::Tls12Only],
             mlkem_offered: totals[TlsCounter::MlkemOffered],
+            early_data_offered: totals[TlsCounter::EarlyDataOffered],
+            ech_offered: totals[TlsCounter::EchOffered],
             no_ticket_beside: BESIDE.iter().map(|&(n, counter)| (n, totals[counter])).collect(),
             ticket_ages: TicketAges {
                 accepted: ages(run.tls_record().map(|record| &record.ages_accepted)),

@@ -29,6 +29,10 @@ impl ProxyStats {
         }
         delta.counters[TlsCounter::OffersToResume] += u64::from(session.has_offer());
         delta.counters[TlsCounter::MlkemOffered] += u64::from(session.has_mlkem());
+        if let Some(hello) = session.hello() {
+            delta.counters[TlsCounter::EarlyDataOffered] += u64::from(hello.has_early_data);
+            delta.counters[TlsCounter::EchOffered] += u64::from(hello.has_ech);
+        }
         if session.is_without_tls13() {
             delta.counters[TlsCounter::Tls12Only] += 1;
             self.clients.add(client, ClientCounter::Tls12Only, 1);

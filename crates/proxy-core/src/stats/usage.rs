@@ -63,7 +63,7 @@ impl UsageCounts {
 
     /// Counts a handshake that failed after its `ClientHello` was read.
     pub(crate) fn failed(&mut self, session: &NegotiatedTls<'_>) {
-        if session.has_hello() {
+        if session.hello().is_some() {
             self.client(session, &[(UsageCounter::HandshakesFailed, 1)]);
         }
     }

@@ -57,7 +57,7 @@ impl TlsHarness {
         }
         let session = engine.session();
         let fingerprint = || String::from_utf8_lossy(session.fingerprint().unwrap_or_default()).into_owned();
-        outcome.hello = session.has_hello().then(|| (session.server_name(), fingerprint()));
+        outcome.hello = session.hello().map(|_| (session.server_name(), fingerprint()));
         outcome.is_handshake_complete = !engine.is_handshaking();
         outcome.plaintext_bytes = plaintext.len();
         output.as_slice().clone_into(&mut outcome.output);

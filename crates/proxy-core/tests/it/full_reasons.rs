@@ -102,6 +102,19 @@ fn first_visits_and_later_ones_without_a_ticket_are_told_apart() {
 }
 
 #[test]
+fn clients_that_offer_ech_are_counted() {
+    let served = TestUpstream::unix(serve_echo);
+    let proxy = start(&served, Resumption::Tickets);
+    let clients = [proxy.client_with_grease_ech(), proxy.client(&TLS13), proxy.client(&TLS12)];
+    for client in clients {
+        assert_eq!(visit(&proxy, &client, 1), Some(HandshakeKind::Full));
+    }
+    let total = finish(proxy);
+    let counted = [TlsCounter::EchOffered, TlsCounter::EarlyDataOffered].map(|at| total.tls.counters[at]);
+    assert_eq!(counted, [1, 0]);
+}
+
+#[test]
 fn connections_without_a_ticket_are_counted_beside_those_that_are_open() {
     let served = TestUpstream::unix(serve_echo);
     let proxy = start(&served, Resumption::Tickets);

@@ -12,8 +12,12 @@ use proxy_core::{Certificate, ListenAddr, Proxy, ProxyConfig, Upstream};
 use records::delta::ProxyDelta;
 use records::metrics::{ClientCounter, Counters, FullReason, ProxyCounter};
 use records::values::{WorkerCounts, WorkerList};
+use rustls::client::{EchGreaseConfig, EchMode};
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion};
+use rustls::{
+    ClientConfig, ClientConnection, ConfigBuilder, RootCertStore, StreamOwned, SupportedProtocolVersion,
+    WantsVersions,
+};
 use socket2::{Domain, SockRef, Socket, Type};
 
 pub(crate) use rustls::version::{TLS12, TLS13};
@@ -142,15 +146,23 @@ impl TestProxy {
 
     /// How clients speak to this proxy; sessions are resumed within one configuration.
     pub(crate) fn client(&self, version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
+        let config = client_builder().with_protocol_versions(&[version]).unwrap();
+        Arc::new(config.with_root_certificates(self.roots()).with_no_client_auth())
+    }
+
+    /// A client of TLS 1.3 that pretends to encrypt its true `ClientHello`.
+    pub(crate) fn client_with_grease_ech(&self) -> Arc<ClientConfig> {
+        let suite = rustls::crypto::aws_lc_rs::hpke::ALL_SUPPORTED_SUITES[0];
+        let (key, _) = suite.generate_key_pair().unwrap();
+        let grease = EchMode::Grease(EchGreaseConfig::new(suite, key));
+        let config = client_builder().with_ech(grease).unwrap();
+        Arc::new(config.with_root_certificates(self.roots()).with_no_client_auth())
+    }
+
+    fn roots(&self) -> RootCertStore {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from(self.certificate.clone())).unwrap();
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[version])
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        Arc::new(config)
+        roots
     }
 
     pub(crate) fn tcp(&self) -> TcpStream {
@@ -160,6 +172,10 @@ impl TestProxy {
     pub(crate) fn connect(&self, config: &Arc<ClientConfig>) -> Tls {
         tls_over(self.tcp(), config)
     }
+}
+
+fn client_builder() -> ConfigBuilder<ClientConfig, WantsVersions> {
+    ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
 }
 
 pub(crate) fn tcp_to(addr: SocketAddr) -> TcpStream {

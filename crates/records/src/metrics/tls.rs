@@ -39,6 +39,10 @@ metrics! {
             => figure: "handshakes.tls12_only", metric: "handshakes_tls12_only";
         MlkemOffered = "MLKEM_OFFERED_TOTAL", Count, "900", "Completed handshakes in which the client supports X25519MLKEM768."
             => figure: "handshakes.mlkem_offered", metric: "handshakes_mlkem_offered";
+        EarlyDataOffered = "EARLY_DATA_OFFERED_TOTAL", Count, "0", "Completed handshakes in which the client offered early data (0-RTT), whether the server took it or not."
+            => figure: "handshakes.early_data_offered", metric: "handshakes_early_data_offered";
+        EchOffered = "ECH_OFFERED_TOTAL", Count, "300", "Completed handshakes in which the client encrypted a `ClientHello` within its own (ECH), or pretended to (GREASE): these look the same."
+            => figure: "handshakes.ech_offered", metric: "handshakes_ech_offered";
         NoTicketAlone = "NO_TICKET_ALONE_TOTAL", Count, "20", "Of the full handshakes without a ticket of a known address: no other connection of it was open."
             => metric: "handshakes_no_ticket", label: "0";
         NoTicketBeside1 = "NO_TICKET_BESIDE_1_TOTAL", Count, "60", "The same with 1 other connection of the address open."

@@ -175,9 +175,8 @@ impl Piece {
 /// Counts segments, and then as many SYNs as there are connections, each from the port of one: whatever was not decided
 /// before is given up.
 pub fn count(pieces: &[Piece]) -> Counts {
-    let mut counter = count_each(pieces, |_| {});
-    counter.counted.seal();
-    Counts::of(&counter.counted.delta.counters, &counter.counted.delta.tls.counters)
+    let (counters, tls) = totals(pieces);
+    Counts::of(&counters, &tls)
 }
 
 /// The record of each connection that is over.
@@ -200,6 +199,13 @@ pub fn usage(pieces: &[Piece], dimension: Dimension) -> BTreeMap<String, Counter
         values.entry(row.value.to_string()).or_default().add(&row.counters);
     }
     values
+}
+
+/// The totals of the counters.
+pub fn totals(pieces: &[Piece]) -> (Counters<ProxyCounter>, Counters<TlsCounter>) {
+    let mut counter = count_each(pieces, |_| {});
+    counter.counted.seal();
+    (counter.counted.delta.counters, counter.counted.delta.tls.counters)
 }
 
 fn count_each(pieces: &[Piece], mut each: impl FnMut(&mut WireCounter)) -> WireCounter {

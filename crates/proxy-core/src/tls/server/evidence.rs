@@ -172,8 +172,8 @@ impl HandshakeEvidence {
         self.offered
     }
 
-    pub(in crate::tls) fn has_hello(&self) -> bool {
-        self.hello.is_some()
+    pub(in crate::tls) fn hello(&self) -> Option<&ClientHello> {
+        self.hello.as_ref()
     }
 
     pub(in crate::tls) fn presented(&self) -> Option<&PresentedCertificate> {

@@ -17,7 +17,7 @@ use crate::tls::certificates::description::{self, CommonNameError};
 use crate::tls::server::engine::EngineError;
 use crate::tls::server::evidence::{HandshakeEvidence, PresentedCertificate};
 use crate::tls::settings::options::suite_name;
-use hello::SingleChoices;
+use hello::{ClientHello, SingleChoices};
 
 /// The parameters negotiated up to now; each part is absent until it is known.
 pub(crate) struct NegotiatedTls<'a> {
@@ -154,9 +154,9 @@ impl<'a> NegotiatedTls<'a> {
         (!self.is_resumed()).then(|| self.evidence.map_or(FullReason::Unknown, reason))
     }
 
-    /// Whether the client's `ClientHello` was read.
-    pub(crate) fn has_hello(&self) -> bool {
-        self.evidence.is_some_and(HandshakeEvidence::has_hello)
+    /// The client's `ClientHello`; `None` if it was not read.
+    pub(crate) fn hello(&self) -> Option<&'a ClientHello> {
+        self.evidence.and_then(HandshakeEvidence::hello)
     }
 
     /// Whether the client offered to resume a session.
