@@ -139,10 +139,11 @@ impl WireCounter {
             self.traffic(key, flow, end, added);
         }
         if segment.is_fin || segment.is_reset {
-            flow.first_close.get_or_insert(Close { end, time_ns });
+            flow.first_close.get_or_insert(Close { end, is_reset: segment.is_reset, time_ns });
             flow.has_fin[end as usize] = true;
             flow.has_fin[end.peer() as usize] |= segment.is_reset;
         }
+        self.window(flow, end, segment);
         // What decides the handshake may come late.
         if flow.has_ended() && !flow.is_incomplete() {
             self.close(key, flow);
@@ -306,6 +307,17 @@ impl WireCounter {
         }
     }
 
+    /// Counts the begin of a time in which an end takes no more.
+    fn window(&mut self, flow: &mut Flow, end: End, segment: &Segment<'_>) {
+        if !flow.is_counted || segment.is_syn || flow.first_close.is_some() {
+            return;
+        }
+        let is_full = segment.window == 0;
+        let was_full = std::mem::replace(&mut flow.is_window_full[end as usize], is_full);
+        let counter = [ProxyCounter::ClientWindowsFull, ProxyCounter::ServerWindowsFull][end as usize];
+        self.counted.of_service(flow.service).add(counter, u64::from(is_full && !was_full));
+    }
+
     /// Counts the end of a connection. It stays known for a moment.
     fn close(&mut self, key: FlowKey, flow: &mut Flow) {
         flow.is_closed = true;
@@ -317,6 +329,9 @@ impl WireCounter {
             let lived_ns = flow.last_ns.saturating_sub(flow.opened.established_ns);
             let counted = self.counted.of_service(flow.service);
             counted.add(ProxyCounter::Closed, 1);
+            if let Some(close) = flow.first_close {
+                counted.add(outcome::closed_first(close), 1);
+            }
             counted.client(client).open_change -= 1;
             counted.time(ProxyLatency::Lifetime, Duration::from_nanos(lived_ns));
             match &flow.handshake {

@@ -30,6 +30,8 @@ pub(crate) struct Flow {
     pub(crate) sent_again: u64,
     /// Plaintext from and to the client.
     pub(crate) bytes: [u64; 2],
+    /// Whether each end announced last that it takes no more.
+    pub(crate) is_window_full: [bool; 2],
     pub(crate) first_close: Option<Close>,
     pub(crate) has_fin: [bool; 2],
     pub(crate) is_closed: bool,
@@ -52,10 +54,11 @@ pub(crate) struct Opening {
     pub(crate) established_ns: u64,
 }
 
-/// Who closed it first.
+/// Who closed it first, and how.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Close {
     pub(crate) end: End,
+    pub(crate) is_reset: bool,
     pub(crate) time_ns: u64,
 }
 

@@ -1,9 +1,10 @@
-//! How a connection ended before its handshake was complete, in the terms of records.
+//! How a connection ended, in the terms of records.
 
 use std::time::Duration;
 
 use hello::alert_words;
 use records::kinds::ConnectionOutcome;
+use records::metrics::ProxyCounter;
 
 use crate::flow::Close;
 use crate::handshake::{CLOSE_NOTIFY, End, Fault, Handshake, Step};
@@ -38,6 +39,16 @@ pub(crate) fn failure(
         (false, _) => (O::HandshakeTimeout, "the server gave up waiting for the client's answer"),
     };
     (outcome, detail.to_owned())
+}
+
+/// The counter of connections that are closed first so.
+pub(crate) fn closed_first(close: Close) -> ProxyCounter {
+    match (close.end, close.is_reset) {
+        (End::Client, false) => ProxyCounter::ClosedByClient,
+        (End::Server, false) => ProxyCounter::ClosedByServer,
+        (End::Client, true) => ProxyCounter::ResetByClient,
+        (End::Server, true) => ProxyCounter::ResetByServer,
+    }
 }
 
 fn of_fault(fault: Fault) -> (ConnectionOutcome, String) {

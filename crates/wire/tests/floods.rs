@@ -36,6 +36,7 @@ fn segment(client: u32, payload: &[u8]) -> Piece {
         is_syn: false,
         is_fin: false,
         is_reset: false,
+        window: 512,
         payload: payload.to_vec(),
         cut_bytes: 0,
     }

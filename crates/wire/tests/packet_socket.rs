@@ -7,9 +7,11 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::MetadataExt as _;
 use std::time::{Duration, Instant, SystemTime};
 
+use records::metrics::{Counters, ProxyCounter};
 use wire::capture::{Frame, LinkLayer};
 use wire::capture::{PacketSocket, SocketError, SocketOptions};
 use wire::packet::{Packet, Segment};
+use wire::{WireCounter, WireOptions};
 
 const PATIENCE: Duration = Duration::from_millis(20);
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -172,6 +174,44 @@ fn of_long_segments_handshakes_are_kept_whole() {
         let sum: u32 =
             segments.iter().filter(|(port, ..)| *port != addr.port()).map(|(_, _, len, _)| len).sum();
         assert_eq!(sum, 80_007);
+    }
+}
+
+#[test]
+fn an_end_that_stops_reading_and_resets_is_counted() {
+    use ProxyCounter as P;
+    for is_client in [true, false] {
+        let (listener, addr) = listener("127.0.0.1");
+        let Some(mut socket) = open(&of_ports(&[addr.port()])) else { return };
+        let options = WireOptions { ports: vec![addr.port()], ..WireOptions::default() };
+        let mut counter = WireCounter::new(options);
+        let client = TcpStream::connect(addr).unwrap();
+        let server = listener.accept().unwrap().0;
+        let (mut writer, silent) = if is_client { (server, client) } else { (client, server) };
+        let [windows, resets] = if is_client {
+            [[P::ClientWindowsFull, P::ServerWindowsFull], [P::ResetByClient, P::ResetByServer]]
+        } else {
+            [[P::ServerWindowsFull, P::ClientWindowsFull], [P::ResetByServer, P::ResetByClient]]
+        };
+        let mut count_until = |is_over: &mut dyn FnMut(&Counters<P>) -> bool| {
+            read_until(&mut socket, |frame, packet| {
+                let Packet::Tcp(segment) = packet else { panic!("{packet:?}") };
+                counter.segment(frame, &segment);
+                is_over(&counter.counted.delta.counters)
+            });
+            counter.counted.delta.counters
+        };
+        writer.set_nonblocking(true).unwrap();
+        let totals = count_until(&mut |totals| {
+            while writer.write(&[23; 16 << 10]).is_ok() {}
+            totals[windows[0]] > 0
+        });
+        assert_eq!(windows.map(|counter| totals[counter]), [1, 0]);
+        // What it has not read makes the kernel reset the connection.
+        drop(silent);
+        let totals = count_until(&mut |totals| totals[P::Closed] > 0);
+        assert_eq!(resets.map(|counter| totals[counter]), [1, 0]);
+        assert_eq!(windows.map(|counter| totals[counter]), [1, 0]);
     }
 }
 

@@ -10,7 +10,7 @@ use std::process::Command;
 use hello::{alert_words, group_name, suite_name, version_name};
 use recorded::{CAPTURES, Capture, PORTS, records, totals, usage};
 use records::kinds::ConnectionOutcome;
-use records::metrics::{Dimension, TlsCounter, UsageCounter};
+use records::metrics::{Dimension, ProxyCounter, TlsCounter, UsageCounter};
 use sha2::{Digest as _, Sha256};
 
 /// Fields of tshark, in the order that [`Connection::add`] reads them.
@@ -168,6 +168,27 @@ fn alerts_in_the_clear_are_those_that_tshark_reads() {
     counted.sort();
     assert_eq!(counted, of_tshark);
     assert_eq!(counted.len(), 4, "an unknown authority twice, an old version, no common suite");
+}
+
+#[test]
+fn the_first_end_to_close_is_the_one_that_tshark_reads() {
+    use ProxyCounter as P;
+    for capture in CAPTURES {
+        let mut of_tshark = [0; 4];
+        let mut streams = BTreeSet::new();
+        let fields = ["tcp.stream", "tcp.dstport", "tcp.flags"];
+        for fields in tshark(capture, "tcp.flags.fin == 1 || tcp.flags.reset == 1", &fields) {
+            let [stream, port, flags] = [0, 1, 2].map(|at| numbers(&fields[at])[0]);
+            if streams.insert(stream) {
+                let is_server = !PORTS.contains(&(port as u16));
+                of_tshark[2 * usize::from(flags & 4 != 0) + usize::from(is_server)] += 1;
+            }
+        }
+        let (counted, _) = totals(&capture.pieces());
+        let counters = [P::ClosedByClient, P::ClosedByServer, P::ResetByClient, P::ResetByServer];
+        assert_eq!(counters.map(|counter| counted[counter]), of_tshark, "{}", capture.name);
+        assert_eq!(of_tshark.iter().sum::<u64>(), capture.counts.accepted);
+    }
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! The log of another terminator in the summary.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
 
 use crate::runs::Run;
-use records::metrics::ProxyCounter;
+use records::metrics::{ProxyCounter, labels};
 use records::text::quantity::{counted, grouped};
 use records::values::LogFigure;
 
@@ -48,7 +49,7 @@ impl fmt::Display for LineCounts {
     }
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct PacketCounts {
     /// TCP packets that were read.
     pub read: u64,
@@ -56,11 +57,15 @@ pub struct PacketCounts {
     pub lost: u64,
     /// Handshakes that cannot be judged, because a part of them was not captured.
     pub unjudged: u64,
+    /// Connections by the end that closed first, and how.
+    pub closed_first: BTreeMap<&'static str, u64>,
+    /// Times that an end stopped reading, by the end.
+    pub windows_full: BTreeMap<&'static str, u64>,
 }
 
 impl fmt::Display for PacketCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { read, lost, unjudged } = self;
+        let Self { read, lost, unjudged, .. } = self;
         write!(f, "{} read, {} lost; {}", grouped(*read), grouped(*lost), counted(*unjudged, "handshake"))?;
         f.write_str(" not judged")
     }
@@ -68,10 +73,13 @@ impl fmt::Display for PacketCounts {
 
 fn packet_counts(run: &Run) -> Option<PacketCounts> {
     let totals = run.proxy()?.totals();
+    let count = |(label, counter)| (label, totals[counter]);
     run.other_terminator().filter(|began| began.is_of_packets()).map(|_| PacketCounts {
         read: totals[ProxyCounter::Packets],
         lost: totals[ProxyCounter::PacketsLost],
         unjudged: totals[ProxyCounter::Unjudged],
+        closed_first: labels::first_closes().map(count).collect(),
+        windows_full: labels::full_windows().map(count).collect(),
     })
 }
 

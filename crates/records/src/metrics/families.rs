@@ -111,6 +111,18 @@ metrics! {
             => figure: "packets.lost", metric: "packets_lost";
         Unjudged = "HANDSHAKES_UNJUDGED_TOTAL", Count, "0", "Handshakes of which a part was not captured, so that neither their end nor their kind is known."
             => figure: "handshakes.unjudged", metric: "handshakes_unjudged";
+        ClosedByClient = "CLOSED_BY_CLIENT_TOTAL", Count, "0", "Connections that the client closed first, with a FIN; of packets alone."
+            => figure: "closed_first.client", metric: "connections_closed_first", label: "client";
+        ClosedByServer = "CLOSED_BY_SERVER_TOTAL", Count, "0", "Connections that the server closed first, with a FIN."
+            => figure: "closed_first.server", metric: "connections_closed_first", label: "server";
+        ResetByClient = "RESET_BY_CLIENT_TOTAL", Count, "0", "Connections that the client reset, and nobody had closed before."
+            => figure: "closed_first.client_reset", metric: "connections_closed_first", label: "client-reset";
+        ResetByServer = "RESET_BY_SERVER_TOTAL", Count, "0", "Connections that the server reset, and nobody had closed before."
+            => figure: "closed_first.server_reset", metric: "connections_closed_first", label: "server-reset";
+        ClientWindowsFull = "CLIENT_WINDOWS_FULL_TOTAL", Count, "0", "Times that a client stopped reading: it announced a receive window of 0, while neither end had closed; of packets alone."
+            => figure: "windows_full.client", metric: "windows_full", label: "client";
+        ServerWindowsFull = "SERVER_WINDOWS_FULL_TOTAL", Count, "0", "Times that a server stopped reading."
+            => figure: "windows_full.server", metric: "windows_full", label: "server";
     }
 }
 

@@ -19,6 +19,10 @@ labelled! {
     ciphers: ProxyCounter of "handshakes_by_cipher";
     /// Why handshakes fail.
     handshake_failures: ProxyCounter of "handshakes_failed";
+    /// Which end closed a connection first, and how.
+    first_closes: ProxyCounter of "connections_closed_first";
+    /// Which end stopped reading.
+    full_windows: ProxyCounter of "windows_full";
     /// Why handshakes are full; the counters add up to [`ProxyCounter::HandshakesFull`].
     full_reasons: TlsCounter of "handshakes_full";
     /// The reasons of full handshakes that are counted for each client.

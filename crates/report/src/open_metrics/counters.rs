@@ -6,7 +6,7 @@ use records::metrics::{Counters, Metric};
 use super::family::{Family, Label};
 
 /// Metrics that several counters or latencies share: the name of their label, and the help.
-const SHARED: [(&str, &str, &str); 24] = [
+const SHARED: [(&str, &str, &str); 26] = [
     ("handshakes", "version", "TLS handshakes completed"),
     ("handshakes_by_group", "group", "TLS handshakes completed, by key exchange group"),
     ("handshakes_by_cipher", "cipher", "TLS handshakes completed, by cipher"),
@@ -21,6 +21,12 @@ const SHARED: [(&str, &str, &str); 24] = [
     ("handshake_compute_seconds", "", "Time spent inside the TLS library during a handshake"),
     ("handshake_wait_seconds", "part", "Where the wall time of handshakes goes besides computing"),
     ("connections_cut", "cause", "Established connections that were cut, by cause"),
+    (
+        "connections_closed_first",
+        "end",
+        "Connections by the end that closed first, and how; of packets alone",
+    ),
+    ("windows_full", "end", "Times that an end stopped reading, by end; of packets alone"),
     ("http_requests", "protocol", "Requests that are over, by protocol"),
     ("http_responses", "status", "Requests that are over, by the class of the status"),
     ("http_methods", "method", "Requests that are over, by method"),

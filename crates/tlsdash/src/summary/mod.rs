@@ -4,6 +4,7 @@ mod alerts;
 mod experiments;
 mod http;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
@@ -145,6 +146,8 @@ fn log_lines(log: &LogSummary, out: &mut String) {
         line(out, "log lines", format_args!("{lines}"));
     }
     if let Some(packets) = &log.packets {
+        counts_line("closed first", &packets.closed_first, out);
+        counts_line("stopped", &packets.windows_full, out);
         line(out, "packets", format_args!("{packets}; they do not say:"));
     } else {
         let resolution = Duration::from_micros(log.resolution_us);
@@ -152,6 +155,15 @@ fn log_lines(log: &LogSummary, out: &mut String) {
     }
     for absent in &log.absent {
         line(out, "", format_args!("{absent}"));
+    }
+}
+
+/// Counts by who, unless all are 0.
+fn counts_line(name: &str, counts: &BTreeMap<&'static str, u64>, out: &mut String) {
+    let counts: Vec<_> = counts.iter().filter(|(_, count)| **count > 0).collect();
+    if !counts.is_empty() {
+        let text: Vec<_> = counts.iter().map(|(who, count)| format!("{who} {count}")).collect();
+        line(out, name, format_args!("{}", text.join(", ")));
     }
 }
 

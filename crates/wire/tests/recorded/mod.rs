@@ -62,6 +62,7 @@ pub struct Piece {
     pub is_syn: bool,
     pub is_fin: bool,
     pub is_reset: bool,
+    pub window: u16,
     pub payload: Vec<u8>,
     /// Bytes of the payload behind those, which the snap length cut off.
     pub cut_bytes: u32,
@@ -108,6 +109,7 @@ impl Capture {
                 is_syn: segment.is_syn,
                 is_fin: segment.is_fin,
                 is_reset: segment.is_reset,
+                window: segment.window,
                 payload: segment.payload.to_vec(),
                 cut_bytes: 0,
             });
@@ -164,7 +166,7 @@ impl Piece {
             is_syn: self.is_syn,
             is_fin: self.is_fin,
             is_reset: self.is_reset,
-            window: 512,
+            window: self.window,
             payload: &self.payload,
             len: self.payload.len() as u32 + self.cut_bytes,
         };
