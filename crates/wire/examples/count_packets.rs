@@ -18,9 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (mut counter, mut packets) = (WireCounter::new(WireOptions::default()), 0_u64);
         while let Some(frame) = capture.next_frame()? {
             packets += 1;
-            if let Packet::Tcp(segment) = Packet::parse(&frame) {
-                counter.segment(&frame, &segment);
-            }
+            counter.packet(&frame, &Packet::parse(&frame));
         }
         let totals = &counter.counted.delta.counters;
         let of = |counter| totals[counter];

@@ -1,6 +1,7 @@
 //! Follows the connections in segments, and counts them with the counter of every observer.
 
 use std::hash::BuildHasher as _;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use foldhash::quality::RandomState;
@@ -19,7 +20,8 @@ use crate::observed::{fingerprint, observed, parts, record};
 use crate::options::{FlowKey, WireOptions};
 use crate::order::Order;
 use crate::outcome;
-use crate::packet::Segment;
+use crate::packet::{Packet, QUIC_PORT, Segment};
+use crate::quic::QuicFlows;
 
 /// The most connections that are followed.
 const FLOWS_MAX: usize = 1 << 17;
@@ -44,6 +46,7 @@ pub struct WireCounter {
     options: WireOptions,
     /// In boxes: the table has up to twice as many places.
     flows: HashMap<FlowKey, Box<Flow>>,
+    quic: QuicFlows,
     /// Ports on which a server has spoken TLS.
     tls_ports: HashSet<u16>,
     seen: HashSet<u64>,
@@ -60,6 +63,7 @@ impl WireCounter {
             tls_ports: options.ports.iter().copied().collect(),
             options,
             flows: HashMap::default(),
+            quic: QuicFlows::default(),
             seen: HashSet::default(),
             hashes: RandomState::default(),
             room: ROOM_BYTES,
@@ -71,6 +75,29 @@ impl WireCounter {
     /// Connections that are followed.
     pub fn flows(&self) -> usize {
         self.flows.len()
+    }
+
+    /// Counts the packet of this frame.
+    pub fn packet(&mut self, frame: &Frame<'_>, packet: &Packet<'_>) {
+        match *packet {
+            Packet::Tcp(ref segment) => self.segment(frame, segment),
+            Packet::Quic { source, destination, len } => self.quic(frame, source, destination, len),
+            Packet::Other => {}
+        }
+    }
+
+    fn quic(&mut self, frame: &Frame<'_>, source: SocketAddr, destination: SocketAddr, len: u32) {
+        self.now_ns = self.now_ns.max(frame.time_ns);
+        let is_from_client = destination.port() == QUIC_PORT;
+        let (client, server) = if is_from_client { (source, destination) } else { (destination, source) };
+        let key = FlowKey { client, server };
+        if self.options.is_watched(key, frame.is_outgoing == is_from_client)
+            && let Some(is_new) = self.quic.is_new(key, frame.interface, self.now_ns)
+        {
+            self.counted.add(ProxyCounter::QuicConnections, u64::from(is_new));
+            self.counted.add(ProxyCounter::QuicPackets, 1);
+            self.counted.add(ProxyCounter::QuicBytes, u64::from(len));
+        }
     }
 
     /// Counts a segment of this frame.

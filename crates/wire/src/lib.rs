@@ -17,6 +17,7 @@ mod options;
 mod order;
 mod outcome;
 pub mod packet;
+mod quic;
 mod replay;
 mod services;
 

@@ -55,9 +55,7 @@ impl Counting for PacketThread {
     fn read(&mut self, may_wait: bool) -> io::Result<usize> {
         let Self { socket, counter, .. } = self;
         socket.read(if may_wait { PATIENCE } else { Duration::ZERO }, &mut |frame| {
-            if let Packet::Tcp(segment) = Packet::parse(&frame) {
-                counter.segment(&frame, &segment);
-            }
+            counter.packet(&frame, &Packet::parse(&frame));
         })
     }
 

@@ -7,7 +7,7 @@ use etherparse::{LaxIpSlice, ether_type, ip_number};
 use crate::capture::{Frame, LinkLayer};
 
 /// The port of HTTP/3, and of nearly all QUIC.
-const QUIC_PORT: u16 = 443;
+pub(crate) const QUIC_PORT: u16 = 443;
 /// Headers without options, in bytes.
 const TCP_HEADER_BYTES: usize = 20;
 const UDP_HEADER_BYTES: usize = 8;

@@ -57,13 +57,16 @@ impl<S: Sink> CaptureReplay<S> {
     pub fn run(mut self, capture: &mut CaptureReader) -> Result<ReplayedCapture<S>, ReplayError> {
         while let Some(frame) = capture.next_frame()? {
             self.packets += 1;
-            let Packet::Tcp(segment) = Packet::parse(&frame) else { continue };
+            let packet = Packet::parse(&frame);
+            if packet == Packet::Other {
+                continue;
+            }
             let Self { intervals, counter, totals, .. } = &mut self;
             intervals.advance(frame.time_ns / 1_000, &mut counter.counted, |_, counted| {
                 totals.add(&counted.counters());
             });
             intervals.check()?;
-            counter.segment(&frame, &segment);
+            counter.packet(&frame, &packet);
         }
         let Self { intervals, mut counter, packets, mut totals } = self;
         let (dropped, is_cut) = (capture.dropped(), capture.is_cut());

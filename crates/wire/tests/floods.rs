@@ -7,6 +7,9 @@ mod recorded;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use recorded::{CAPTURES, Counts, PORTS, Piece, split};
+use records::metrics::ProxyCounter;
+use wire::capture::{Frame, LinkLayer};
+use wire::packet::Packet;
 use wire::{WireCounter, WireOptions};
 
 /// Between two honest segments come so many of the flood.
@@ -96,6 +99,25 @@ fn flood(counter: &mut WireCounter, flood: Flood, count: u32) -> u64 {
     memory_bytes()
 }
 
+/// Packets of QUIC of so many pairs of addresses and ports, among those of one that counts once. Gives the memory of this
+/// process then.
+fn flood_with_quic(counter: &mut WireCounter, count: u32) -> u64 {
+    let destination = SocketAddr::from((Ipv4Addr::LOCALHOST, 443));
+    let honest = SocketAddr::from(([192, 0, 2, 1], 50_000));
+    for client in 0..count {
+        let frame = Frame {
+            time_ns: u64::from(client) * BETWEEN_NS,
+            interface: 0,
+            is_outgoing: false,
+            link: LinkLayer::Ip,
+            data: &[],
+        };
+        let source = if client % BETWEEN == 0 { honest } else { segment(client, &[]).source };
+        counter.packet(&frame, &Packet::Quic { source, destination, len: 1_200 });
+    }
+    memory_bytes()
+}
+
 /// One test, so that nothing else takes memory meanwhile.
 #[test]
 fn floods_take_bounded_memory_and_hide_no_handshake() {
@@ -120,4 +142,12 @@ fn floods_take_bounded_memory_and_hide_no_handshake() {
         println!("{count} {name}: {} MiB, {} connections followed", bytes >> 20, counter.flows());
         assert!(bytes < MEMORY_BYTES_MAX, "{count} {name}: {bytes}");
     }
+    let (count, mut counter) = (2_000_000, WireCounter::new(WireOptions::default()));
+    let bytes = flood_with_quic(&mut counter, count);
+    let counters = &counter.counted.delta.counters;
+    let [packets, connections] =
+        [ProxyCounter::QuicPackets, ProxyCounter::QuicConnections].map(|at| counters[at]);
+    assert_eq!((packets, connections), (u64::from(count), u64::from(count - count / BETWEEN + 1)));
+    println!("{count} packets of QUIC: {} MiB", bytes >> 20);
+    assert!(bytes < MEMORY_BYTES_MAX, "{count} packets of QUIC: {bytes}");
 }

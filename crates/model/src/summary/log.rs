@@ -61,6 +61,17 @@ pub struct PacketCounts {
     pub closed_first: BTreeMap<&'static str, u64>,
     /// Times that an end stopped reading, by the end.
     pub windows_full: BTreeMap<&'static str, u64>,
+    pub quic: QuicCounts,
+}
+
+/// QUIC, which is not judged.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct QuicCounts {
+    /// Pairs of addresses and ports.
+    pub connections: u64,
+    pub packets: u64,
+    /// Payload of UDP, of both directions.
+    pub bytes: u64,
 }
 
 impl fmt::Display for PacketCounts {
@@ -80,6 +91,11 @@ fn packet_counts(run: &Run) -> Option<PacketCounts> {
         unjudged: totals[ProxyCounter::Unjudged],
         closed_first: labels::first_closes().map(count).collect(),
         windows_full: labels::full_windows().map(count).collect(),
+        quic: QuicCounts {
+            connections: totals[ProxyCounter::QuicConnections],
+            packets: totals[ProxyCounter::QuicPackets],
+            bytes: totals[ProxyCounter::QuicBytes],
+        },
     })
 }
 

@@ -26,7 +26,7 @@ pub use alert::AlertSummary;
 pub use experiment::{ComparedFigureSummary, ExperimentSummary};
 pub use http::{ByDirection, Http2Summary, HttpNow, HttpRequestCounts, HttpSummary, RouteSummary};
 pub use load::{GeneratorSummary, LoadSummary, MessageBytes, Resumptions};
-pub use log::{LineCounts, LogSummary};
+pub use log::{LineCounts, LogSummary, QuicCounts};
 pub use tls::{AgeCount, ReasonCounts, TicketAges, TlsSummary, UsageSummary, WallTime, WallTimes};
 
 /// Version of the summary's shape; later versions only add to it.

@@ -123,6 +123,12 @@ metrics! {
             => figure: "windows_full.client", metric: "windows_full", label: "client";
         ServerWindowsFull = "SERVER_WINDOWS_FULL_TOTAL", Count, "0", "Times that a server stopped reading."
             => figure: "windows_full.server", metric: "windows_full", label: "server";
+        QuicConnections = "QUIC_CONNECTIONS_TOTAL", Count, "0", "QUIC connections, as far as pairs of addresses and ports tell: UDP of port 443, not judged; of packets alone."
+            => figure: "quic.connections", metric: "quic_connections";
+        QuicPackets = "QUIC_PACKETS_TOTAL", Count, "0", "Packets of QUIC."
+            => figure: "quic.packets", metric: "quic_packets";
+        QuicBytes = "QUIC_BYTES_TOTAL", Bytes, "0", "Payload of these packets, of both directions."
+            => figure: "quic.bytes", metric: "quic_bytes";
     }
 }
 

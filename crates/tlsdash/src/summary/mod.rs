@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use model::summary::{
     HandshakeCounts, JournalSummary, LoadSummary, LogSummary, Percentiles, ProcessSummary, ProcessUsage,
-    ProxySummary, Summary,
+    ProxySummary, QuicCounts, Summary,
 };
 use records::metrics::{ClientCounter, KnownValue};
 use records::values::LoadEvent;
@@ -148,6 +148,15 @@ fn log_lines(log: &LogSummary, out: &mut String) {
     if let Some(packets) = &log.packets {
         counts_line("closed first", &packets.closed_first, out);
         counts_line("stopped", &packets.windows_full, out);
+        let QuicCounts { connections, packets: of_quic, bytes: payload } = packets.quic;
+        if of_quic > 0 {
+            let payload = bytes(payload);
+            line(
+                out,
+                "QUIC",
+                format_args!("{connections} connections, {of_quic} packets, {payload}; not judged"),
+            );
+        }
         line(out, "packets", format_args!("{packets}; they do not say:"));
     } else {
         let resolution = Duration::from_micros(log.resolution_us);
