@@ -1,11 +1,11 @@
-//! Findings about certificates that expire, and server names without a certificate.
+//! Findings about certificates that expire or have an RSA key, and server names without a certificate.
 
-use super::context::FindingContext;
+use super::context::{FindingContext, HysteresisLimit};
 use super::{FindingText, Rule, Severity};
 use crate::insight::{out_of, percent, share};
 use crate::runs::Run;
 use records::delta::OTHER_VALUE;
-use records::metrics::{Counters, Dimension, UsageCounter};
+use records::metrics::{Counters, Dimension, TlsLatency, UsageCounter};
 use records::setting::{Setting, Value, is_certificate};
 use records::text::quantity::counted;
 
@@ -15,10 +15,16 @@ const DAYS: [(i64, Severity); 2] = [(7, Severity::Critical), (21, Severity::Warn
 /// Handshakes for a name from which on it is found: scanners ask for anything once.
 const ASKED_MIN: u64 = 10;
 const DAY_US: u64 = 86_400_000_000;
+/// Handshakes of each kind whose times are compared.
+const TIMED_MIN: u64 = 100;
+/// By how much full handshakes take a server longer, in nanoseconds: less than a signature with RSA-2048 costs.
+const RSA_NS: HysteresisLimit = HysteresisLimit::at(300_000.0);
 
 pub(super) const EXPIRES: Rule = Rule { id: "certificate-expires", judge: expires, text: expires_text };
 pub(super) const NOT_COVERED: Rule =
     Rule { id: "name-not-covered", judge: not_covered, text: not_covered_text };
+
+pub(super) const RSA_KEY: Rule = Rule { id: "rsa-key", judge: rsa_key, text: rsa_key_text };
 
 /// A certificate, parsed from its setting.
 struct CertificateDescription<'a> {
@@ -105,6 +111,54 @@ fn expires_text(context: &FindingContext<'_>) -> FindingText {
         })
         .about("proxy.certificate")
         .whom(all.iter().map(|one| format!("{}{} until {}", one.name, more(one), one.last_day)))
+}
+
+/// Full handshakes whose cipher suite names an RSA key, and all whose suite names a key: those of TLS 1.2.
+fn rsa_handshakes(run: &Run) -> (u64, u64) {
+    run.usage().of(Dimension::Cipher).fold((0, 0), |(rsa, all), (suite, counters)| {
+        let n = counters[UsageCounter::HandshakesFull];
+        let [of_rsa, of_ecdsa] = ["_RSA_WITH_", "_ECDSA_WITH_"].map(|key| u64::from(suite.contains(key)) * n);
+        (rsa + of_rsa, all + of_rsa + of_ecdsa)
+    })
+}
+
+fn has_rsa_certificate(run: &Run) -> bool {
+    let mut certificates = run.settings().iter().filter(|setting| is_certificate(&setting.name));
+    certificates.any(|setting| matches!(&setting.value, Value::Text(text) if text.starts_with("RSA")))
+}
+
+/// The median of the server's time in full and in resumed handshakes, in nanoseconds; `None` if there are too few.
+fn server_ns(run: &Run) -> Option<[u64; 2]> {
+    let whole = run.tls()?.whole();
+    let [full, resumed] = [TlsLatency::ServerFull, TlsLatency::ServerResumed].map(|class| {
+        Some(&whole[class])
+            .filter(|times| times.count() >= TIMED_MIN)
+            .and_then(|times| times.quantile_ns(0.5))
+    });
+    Some([full?, resumed?])
+}
+
+fn rsa_key(context: &FindingContext<'_>) -> Option<Severity> {
+    let [full_ns, resumed_ns] = server_ns(context.run)?;
+    let longer_ns = full_ns.saturating_sub(resumed_ns) as f64;
+    let is_rsa = has_rsa_certificate(context.run) || rsa_handshakes(context.run).0 > 0;
+    (is_rsa && context.passes(Severity::Info, longer_ns, RSA_NS)).then_some(Severity::Info)
+}
+
+fn rsa_key_text(context: &FindingContext<'_>) -> FindingText {
+    let [full_ns, resumed_ns] = server_ns(context.run).unwrap_or_default();
+    let ms = |ns: u64| format!("{:.2} ms", ns as f64 / 1e6);
+    let title = format!(
+        "Full handshakes take the server {} longer than resumed ones, and a certificate has an RSA key",
+        ms(full_ns.saturating_sub(resumed_ns))
+    );
+    let text = FindingText::new(title)
+        .figure("server's time in full handshakes, median", ms(full_ns))
+        .figure("server's time in resumed handshakes, median", ms(resumed_ns));
+    let (rsa, all) = rsa_handshakes(context.run);
+    let text =
+        if all > 0 { text.figure("full handshakes of TLS 1.2 with RSA", out_of(rsa, all)) } else { text };
+    text.advise("add an ECDSA P-256 certificate beside the RSA one, or see why handshakes do not resume: each saves the signature")
 }
 
 /// The names that clients asked for often and no certificate has, with their counts, the most frequent first.

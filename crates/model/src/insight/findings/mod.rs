@@ -187,9 +187,10 @@ struct Rule {
     text: fn(&FindingContext<'_>) -> FindingText,
 }
 
-const RULES: [Rule; 24] = [
+const RULES: [Rule; 25] = [
     certificates::EXPIRES,
     certificates::NOT_COVERED,
+    certificates::RSA_KEY,
     clients::TLS12_ONLY,
     clients::ONLY_CHOICE,
     logs::OLD_VERSIONS,

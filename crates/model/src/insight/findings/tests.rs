@@ -7,11 +7,11 @@ use crate::insight::testing::{RunBuilder, add, calm};
 use crate::testing::{client, connection};
 use records::histogram::{Histograms, Sketch};
 use records::kinds::{
-    Body, ClientRecord, HealthRecord, HostRecord, HttpRecord, LoadRecord, RunRecord, UsageRecord,
+    Body, ClientRecord, HealthRecord, HostRecord, HttpRecord, LoadRecord, RunRecord, TlsRecord, UsageRecord,
 };
 use records::metrics::{
     ClientCounter, Counters, CpuGroup, Dimension, HostCounter, HttpCounter, LoadCounter, Metric,
-    ProxyCounter, ProxyLatency, TlsCounter, UsageCounter,
+    ProxyCounter, ProxyLatency, TlsCounter, TlsLatency, UsageCounter,
 };
 use records::setting::Value;
 use records::values::Latencies;
@@ -314,6 +314,42 @@ fn a_certificate_is_found_by_its_days_until_it_is_renewed() {
     recorder.set("proxy.certificate", text(CERTIFICATE));
     recorder.seconds(2, calm);
     assert_eq!(open(&recorder), []);
+}
+
+/// A second with full and resumed handshakes that take a server so long, in microseconds.
+fn timed(recorder: &mut RunBuilder, [full_us, resumed_us]: [u64; 2]) {
+    let mut times = Histograms::default();
+    for _ in 0..100 {
+        times[TlsLatency::ServerFull].record(Duration::from_micros(full_us));
+        times[TlsLatency::ServerResumed].record(Duration::from_micros(resumed_us));
+    }
+    recorder.tls.latencies = Latencies::new(&times, &Counters::default());
+}
+
+#[test]
+fn an_rsa_key_is_found_where_full_handshakes_take_longer() {
+    let rsa = text("RSA-2048 for www.example.org until 2026-06-01 sha256:5b1e");
+    let of = |certificate: Value, suite: &str, times_us: [u64; 2]| {
+        let mut recorder = begun(&[("proxy.certificate", certificate)]);
+        usage(&mut recorder, Dimension::Cipher, suite, &[(UsageCounter::HandshakesFull, 7)]);
+        recorder.seconds(1, |recorder| timed(recorder, times_us));
+        recorder.seconds(1, |recorder| recorder.tls.latencies = TlsRecord::default().latencies);
+        recorder
+    };
+    let found = [("rsa-key", Severity::Info)];
+    let by_setting = of(rsa.clone(), "TLS_AES_128_GCM_SHA256", [900, 300]);
+    assert_eq!(open(&by_setting), found);
+    let by_suite = of(text(CERTIFICATE), "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", [900, 300]);
+    assert_eq!(open(&by_suite), found);
+    let text_of = finding_text(&by_suite, "rsa-key");
+    assert!(text_of.title.contains("take the server 0.60 ms longer"), "{}", text_of.title);
+    assert!(text_of.evidence.iter().any(|figure| figure.value == "7 of 7"), "{:?}", text_of.evidence);
+    for (certificate, suite, times_us) in [
+        (text(CERTIFICATE), "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", [900, 300]),
+        (rsa, "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", [500, 300]),
+    ] {
+        assert_eq!(open(&of(certificate, suite, times_us)), [], "{suite}");
+    }
 }
 
 fn usage(recorder: &mut RunBuilder, dimension: Dimension, value: &str, counted: &[(UsageCounter, u64)]) {
