@@ -439,7 +439,7 @@ impl WireCounter {
     fn give_up_missing(&mut self, flow: &mut Flow) {
         for (at, order) in flow.orders.iter_mut().enumerate() {
             if order.has_waiting() {
-                let wire = u64::from(order.give_up(&mut self.room));
+                let wire = order.give_up(&mut self.room);
                 if flow.is_counted {
                     let counter = [ProxyCounter::WireIn, ProxyCounter::WireOut][at];
                     self.counted.of_service(flow.service).add(counter, wire);

@@ -137,7 +137,7 @@ impl Flow {
             let order = &mut self.orders[end as usize];
             if is_due || !order.keep(payload, room) {
                 if !is_due {
-                    added[end as usize].wire += u64::from(order.give_up(room));
+                    added[end as usize].wire += order.give_up(room);
                 }
                 self.take(end, payload, &mut added[end as usize]);
             }

@@ -136,13 +136,14 @@ impl Order {
         Some(piece)
     }
 
-    /// Gives up what is missing. Returns the bytes up to the last that was captured.
-    pub(crate) fn give_up(&mut self, room: &mut usize) -> u32 {
+    /// Gives up what is missing. Returns the bytes up to the last that was captured: with sequence numbers that nobody checks,
+    /// more than 32 bits hold.
+    pub(crate) fn give_up(&mut self, room: &mut usize) -> u64 {
         self.is_broken = true;
         let mut new = 0;
         for piece in std::mem::take(&mut self.waiting) {
             *room += piece.memory();
-            new += self.advance(piece.sequence, piece.len).1;
+            new += u64::from(self.advance(piece.sequence, piece.len).1);
         }
         new
     }

@@ -4,7 +4,8 @@
 mod recorded;
 
 use proptest::prelude::*;
-use recorded::{CAPTURES, Counts, Piece, count, records, split};
+use recorded::{CAPTURES, Counts, Piece, count, records, split, totals};
+use records::metrics::ProxyCounter;
 
 /// Payload that offload merges into one segment, in bytes.
 const OFFLOAD_BYTES_MAX: usize = 64 << 10;
@@ -170,6 +171,27 @@ fn one_late_segment_changes_no_count() {
             }
         }
     }
+}
+
+/// Nobody checks sequence numbers: those of a client that makes them up may be ahead of each other by two GiB, again and again.
+#[test]
+fn missing_bytes_of_made_up_sequence_numbers_are_added_up() {
+    let connection = CAPTURES[1].connections().swap_remove(0);
+    let [syn, syn_ack] = [0, 1].map(|at| connection[at].clone());
+    let next = syn.sequence.wrapping_add(1);
+    let far = 0x7000_0000;
+    // It says to have read what the server has not sent.
+    let acknowledged = Some(syn_ack.sequence.wrapping_add(100));
+    let byte = |sequence| Piece { sequence, acknowledged, is_syn: false, payload: vec![7], ..syn.clone() };
+    let pieces = [
+        syn_ack,
+        byte(next.wrapping_add(1)),
+        byte(next.wrapping_add(far)),
+        Piece { sequence: next.wrapping_sub(far + 1), acknowledged: Some(1), ..syn.clone() },
+        byte(next.wrapping_add(far).wrapping_add(far)),
+    ];
+    let (counted, _) = totals(&pieces);
+    assert_eq!(counted[ProxyCounter::WireIn], 3 * u64::from(far) + 1);
 }
 
 proptest! {
