@@ -77,6 +77,11 @@ impl WireCounter {
         self.flows.len()
     }
 
+    /// Memory that parts of segments and messages take, in bytes.
+    pub fn kept_bytes(&self) -> usize {
+        ROOM_BYTES - self.room
+    }
+
     /// Counts the packet of this frame.
     pub fn packet(&mut self, frame: &Frame<'_>, packet: &Packet<'_>) {
         match *packet {
