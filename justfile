@@ -267,7 +267,7 @@ wire-truth CONNECTIONS="10000":
     set -euo pipefail
     export TLSDASH_WIRE_CONNECTIONS={{CONNECTIONS}}
     timeout 1500 cargo test --locked -p tlsdash --test measured -- alone::wire --nocapture --test-threads 1 2>&1 |
-        grep --line-buffered -E '^(error|test |NOT RUN)| TLS 1\.[23] |: p50 |panicked|^ +(left|right): '
+        grep --line-buffered -E '^(error|test |NOT RUN)| TLS 1\.[23] |: p(50|99) |plaintext |panicked|^ +(left|right): '
 
 # Ten seconds of the demo without a screen, checked against itself.
 smoke:

@@ -4,6 +4,8 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -14,7 +16,7 @@ use crate::alone::observe::test_bed::ObserveTestBed;
 use crate::common::{PATIENCE, number, outside, send};
 
 /// How long [`slow_network`] holds what a client sends.
-const HELD: Duration = Duration::from_millis(40);
+const HELD: Duration = Duration::from_millis(300);
 
 /// A version of TLS, by the names that the load and OpenSSL have for it.
 #[derive(Clone, Copy)]
@@ -196,26 +198,43 @@ fn said_before_the_deadline(child: Child) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// A network that forwards connections to a server.
+pub(super) struct SlowNetwork {
+    pub(super) address: SocketAddr,
+    forwarded: Arc<[AtomicU64; 2]>,
+}
+
+impl SlowNetwork {
+    /// Bytes to and from the server.
+    pub(super) fn forwarded(&self) -> [u64; 2] {
+        [0, 1].map(|at| self.forwarded[at].load(Ordering::Relaxed))
+    }
+}
+
 /// Forwards connections to a server, and holds what their clients send for a while: the longer a handshake is, the less of it
-/// is the time that a process takes to learn of a packet. Gives the address.
-pub(super) fn slow_network(server: SocketAddr) -> SocketAddr {
+/// is the time that a process takes to learn of a packet.
+pub(super) fn slow_network(server: SocketAddr) -> SlowNetwork {
+    let forwarded = Arc::<[AtomicU64; 2]>::default();
+    let counts = forwarded.clone();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for client in listener.incoming().map_while(Result::ok) {
             let Ok(upstream) = TcpStream::connect(server) else { return };
             let [client_too, upstream_too] = [&client, &upstream].map(|stream| stream.try_clone().unwrap());
-            std::thread::spawn(move || forward(client, upstream, HELD));
-            std::thread::spawn(move || forward(upstream_too, client_too, Duration::ZERO));
+            let [counts_in, counts_out] = [counts.clone(), counts.clone()];
+            std::thread::spawn(move || forward(client, upstream, HELD, &counts_in[0]));
+            std::thread::spawn(move || forward(upstream_too, client_too, Duration::ZERO, &counts_out[1]));
         }
     });
-    address
+    SlowNetwork { address, forwarded }
 }
 
-fn forward(mut from: TcpStream, mut to: TcpStream, held: Duration) {
+fn forward(mut from: TcpStream, mut to: TcpStream, held: Duration, count: &AtomicU64) {
     let mut buffer = [0; 16 << 10];
     while let Ok(read @ 1..) = from.read(&mut buffer) {
         std::thread::sleep(held);
+        count.fetch_add(read as u64, Ordering::Relaxed);
         if to.write_all(&buffer[..read]).is_err() {
             break;
         }

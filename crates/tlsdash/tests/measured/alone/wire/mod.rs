@@ -24,8 +24,12 @@ use crate::common::{TlsdashProcess, journalctl, number, tlsdash};
 /// What the fields of failed handshakes in a journal begin with.
 const FAILED: &str = "TLSDASH_HANDSHAKES_FAILED_";
 
-/// By what share the median of handshakes may differ from that of the proxy, which takes its times in its own process.
-const P50_OFF: f64 = 0.05;
+/// By what share quantiles of handshakes may differ from those of the proxy, which takes its times in its own process.
+const TIMES_OFF: [(&str, f64); 2] = [("p50", 0.05), ("p99", 0.1)];
+/// Plaintext of a `close_notify`.
+const GOODBYE_BYTES: u64 = 2;
+/// More than the session tickets of a connection take.
+const TICKETS_BYTES_MAX: u64 = 1_000;
 
 /// A `tlsdash wire` that counts the packets of a server.
 struct Wire(TlsdashProcess);
@@ -179,8 +183,8 @@ fn handshakes_of_tlsdash_are_counted_as_it_counts_itself() {
 }
 
 #[test]
-fn handshakes_of_tlsdash_take_as_long_as_it_says_itself() {
-    if !can_capture("handshakes_of_tlsdash_take_as_long_as_it_says_itself") {
+fn times_and_bytes_of_tlsdash_are_those_that_it_says_itself() {
+    if !can_capture("times_and_bytes_of_tlsdash_are_those_that_it_says_itself") {
         return;
     }
     for version in VERSIONS {
@@ -188,15 +192,22 @@ fn handshakes_of_tlsdash_take_as_long_as_it_says_itself() {
         let wire = Wire::start(&site);
         let mut proxy = TlsdashProcess::start(servers::tlsdash_proxy(&site, "10s"));
         let server = proxy.address();
-        site.listen = clients::slow_network(server);
-        let plan = Plan { connections: 80, others: 0, requests_per_connection: 1 };
+        let network = clients::slow_network(server);
+        site.listen = network.address;
+        let plan = Plan { connections: 200, others: 0, requests_per_connection: 1 };
         let made = clients::load(&site, version, plan);
         site.listen = server;
         let (code, printed) = proxy.end();
         assert_eq!(code, 0);
-        let Counted { counts, summary, .. } = wire.finish(&site);
+        let Counted { counts, entry, summary } = wire.finish(&site);
         assert_eq!(counts, made);
-        assert_medians_equal(&summary, &serde_json::from_str(&printed).unwrap());
+        let tls_bytes = ["TLSDASH_WIRE_BYTES_IN_TOTAL", "TLSDASH_WIRE_BYTES_OUT_TOTAL"];
+        let tls_bytes = tls_bytes.map(|field| number(&entry, field));
+        println!("TLS {}: {tls_bytes:?} TLS bytes in and out", version.name);
+        assert_eq!(tls_bytes, network.forwarded(), "TLS bytes, by packets and as they were forwarded");
+        let own = serde_json::from_str(&printed).unwrap();
+        assert_plaintext_equal(&summary, &own, version, counts.connections);
+        assert_times_equal(&summary, &own);
     }
 }
 
@@ -208,16 +219,36 @@ fn assert_causes_equal(counted: &Value, own: &Value) {
     assert!(of(own).iter().filter(|count| **count > 0).count() > 5, "{own:#}");
 }
 
-/// Compares the median time of full and of resumed handshakes.
-fn assert_medians_equal(counted: &Value, own: &Value) {
+/// Compares plaintext. In TLS 1.3 packets show neither what is a goodbye nor what is a session ticket: they count too.
+fn assert_plaintext_equal(counted: &Value, own: &Value, version: Version, connections: u64) {
+    let of = |summary: &Value| {
+        ["/proxy/bytes/in", "/proxy/bytes/out"]
+            .map(|pointer| summary.pointer(pointer).and_then(Value::as_u64).unwrap())
+    };
+    let ([counted_in, counted_out], [own_in, own_out]) = (of(counted), of(own));
+    println!("plaintext in {counted_in} by packets, {own_in} by the proxy; out {counted_out}, {own_out}");
+    assert!(own_in > 0 && own_out > 0);
+    if version.name == "1.2" {
+        assert_eq!([counted_in, counted_out], [own_in, own_out]);
+    } else {
+        assert_eq!(counted_in, own_in + connections * GOODBYE_BYTES);
+        let more = counted_out - own_out;
+        assert!(more <= connections * TICKETS_BYTES_MAX, "{more} for {connections} connections");
+    }
+}
+
+/// Compares the times of full and of resumed handshakes.
+fn assert_times_equal(counted: &Value, own: &Value) {
     for class in ["handshake_full", "handshake_resumed"] {
-        let pointer = format!("/proxy/latency_us/{class}/p50");
-        let [counted, own] =
-            [counted, own].map(|summary| summary.pointer(&pointer).and_then(Value::as_f64).unwrap());
-        println!("{class}: p50 {counted} us by packets, {own} us by the proxy");
-        assert!(
-            (counted / own - 1.0).abs() <= P50_OFF,
-            "{class}: {counted} us of packets, {own} us of the proxy"
-        );
+        for (quantile, off_max) in TIMES_OFF {
+            let pointer = format!("/proxy/latency_us/{class}/{quantile}");
+            let [counted, own] =
+                [counted, own].map(|summary| summary.pointer(&pointer).and_then(Value::as_f64).unwrap());
+            println!("{class}: {quantile} {counted} us by packets, {own} us by the proxy");
+            assert!(
+                (counted / own - 1.0).abs() <= off_max,
+                "{class}, {quantile}: {counted} us of packets, {own} us of the proxy"
+            );
+        }
     }
 }
