@@ -5,7 +5,7 @@
 //! makes of both the delta that the publisher takes from every producer. Nothing is written to the network, and no payload is
 //! kept.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod capture;
 mod counter;

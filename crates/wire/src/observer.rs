@@ -15,6 +15,8 @@ use crate::packet::Packet;
 
 /// The longest wait for packets: so often the thread looks whether its counts are wanted.
 const PATIENCE: Duration = Duration::from_millis(20);
+/// The same at the end: longer than the kernel keeps back what it has captured.
+const LAST_PATIENCE: Duration = Duration::from_millis(50);
 /// The shortest time between two notices about lost packets.
 const NOTICE_EVERY: Duration = Duration::from_secs(10);
 
@@ -54,7 +56,7 @@ impl Counting for PacketThread {
 
     fn read(&mut self, may_wait: bool) -> io::Result<usize> {
         let Self { socket, counter, .. } = self;
-        socket.read(if may_wait { PATIENCE } else { Duration::ZERO }, &mut |frame| {
+        socket.read(if may_wait { PATIENCE } else { LAST_PATIENCE }, &mut |frame| {
             counter.packet(&frame, &Packet::parse(&frame));
         })
     }

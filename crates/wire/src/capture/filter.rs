@@ -26,24 +26,14 @@ type Instruction = (u32, u8, u8, u32);
 
 const DROP: Instruction = (libc::BPF_RET, 0, 0, 0);
 
-/// Lets no packet through.
-pub(super) fn nothing() -> Vec<SockFilter> {
-    assemble(&[DROP])
-}
-
-/// Lets TCP through, and UDP of port 443: of an interface or all, and of some ports or all. Of TCP over IPv6 with
-/// extension headers nothing comes through; it does not exist in practice. Neither do packets with a VLAN tag more than the
-/// one that the kernel takes off.
-pub(super) fn tls(interface: Option<u32>, ports: &[u16]) -> Vec<SockFilter> {
+/// Lets TCP through, and UDP of port 443: of some ports or all. Of TCP over IPv6 with extension headers nothing comes
+/// through; it does not exist in practice. Neither do packets with a VLAN tag more than the one that the kernel takes off.
+pub(super) fn tls(ports: &[u16]) -> Vec<SockFilter> {
     // On loopback every packet is there twice, when it leaves and when it arrives.
     let mut code = vec![load_ancillary(libc::SKF_AD_HATYPE)];
     let drop_outgoing = when_equal(u32::from(libc::PACKET_OUTGOING), &[DROP]);
     let on_loopback = [&[load_ancillary(libc::SKF_AD_PKTTYPE)], &drop_outgoing[..]].concat();
     code.extend(when_equal(u32::from(libc::ARPHRD_LOOPBACK), &on_loopback));
-    if let Some(interface) = interface {
-        code.push(load_ancillary(libc::SKF_AD_IFINDEX));
-        code.extend([(libc::BPF_JMP | libc::BPF_JEQ, 1, 0, interface), DROP]);
-    }
     code.push(load_ancillary(libc::SKF_AD_PROTOCOL));
     code.extend(when_equal(libc::ETH_P_IP as u32, &ipv4(ports)));
     code.extend(when_equal(libc::ETH_P_IPV6 as u32, &ipv6(ports)));

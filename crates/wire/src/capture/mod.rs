@@ -2,6 +2,8 @@
 
 mod file;
 mod filter;
+#[expect(unsafe_code, reason = "it shares memory with the kernel")]
+mod ring;
 mod socket;
 
 pub use file::{CaptureError, CaptureReader};

@@ -1,32 +1,18 @@
 //! A packet socket: what goes through the interfaces of this machine, as it goes (packet(7)).
 
-use std::io::{self, IoSliceMut};
-use std::mem::MaybeUninit;
-use std::os::fd::AsRawFd as _;
+use std::io;
+use std::mem::{offset_of, size_of};
 use std::time::Duration;
 
-use nix::cmsg_space;
-use nix::errno::Errno;
 use nix::libc;
 use nix::net::if_::if_nametoindex;
-use nix::sys::socket::{
-    ControlMessageOwned, LinkAddr, MsgFlags, MultiHeaders, RecvMsg, recvmmsg, setsockopt, sockopt,
-};
-use nix::sys::time::TimeSpec;
-use socket2::{Domain, Protocol, Socket, Type};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use socket2::{Domain, Socket, Type};
 
-use super::filter::{self, FRAME_BYTES_MAX, PORTS_MAX};
+use super::filter::{self, PORTS_MAX};
+use super::ring::{self, Ring};
 use super::{Frame, LinkLayer};
-
-/// Frames that one system call reads at most. Their buffers have 4 MiB.
-const BATCH_FRAMES: usize = 64;
-/// How long packets gather once all have been read, with a large buffer and with a small one. Waking up for a few of them
-/// costs more than to read them, and their time is the kernel's.
-const GATHERING: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(2)];
-/// A buffer from which on packets may gather for long: it holds some thousands, as the kernel counts their memory.
-const LARGE_BUFFER_BYTES: usize = 8 << 20;
-/// What waits in the kernel at most, in bytes, where the kernel lets us ask for so much.
-const RECEIVE_BUFFER_BYTES: usize = 32 << 20;
 
 /// What a packet socket captures.
 #[derive(Clone, Debug, Default)]
@@ -57,16 +43,8 @@ pub enum SocketError {
 #[derive(Debug)]
 pub struct PacketSocket {
     socket: Socket,
-    buffers: Box<[u8]>,
-    /// How long packets gather once all have been read.
-    gathering: Duration,
-    /// How long a read waits, as the socket was told last.
-    patience: Duration,
-    /// The last read gave frames, and has left none.
-    is_read_empty: bool,
+    ring: Ring,
     dropped: u64,
-    /// The kernel's count of drops, which wraps around.
-    dropped_last: Option<u32>,
 }
 
 impl PacketSocket {
@@ -80,94 +58,92 @@ impl PacketSocket {
             return Err(SocketError::TooManyPorts { count });
         }
         let interface = options.interface.as_deref().map(interface_index).transpose()?;
-        let all_protocols = Protocol::from(i32::from((libc::ETH_P_ALL as u16).to_be()));
-        let socket = Socket::new(Domain::PACKET, Type::DGRAM, Some(all_protocols)).map_err(refusal)?;
-        setsockopt(&socket, sockopt::ReceiveTimestampns, &true).map_err(io::Error::from)?;
-        setsockopt(&socket, sockopt::RxqOvfl, &1).map_err(io::Error::from)?;
-        if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER_BYTES).is_err() {
-            // Without CAP_NET_ADMIN, as much as net.core.rmem_max allows.
-            socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES)?;
-        }
-        // The socket has captured everything since it was opened: nothing more is let in until that is gone.
-        socket.attach_filter(&filter::nothing())?;
-        drain(&socket)?;
-        socket.attach_filter(&filter::tls(interface, &options.ports))?;
-        let is_large = socket.recv_buffer_size()? >= LARGE_BUFFER_BYTES;
-        let gathering = GATHERING[usize::from(!is_large)];
-        let buffers = vec![0; BATCH_FRAMES * FRAME_BYTES_MAX].into_boxed_slice();
-        Ok(Self {
-            socket,
-            gathering,
-            buffers,
-            patience: Duration::ZERO,
-            is_read_empty: false,
-            dropped: 0,
-            dropped_last: None,
-        })
+        // Without a protocol it captures nothing before it is bound.
+        let socket = Socket::new(Domain::PACKET, Type::DGRAM, None).map_err(refusal)?;
+        socket.attach_filter(&filter::tls(&options.ports))?;
+        let ring = Ring::new(&socket)?;
+        ring::bind(&socket, interface.unwrap_or(0))?;
+        Ok(Self { socket, ring, dropped: 0 })
     }
 
-    /// Reads what has been captured, or waits for it. Gives the number of frames; 0 if there was none in time.
+    /// Reads packets that have been captured, or waits for them. Gives their number; 0 if there was none in time. A packet
+    /// may wait for others in the kernel for 20 ms: with more patience, 0 means that all were read.
     ///
     /// # Errors
     /// When the kernel gives one.
     pub fn read(&mut self, patience: Duration, each: &mut dyn FnMut(Frame<'_>)) -> io::Result<usize> {
-        let flags = if patience.is_zero() { MsgFlags::MSG_DONTWAIT } else { MsgFlags::MSG_WAITFORONE };
-        if patience != self.patience && !patience.is_zero() {
-            self.socket.set_read_timeout(Some(patience))?;
-            self.patience = patience;
-        }
-        if std::mem::take(&mut self.is_read_empty) {
-            std::thread::sleep(self.gathering.min(patience));
-        }
-        let mut slices: Vec<_> =
-            self.buffers.chunks_exact_mut(FRAME_BYTES_MAX).map(|buffer| [IoSliceMut::new(buffer)]).collect();
-        // Not kept: the kernel writes lengths into them, which nix leaves there for the next call.
-        let mut headers = MultiHeaders::preallocate(BATCH_FRAMES, Some(cmsg_space!(TimeSpec, u32)));
-        let messages = match recvmmsg(self.socket.as_raw_fd(), &mut headers, slices.iter_mut(), flags, None) {
-            Ok(messages) => messages,
-            Err(Errno::EAGAIN | Errno::EINTR) => return Ok(0),
-            Err(error) => return Err(error.into()),
-        };
         let mut count = 0;
-        for message in messages {
-            count += 1;
-            let (frame, dropped) = parse(&message)?;
-            // What was dropped before the filter was attached is no loss.
-            let before = self.dropped_last.unwrap_or(dropped);
-            self.dropped += u64::from(dropped.wrapping_sub(before));
-            self.dropped_last = Some(dropped);
-            each(frame);
+        let mut read = |block: &[u8]| {
+            for frame in frames(block) {
+                count += 1;
+                each(frame);
+            }
+        };
+        if !self.ring.read_block(&mut read) {
+            self.wait(patience)?;
+            self.ring.read_block(read);
         }
-        self.is_read_empty = count < BATCH_FRAMES;
+        self.dropped += u64::from(ring::take_dropped(&self.socket)?);
         Ok(count)
     }
 
-    /// Packets that found no room in the receive buffer. The kernel tells of them with the next packet that finds some.
+    /// Waits for packets.
+    fn wait(&self, patience: Duration) -> io::Result<()> {
+        let timeout = Timespec::try_from(patience).map_err(io::Error::other)?;
+        let mut polled = [PollFd::new(&self.socket, PollFlags::IN)];
+        match poll(&mut polled, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if polled[0].revents().contains(PollFlags::ERR)
+            && let Some(error) = self.socket.take_error()?
+            // The interface may come up again.
+            && error.kind() != io::ErrorKind::NetworkDown
+        {
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Packets that found no room in the ring.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 }
 
-/// A captured packet, and how many the kernel has dropped before since the socket was opened.
-fn parse<'a>(message: &RecvMsg<'_, 'a, LinkAddr>) -> io::Result<(Frame<'a>, u32)> {
-    let (mut time_ns, mut dropped) = (0, 0);
-    for control in message.cmsgs()? {
-        match control {
-            ControlMessageOwned::ScmTimestampns(time) => {
-                time_ns = time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64;
-            }
-            ControlMessageOwned::RxqOvfl(count) => dropped = count,
-            _ => {}
-        }
-    }
-    let frame = Frame {
-        time_ns,
-        interface: message.address.map_or(0, |address| address.ifindex() as u32),
-        is_outgoing: message.address.is_some_and(|address| address.pkttype() == libc::PACKET_OUTGOING),
+/// The frames of a block that the kernel filled.
+fn frames(block: &[u8]) -> impl Iterator<Item = Frame<'_>> {
+    const HEADER: usize = offset_of!(libc::tpacket_block_desc, hdr);
+    let number = |field| u32_at(block, HEADER + field).unwrap_or(0);
+    let count = number(offset_of!(libc::tpacket_hdr_v1, num_pkts));
+    let mut next = number(offset_of!(libc::tpacket_hdr_v1, offset_to_first_pkt)) as usize;
+    (0..count).map_while(move |_| {
+        let frame = block.get(next..)?;
+        next += u32_at(frame, offset_of!(libc::tpacket3_hdr, tp_next_offset))? as usize;
+        parse(frame)
+    })
+}
+
+/// The frame at the start of these bytes: a header, the address of the interface, then the packet.
+fn parse(bytes: &[u8]) -> Option<Frame<'_>> {
+    const ADDRESS: usize = size_of::<libc::tpacket3_hdr>().next_multiple_of(libc::TPACKET_ALIGNMENT);
+    let number = |field| u32_at(bytes, field);
+    let seconds = number(offset_of!(libc::tpacket3_hdr, tp_sec))?;
+    let nanoseconds = number(offset_of!(libc::tpacket3_hdr, tp_nsec))?;
+    let start = u16::from_ne_bytes(*bytes.get(offset_of!(libc::tpacket3_hdr, tp_net)..)?.first_chunk()?);
+    let len = number(offset_of!(libc::tpacket3_hdr, tp_snaplen))?;
+    Some(Frame {
+        time_ns: u64::from(seconds) * 1_000_000_000 + u64::from(nanoseconds),
+        interface: number(ADDRESS + offset_of!(libc::sockaddr_ll, sll_ifindex))?,
+        is_outgoing: bytes.get(ADDRESS + offset_of!(libc::sockaddr_ll, sll_pkttype))?
+            == &libc::PACKET_OUTGOING,
         link: LinkLayer::Ip,
-        data: message.iovs().next().unwrap_or_default(),
-    };
-    Ok((frame, dropped))
+        data: bytes.get(start.into()..)?.get(..len as usize)?,
+    })
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 fn interface_index(name: &str) -> Result<u32, SocketError> {
@@ -182,17 +158,4 @@ fn refusal(error: io::Error) -> SocketError {
     let program =
         std::env::current_exe().map_or_else(|_| "tlsdash".to_owned(), |path| path.display().to_string());
     SocketError::NotPermitted { program }
-}
-
-/// Reads away whatever is in the receive buffer.
-fn drain(socket: &Socket) -> io::Result<()> {
-    let mut start = [MaybeUninit::uninit(); 1];
-    loop {
-        match socket.recv_with_flags(&mut start, libc::MSG_DONTWAIT) {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
 }

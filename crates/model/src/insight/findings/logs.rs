@@ -44,7 +44,7 @@ fn packets_lost_text(context: &FindingContext<'_>) -> FindingText {
     ))
     .figure("packets lost, last minute", lost)
     .figure("handshakes not judged, last minute", lately[ProxyCounter::Unjudged])
-    .advise("--port leaves other packets in the kernel; a larger net.core.rmem_max holds more of them")
+    .advise("--port and --interface leave other packets in the kernel")
 }
 
 fn lines_lost_text(context: &FindingContext<'_>) -> FindingText {
