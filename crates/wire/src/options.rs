@@ -1,6 +1,7 @@
 //! Which connections are counted.
 
-use std::net::SocketAddr;
+use std::hash::{Hash, Hasher};
+use std::net::{IpAddr, SocketAddr};
 
 use records::ids::ClientId;
 
@@ -21,10 +22,25 @@ pub struct WireOptions {
 }
 
 /// The two ends of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlowKey {
     pub(crate) client: SocketAddr,
     pub(crate) server: SocketAddr,
+}
+
+/// In few steps: each packet is looked up, most of them more than once.
+impl Hash for FlowKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for end in [self.client, self.server] {
+            match end.ip() {
+                IpAddr::V4(ip) => state.write_u64(u64::from(ip.to_bits()) << 16 | u64::from(end.port())),
+                IpAddr::V6(ip) => {
+                    state.write_u128(ip.to_bits());
+                    state.write_u16(end.port());
+                }
+            }
+        }
+    }
 }
 
 impl WireOptions {
