@@ -1,4 +1,4 @@
-//! Captured connections, and the instructions that reading and counting each takes.
+//! Captured connections and requests, and the instructions that counting each takes.
 
 use std::path::Path;
 
@@ -8,20 +8,22 @@ use crate::callgrind;
 /// How often a capture is counted: the difference leaves out what the program needs once.
 const ROUNDS: [u64; 2] = [1, 21];
 
-/// A capture of the tests of wire, with the name of its budget and its connections.
+/// A capture of the tests of wire, with the name of its budget and how many of these it has.
 pub type CaptureCase = (&'static str, &'static str, u64);
 
 /// Each capture that is counted.
-pub const CASES: [CaptureCase; 2] = [
+pub const CASES: [CaptureCase; 3] = [
     ("packets of a connection of TLS 1.2", "tls12.pcap", 8),
     ("packets of a connection of TLS 1.3", "tls13.pcap", 12),
+    // With a hundredth of a connection.
+    ("packets of a request on a kept connection", "kept.pcap", 100),
 ];
 
-/// Counts the instructions for the packets of one connection. `program` is the example `count_packets`.
+/// Counts the instructions for the packets of one connection or request. `program` is the example `count_packets`.
 ///
 /// # Errors
 /// If the program or valgrind cannot be run.
-pub fn instructions(program: &Path, (_, capture, connections): CaptureCase) -> Result<f64> {
+pub fn instructions(program: &Path, (_, capture, count): CaptureCase) -> Result<f64> {
     let capture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wire/tests/captures").join(capture);
     let folder = tempfile::tempdir()?;
     let mut totals = [0; 2];
@@ -30,5 +32,5 @@ pub fn instructions(program: &Path, (_, capture, connections): CaptureCase) -> R
         *total =
             callgrind::total(&out, |command| command.arg(program).arg(&capture).arg(rounds.to_string()))?;
     }
-    Ok(totals[1].saturating_sub(totals[0]) as f64 / ((ROUNDS[1] - ROUNDS[0]) * connections) as f64)
+    Ok(totals[1].saturating_sub(totals[0]) as f64 / ((ROUNDS[1] - ROUNDS[0]) * count) as f64)
 }

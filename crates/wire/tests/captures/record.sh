@@ -80,6 +80,11 @@ host=[::1] ask 24431 - -sess_in without
 curl -sko /dev/null https://localhost:24431/ --resolve localhost:24431:127.0.0.1
 end
 
+# TLS 1.3: 100 requests on one connection.
+begin kept
+curl -sk 'https://127.0.0.1:24431/[1-100]' >/dev/null
+end
+
 # Failures: a client that distrusts the certificate, with both versions; no TLS; a version that is too old; no common suite;
 # a client that leaves without a byte, and one within its ClientHello.
 begin failed

@@ -48,6 +48,9 @@ pub const CAPTURES: [Capture; 3] = [
     Capture { name: "failed", counts: Counts { accepted: 7, failed: 7, ..Counts::NONE } },
 ];
 
+/// A connection with 100 requests.
+pub const KEPT: Capture = Capture { name: "kept", counts: Counts { accepted: 1, full: 1, ..Counts::NONE } };
+
 /// The servers' ports in the captures.
 pub const PORTS: [u16; 3] = [24_431, 24_432, 24_433];
 
