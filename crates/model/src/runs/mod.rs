@@ -10,7 +10,8 @@
 //! ([`Reading::foreign`]). The id of a run is random and appears nowhere before its first record, so a forger always
 //! comes later, in any order of files. This does not hold if reading begins in the middle of a run, or if the wall
 //! clock was set back during it: a forger may come first then. When a run is forgotten (see [`RUNS_KNOWN_MAX`]), so is
-//! its owner. A file that journald did not write is trusted as a whole.
+//! its owner. The id of a part of a run can be guessed, so a part must be of the whole run's process. A file that
+//! journald did not write is trusted as a whole.
 //!
 //! The reader chooses the accounts whose runs are read at all ([`RunFilter`](crate::history::RunFilter)). A trusted writer may
 //! still write endless runs and clients: [`RUNS_BYTES_MAX`] limits the memory of all runs together.

@@ -133,7 +133,7 @@ impl<S: Sink> Publisher<S> {
     /// than half of the budget, several intervals are merged into one record.
     ///
     /// Services that the proxy's deltas tell apart are parts of the run, each with an id and records of its own. All of them
-    /// together may write as much as the whole.
+    /// together have half of the budget.
     pub fn new(run: RunId, sink: S, records_per_second: u32, now: Timestamps) -> Self {
         Self::sharing(run, Arc::new(Mutex::new(sink)), records_per_second, now)
     }

@@ -47,7 +47,9 @@ impl<S: Sink> Publisher<S> {
         let Some(number) = u8::try_from(number).ok().filter(|number| *number <= RUN_PARTS_MAX) else {
             return;
         };
-        let share = (self.records_per_second / u32::from(number)).max(1);
+        let half = self.records_per_second.div_ceil(2);
+        self.budget.set_rate(half);
+        let share = (half / u32::from(number)).max(1);
         for known in &mut self.services {
             known.publisher.budget.set_rate(share);
         }
