@@ -11,6 +11,7 @@ use recorded::{Counts, KEPT};
 fn requests_on_a_kept_connection_are_exchanges() {
     let mut counter = WireCounter::new(WireOptions::default());
     KEPT.pieces().iter().for_each(|piece| piece.count(&mut counter));
+    counter.counted.seal();
     let delta = &counter.counted.delta;
     assert_eq!(Counts::of(&delta.counters, &delta.tls.counters), KEPT.counts);
     // The tickets came before the first request.

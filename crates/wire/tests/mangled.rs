@@ -146,7 +146,7 @@ proptest! {
             let pieces = mangled(split(&whole, part_bytes, 0), &manglings, &order);
             for piece in &pieces {
                 piece.count(&mut counter);
-                assert_consistent(&counter.counted.delta.counters)?;
+                assert_consistent(&counter.counted.counters())?;
                 prop_assert!(counter.flows() <= pieces.len() && counter.kept_bytes() <= KEPT_BYTES_MAX);
             }
             let last_ns = pieces.iter().chain(&whole).map(|piece| piece.time_ns).max().unwrap_or_default();
@@ -157,8 +157,8 @@ proptest! {
             for late in 1..3 {
                 Piece { time_ns: last_ns + late * FORGOTTEN_NS, ..ends(&whole[..1], 0).swap_remove(0) }.count(&mut counter);
             }
-            assert_consistent(&counter.counted.delta.counters)?;
-            let totals = &counter.counted.delta.counters;
+            assert_consistent(&counter.counted.counters())?;
+            let totals = &counter.counted.counters();
             prop_assert_eq!(totals[P::Closed], totals[P::Accepted]);
             prop_assert_eq!((counter.flows(), counter.kept_bytes()), (1, 0));
         }

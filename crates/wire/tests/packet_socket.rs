@@ -198,9 +198,9 @@ fn an_end_that_stops_reading_and_resets_is_counted() {
             read_until(&mut socket, |frame, packet| {
                 let Packet::Tcp(segment) = packet else { panic!("{packet:?}") };
                 counter.segment(frame, &segment);
-                is_over(&counter.counted.delta.counters)
+                is_over(&counter.counted.counters())
             });
-            counter.counted.delta.counters
+            counter.counted.counters()
         };
         writer.set_nonblocking(true).unwrap();
         let totals = count_until(&mut |totals| {
