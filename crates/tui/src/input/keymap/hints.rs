@@ -23,6 +23,7 @@ pub(crate) const HINTS: &[Hint] = &[
     hint(&[Intent::Help], "help", KeyRequirement::Nothing),
     hint(&[Intent::Quit], "quit", KeyRequirement::Nothing),
     hint(&[Intent::Pane(PaneAction::Preset(Preset::Overview))], "all panes", KeyRequirement::HiddenPanes),
+    hint(&[Intent::Open, Intent::Back], "service, all", KeyRequirement::Services),
     hint(&[Intent::Freeze], "freeze", KeyRequirement::Nothing),
     hint(
         &[Intent::Seek(SeekTarget::Columns(-1)), Intent::Seek(SeekTarget::Columns(1))],
