@@ -129,6 +129,48 @@ screenshot-observe:
     "$target/debug/examples/screenshot" "$picture" "$tlsdash" observe haproxy --syslog "$log" --pid "$haproxy" \
         --certificate-of localhost@127.0.0.1:15443 --theme dark --journal file:observe.journal
 
+# Draw docs/examples/wire.svg anew from `tlsdash wire` over nginx, HAProxy and OpenSSL under load, in a minute; needs root.
+screenshot-wire:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --release --locked -p tlsdash
+    cargo build --locked -p tlsdash-tui --example screenshot
+    target=$(realpath "${CARGO_TARGET_DIR:-target}") picture=$PWD/docs/examples/wire.svg folder=$(mktemp -d)
+    tlsdash=$target/release/tlsdash
+    trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$folder"' EXIT
+    cd "$folder"
+    openssl req -x509 -nodes -newkey rsa:2048 -days 20 -subj /CN=localhost -keyout key.pem -out cert.pem 2>/dev/null
+    cat cert.pem key.pem > both.pem
+    cat > nginx.conf <<END
+    daemon off; pid $folder/nginx.pid; error_log /dev/null; events {}
+    http {
+        access_log off;
+        server { listen 127.0.0.1:15443 ssl; ssl_certificate $folder/cert.pem; ssl_certificate_key $folder/key.pem;
+                 ssl_session_tickets on; location / { return 200 hello; } }
+    }
+    END
+    cat > haproxy.cfg <<END
+    defaults
+        mode http
+        timeout connect 5s
+        timeout client 20s
+        timeout server 20s
+    frontend clients
+        bind 127.0.0.1:15444 ssl crt both.pem
+        http-request return status 200 content-type text/plain string hello
+    END
+    nginx -c "$folder/nginx.conf" &
+    haproxy -db -f haproxy.cfg 2>/dev/null &
+    openssl s_server -accept 127.0.0.1:15445 -cert cert.pem -key key.pem -www -quiet >/dev/null 2>&1 &
+    sleep 1
+    for load in "15443 150 70%" "15444 80 90%" "15445 20 0%"; do
+        read -r port rate resume <<<"$load"
+        "$tlsdash" load "https://localhost:$port/" --insecure -r "$rate" -c 8 -k 4 --resume "$resume" --source-addresses 12 \
+            -d 60s --headless --journal off >/dev/null 2>&1 &
+    done
+    "$target/debug/examples/screenshot" "$picture" "$tlsdash" wire --port 15443,15444,15445 --theme dark \
+        --journal file:wire.journal
+
 # Make everything in docs/examples anew, in six minutes; needs chromium for the pictures of pages.
 examples: screenshot
     #!/usr/bin/env bash

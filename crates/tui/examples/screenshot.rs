@@ -18,7 +18,7 @@ const ROWS: u16 = 30;
 const COLUMNS: u16 = 100;
 /// Seconds to wait, and the key pressed then: a mark, 10 % more load.
 const SCRIPT: &[(u64, &str)] = &[(45, "m"), (15, "]"), (20, "")];
-/// The same over a terminator that is observed, whose load is not ours to change.
+/// The same over terminators that are observed, whose load is not ours to change.
 const OBSERVING: &[(u64, &str)] = &[(30, "")];
 /// Size of a cell in the picture, and the margin around all of them.
 const WIDTH: f64 = 8.4;
@@ -36,7 +36,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let pty = native_pty_system().openpty(size)?;
     let mut command = CommandBuilder::new(program);
     let words: Vec<String> = words.collect();
-    let script = if words.iter().any(|word| word == "observe") { OBSERVING } else { SCRIPT };
+    let script =
+        if words.iter().any(|word| ["observe", "wire"].contains(&&**word)) { OBSERVING } else { SCRIPT };
     command.args(words);
     command.env("TERM", "xterm-256color");
     command.env("LC_ALL", "C.UTF-8");
