@@ -15,6 +15,8 @@ const BURST_SECONDS: u32 = 250;
 #[derive(Debug)]
 pub(crate) struct Budget {
     per_second: f64,
+    /// Records that a run may write at once at its end.
+    burst: usize,
     /// May be negative: mandatory records are always written, and optional ones wait until that is paid for.
     tokens: f64,
     refilled_us: u64,
@@ -22,11 +24,18 @@ pub(crate) struct Budget {
 
 impl Budget {
     pub(crate) fn new(per_second: u32, now_us: u64) -> Self {
-        Self { per_second: f64::from(per_second), tokens: f64::from(per_second), refilled_us: now_us }
+        Self {
+            per_second: f64::from(per_second),
+            burst: per_second as usize * BURST_SECONDS as usize,
+            tokens: f64::from(per_second),
+            refilled_us: now_us,
+        }
     }
 
-    pub(crate) fn set_rate(&mut self, per_second: u32) {
-        self.per_second = f64::from(per_second);
+    /// Takes a share of a budget of so many records a second: that of one of several runs, but at least `least` a second.
+    pub(crate) fn share(&mut self, per_second: u32, runs: u32, least: u32) {
+        self.per_second = f64::from((per_second / runs).max(least));
+        self.burst = (per_second * BURST_SECONDS / runs) as usize;
     }
 
     /// Adds the tokens since the last call, up to one second's, or to those of a longer interval.
@@ -49,7 +58,7 @@ impl Budget {
 
     /// Records that a run may write at once at its end.
     pub(crate) fn burst(&self) -> usize {
-        self.per_second as usize * BURST_SECONDS as usize
+        self.burst
     }
 }
 

@@ -133,7 +133,7 @@ impl<S: Sink> Publisher<S> {
     /// than half of the budget, several intervals are merged into one record.
     ///
     /// Services that the proxy's deltas tell apart are parts of the run, each with an id and records of its own. All of them
-    /// together have half of the budget.
+    /// together have half of the budget, or six records a second each.
     pub fn new(run: RunId, sink: S, records_per_second: u32, now: Timestamps) -> Self {
         Self::sharing(run, Arc::new(Mutex::new(sink)), records_per_second, now)
     }
@@ -195,6 +195,9 @@ impl<S: Sink> Publisher<S> {
     pub fn setting(&mut self, change: SettingRecord, now: Timestamps) {
         if let Some((after, began)) = change.after.as_ref().zip(self.written.began.as_mut()) {
             put_setting(&mut began.settings, after.clone());
+        }
+        for service in &mut self.services {
+            service.publisher.setting(change.clone(), now);
         }
         self.event(Body::Setting(change), now);
     }
@@ -303,8 +306,7 @@ impl<S: Sink> Publisher<S> {
 
     /// Records that the journal has not taken yet.
     pub fn pending(&self) -> usize {
-        let of_services: usize = self.services.iter().map(|service| service.publisher.pending()).sum();
-        self.events.len() + self.pending_records.len() + of_services
+        self.events.len() + self.pending_records.len() + self.pending_of_services()
     }
 
     /// Sets the number of messages of this service that journald has dropped by its rate limit, as far as read.
@@ -330,7 +332,8 @@ impl<S: Sink> Publisher<S> {
 
     /// Why the journal took no further record when one was offered last; `None` if it took all.
     pub fn refusal(&self) -> Option<&str> {
-        self.refusal.as_deref()
+        let of_services = || self.services.iter().find_map(|service| service.publisher.refusal());
+        self.refusal.as_deref().or_else(of_services)
     }
 
     /// Records of the whole run that the sink has accepted.

@@ -38,6 +38,10 @@ impl<S: Sink> Publisher<S> {
 
     pub(super) fn write_pending(&mut self) {
         while let Some(pending) = self.pending_records.pop_front() {
+            // Whoever reads the end of the whole run has those of its services.
+            if matches!(pending, PendingRecord::Stop(_)) && self.pending_of_services() > 0 {
+                return self.pending_records.push_front(pending);
+            }
             let Some(mut record) = self.record_of(&pending) else { continue };
             if !self.offer(&mut record) {
                 return self.pending_records.push_front(pending);

@@ -86,9 +86,10 @@ fn services_beyond_the_bound_count_in_the_whole_run_only() {
         publisher.interval(Some(&delta(second, &names)), None, None, at(second));
         written = publisher.records().len();
     }
-    // What must be written at once is the first record of each.
-    assert!(written <= 11 * 60 + usize::from(RUN_PARTS_MAX), "{written}");
+    // Half for the whole, and six records a second for each part, with the first of each.
+    assert!(written <= 11 * (30 + 6 * usize::from(RUN_PARTS_MAX)), "{written}");
     let model = model_of(&publisher);
+    assert!(model.services(WHOLE).all(|run| run.clients().len() > 1), "clients are recorded while it runs");
     assert_eq!(model.services(WHOLE).count(), usize::from(RUN_PARTS_MAX));
     let each = proxy_delta(1).counters[ProxyCounter::Accepted];
     assert!(accepted(&model, WHOLE) > each * 10 * u64::from(RUN_PARTS_MAX));
