@@ -36,7 +36,8 @@ impl LogCounter {
     /// A log describes a connection at one moment only, so it opens and closes in one interval.
     fn connection(&mut self, event: &LogEvent<'_>, connection: &LoggedConnection<'_>) {
         let counted = &mut self.counted;
-        let conn = counted.accepted(event.client);
+        let conn = counted.next_connection();
+        counted.accepted(event.client);
         counted.add(ProxyCounter::Closed, 1);
         let handshake = connection.handshake.as_ref().map(observed);
         if let Some(handshake) = &handshake {

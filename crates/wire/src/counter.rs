@@ -212,10 +212,15 @@ impl WireCounter {
             return;
         }
         flow.is_counted = true;
-        flow.service = self.counted.number_of(&self.service(key));
+        // A client alone, which may try any port, gets no place for a service.
+        flow.service = self.options.services.name(key.server, self.options.outgoing == Some(true)).into();
+        if self.tls_ports.contains(&key.server.port()) {
+            flow.counter = self.counted.index_of(&flow.service);
+        }
+        flow.conn = self.counted.next_connection().0;
         let client = self.options.client(key);
-        let counted = self.counted.of_service(flow.service);
-        flow.conn = counted.accepted(client).0;
+        let counted = self.counted.counter_mut(flow.counter);
+        counted.accepted(client);
         counted.client(client).open_change += 1;
         let [wire_in, wire_out] = std::mem::take(&mut flow.uncounted_wire);
         counted.add(ProxyCounter::WireIn, wire_in);
@@ -230,14 +235,15 @@ impl WireCounter {
         {
             offer.server_name = None;
         }
-        if now >= Step::Asked && before < Step::Asked && now != Step::Failed {
-            self.count(key, flow);
-        }
         if now >= Step::Answered && before < Step::Answered && now != Step::Failed {
             self.tls_ports.insert(key.server.port());
+            self.count(key, flow);
+        }
+        if before == Step::Asked && (now == Step::Failed || flow.handshake.is_none()) {
+            self.count(key, flow);
         }
         if flow.handshake.is_none() && before < Step::Complete && flow.is_counted {
-            self.counted.of_service(flow.service).add(ProxyCounter::Unjudged, 1);
+            self.counted.counter_mut(flow.counter).add(ProxyCounter::Unjudged, 1);
             return;
         }
         if now == Step::Complete && before < Step::Complete {
@@ -248,10 +254,17 @@ impl WireCounter {
         }
     }
 
+    /// Counts a connection whose `ClientHello` no server will answer any more.
+    fn count_unanswered(&mut self, key: FlowKey, flow: &mut Flow) {
+        if flow.step() == Step::Asked {
+            self.count(key, flow);
+        }
+    }
+
     fn complete(&mut self, key: FlowKey, flow: &Flow) {
         let Some(handshake) = &flow.handshake else { return };
         let client = self.options.client(key);
-        let mut observed = observed(handshake, self.service(key));
+        let mut observed = observed(handshake, &flow.service);
         let is_known = self.is_known_client(client, &observed.fingerprint);
         let is_resumed = handshake.is_resumed();
         observed.full = (!is_resumed).then(|| match (handshake.has_offer(), is_known) {
@@ -259,7 +272,7 @@ impl WireCounter {
             (false, true) => FullReason::NoTicket,
             (false, false) => FullReason::FirstVisit,
         });
-        let counted = self.counted.of_service(flow.service);
+        let counted = self.counted.counter_mut(flow.counter);
         counted.handshake(client, &observed, [0; 2]);
         let tls = &mut counted.delta.tls;
         if let Some(offer) = &handshake.offer {
@@ -294,19 +307,14 @@ impl WireCounter {
         !self.seen.insert(self.hashes.hash_one((client, fingerprint)))
     }
 
-    fn service(&self, key: FlowKey) -> String {
-        self.options.services.name(key.server, self.options.outgoing == Some(true))
-    }
-
     fn fail(&mut self, key: FlowKey, flow: &Flow) {
         let Some(handshake) = &flow.handshake else { return };
         let waited_from_ns = flow.asked_ns.max(flow.opened.established_ns);
         let (outcome, detail) = outcome::failure(handshake, flow.first_close, waited_from_ns);
         let client = self.options.client(key);
-        let service = self.service(key);
-        let counted = self.counted.of_service(flow.service);
+        let counted = self.counted.counter_mut(flow.counter);
         counted.failure(client, outcome);
-        counted.usage(Dimension::Service, &service, |row| row[UsageCounter::HandshakesFailed] += 1);
+        counted.usage(Dimension::Service, &flow.service, |row| row[UsageCounter::HandshakesFailed] += 1);
         if let Some(offer) = &handshake.offer {
             let name = offer.server_name.as_deref().unwrap_or(NO_VALUE);
             for (dimension, value) in [(Dimension::Name, name), (Dimension::Fingerprint, &fingerprint(offer))]
@@ -323,7 +331,7 @@ impl WireCounter {
             return;
         }
         let wire = if end == End::Client { ProxyCounter::WireIn } else { ProxyCounter::WireOut };
-        let counted = self.counted.of_service(flow.service);
+        let counted = self.counted.counter_mut(flow.counter);
         counted.add(wire, added.wire);
         if added.plain > 0 {
             let bytes = if end == End::Client { [added.plain, 0] } else { [0, added.plain] };
@@ -347,19 +355,20 @@ impl WireCounter {
         let is_full = segment.window == 0;
         let was_full = std::mem::replace(&mut flow.is_window_full[end as usize], is_full);
         let counter = [ProxyCounter::ClientWindowsFull, ProxyCounter::ServerWindowsFull][end as usize];
-        self.counted.of_service(flow.service).add(counter, u64::from(is_full && !was_full));
+        self.counted.counter_mut(flow.counter).add(counter, u64::from(is_full && !was_full));
     }
 
     /// Counts the end of a connection. It stays known for a moment.
     fn close(&mut self, key: FlowKey, flow: &mut Flow) {
         flow.is_closed = true;
+        self.count_unanswered(key, flow);
         // What is missing before the end will not come any more.
         self.give_up_missing(flow);
         let step = flow.step();
         if flow.is_counted {
             let client = self.options.client(key);
             let lived_ns = flow.last_ns.saturating_sub(flow.opened.established_ns);
-            let counted = self.counted.of_service(flow.service);
+            let counted = self.counted.counter_mut(flow.counter);
             counted.add(ProxyCounter::Closed, 1);
             if let Some(close) = flow.first_close {
                 counted.add(outcome::closed_first(close), 1);
@@ -369,8 +378,8 @@ impl WireCounter {
             match &flow.handshake {
                 Some(_) if step < Step::Complete => self.fail(key, flow),
                 Some(handshake) if step == Step::Complete => {
-                    let observed = observed(handshake, self.service(key));
-                    let counted = self.counted.of_service(flow.service);
+                    let observed = observed(handshake, &flow.service);
+                    let counted = self.counted.counter_mut(flow.counter);
                     counted.usage_bytes(&observed, flow.bytes);
                     let ended = ConnectionOutcome::Ended;
                     counted.record(ended, || record(client, flow, ended, String::new()));
@@ -425,6 +434,7 @@ impl WireCounter {
                 break;
             }
             let Some(mut flow) = self.flows.remove(&key) else { continue };
+            self.count_unanswered(key, &mut flow);
             self.give_up_missing(&mut flow);
             self.give_up_handshake(&mut flow);
             self.flows.insert(key, flow);
@@ -434,7 +444,7 @@ impl WireCounter {
     /// Counts a handshake that is not over as not judged.
     fn give_up_handshake(&mut self, flow: &mut Flow) {
         if flow.handshake.is_some() && flow.step() < Step::Complete {
-            let counted = self.counted.of_service(flow.service);
+            let counted = self.counted.counter_mut(flow.counter);
             counted.add(ProxyCounter::Unjudged, u64::from(flow.is_counted));
             flow.forget_handshake(&mut self.room);
         }
@@ -447,7 +457,7 @@ impl WireCounter {
                 let wire = order.give_up(&mut self.room);
                 if flow.is_counted {
                     let counter = [ProxyCounter::WireIn, ProxyCounter::WireOut][at];
-                    self.counted.of_service(flow.service).add(counter, wire);
+                    self.counted.counter_mut(flow.counter).add(counter, wire);
                 } else {
                     flow.uncounted_wire[at] += wire;
                 }
@@ -458,6 +468,9 @@ impl WireCounter {
     fn forget(&mut self, keys: &[FlowKey]) {
         for key in keys {
             let Some(mut flow) = self.flows.remove(key) else { continue };
+            if !flow.is_closed {
+                self.count_unanswered(*key, &mut flow);
+            }
             if flow.is_counted && !flow.is_closed {
                 self.give_up_handshake(&mut flow);
                 self.close(*key, &mut flow);

@@ -40,8 +40,9 @@ pub(crate) struct Flow {
     /// TCP payload that is not counted yet.
     pub(crate) uncounted_wire: [u64; 2],
     pub(crate) conn: u64,
-    /// The number of the service whose counter counts it, once it is counted.
-    pub(crate) service: Option<usize>,
+    /// The name of its service, and the index of the counter that counts it, once it is counted.
+    pub(crate) service: Box<str>,
+    pub(crate) counter: Option<usize>,
     exchange: Exchange,
 }
 

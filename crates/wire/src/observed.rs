@@ -27,7 +27,7 @@ pub(crate) fn fingerprint(offer: &ClientHello) -> String {
 }
 
 /// A handshake, without the reason why it is full.
-pub(crate) fn observed(handshake: &Handshake, service: String) -> ObservedHandshake<'_> {
+pub(crate) fn observed<'a>(handshake: &'a Handshake, service: &'a str) -> ObservedHandshake<'a> {
     let (offer, choice) = (handshake.offer.as_ref(), handshake.choice.as_ref());
     ObservedHandshake {
         version: version_name(choice.map_or(0, |choice| choice.version)).into(),
@@ -60,7 +60,7 @@ pub(crate) fn record(
 ) -> ConnectionRecord {
     let none = Handshake::default();
     let handshake = flow.handshake.as_deref().unwrap_or(&none);
-    let observed = observed(handshake, String::new());
+    let observed = observed(handshake, "");
     let is_complete = handshake.step() == Step::Complete;
     ConnectionRecord {
         conn: ConnId(flow.conn),

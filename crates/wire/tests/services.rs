@@ -90,6 +90,25 @@ fn by_port(port: u16) -> [u64; 4] {
 }
 
 #[test]
+fn clients_alone_take_no_place_of_a_service() {
+    let mut counter = WireCounter::new(WireOptions::default());
+    let hello = |port: u16, at: SocketAddr| {
+        if PORTS.contains(&at.port()) { SocketAddr::new(at.ip(), port) } else { at }
+    };
+    // A scan: each port sees the ClientHello of one connection, and nobody answers.
+    for port in 1_000..1_100 {
+        for piece in CAPTURES[1].pieces().iter().filter(|piece| piece.is_from_client()).take(3) {
+            let (source, destination) = (hello(port, piece.source), hello(port, piece.destination));
+            recorded::Piece { source, destination, ..piece.clone() }.count(&mut counter);
+        }
+    }
+    count(&mut counter, &CAPTURES[1], 0);
+    counter.counted.seal();
+    let names: Vec<&str> = counter.counted.delta.services.iter().map(|service| &*service.name).collect();
+    assert_eq!(names.len(), 3, "{names:?}");
+}
+
+#[test]
 fn servers_beyond_the_bound_count_in_the_whole_only() {
     let mut counter = WireCounter::new(WireOptions::default());
     let rounds = u16::from(RUN_PARTS_MAX) + 20;

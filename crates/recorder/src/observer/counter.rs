@@ -100,8 +100,8 @@ impl ObservedCounter {
         seal(delta);
     }
 
-    /// The number of the service of this name; `None` beyond the bound.
-    pub fn number_of(&mut self, service: &str) -> Option<usize> {
+    /// The index of the service of this name; `None` beyond the bound.
+    pub fn index_of(&mut self, service: &str) -> Option<usize> {
         let known = self.services.iter().position(|(name, _)| **name == *service);
         if known.is_none() && self.services.len() < usize::from(RUN_PARTS_MAX) {
             self.services.push((service.into(), Self::default()));
@@ -110,9 +110,9 @@ impl ObservedCounter {
         known
     }
 
-    /// The counter of the service of this number, or this one.
-    pub fn of_service(&mut self, number: Option<usize>) -> &mut Self {
-        match number {
+    /// The counter of the service of this index, or this one.
+    pub fn counter_mut(&mut self, service: Option<usize>) -> &mut Self {
+        match service {
             Some(at) => &mut self.services[at].1,
             None => self,
         }
@@ -181,12 +181,16 @@ impl ObservedCounter {
         }
     }
 
-    /// Counts an accepted connection, and gives its number.
-    pub fn accepted(&mut self, client: ClientId) -> ConnId {
+    /// The number of the next connection.
+    pub fn next_connection(&mut self) -> ConnId {
         self.connections += 1;
+        ConnId(self.connections)
+    }
+
+    /// Counts an accepted connection.
+    pub fn accepted(&mut self, client: ClientId) {
         self.add(ProxyCounter::Accepted, 1);
         self.client(client).counters[ClientCounter::Connections] += 1;
-        ConnId(self.connections)
     }
 
     /// Counts a complete handshake, with the bytes of plaintext that its values have already.

@@ -13,14 +13,14 @@ use socket2::Socket;
 
 use super::filter::FRAME_BYTES_MAX;
 
-/// The size of a block. It holds whole frames: the longest one with its header, which would be cut otherwise.
+/// The size of a block. The kernel cuts what does not fit one, so it holds the longest frame with its header.
 const BLOCK_BYTES: usize = 2 * FRAME_BYTES_MAX;
 /// With the size of a block, 32 MiB.
 const BLOCKS: usize = 256;
 /// After this time the kernel hands over a block that is not full. Waking up for a few packets costs more than to read them,
 /// and their time is the kernel's.
 const BLOCK_TIMEOUT: Duration = Duration::from_millis(10);
-/// Where a block says whose it is.
+/// Where the status of a block is: whether it is the kernel's or ours.
 const STATUS: usize =
     offset_of!(libc::tpacket_block_desc, hdr) + offset_of!(libc::tpacket_hdr_v1, block_status);
 

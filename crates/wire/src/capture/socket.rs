@@ -67,7 +67,7 @@ impl PacketSocket {
     }
 
     /// Reads packets that have been captured, or waits for them. Gives their number; 0 if there was none in time. A packet
-    /// may wait for others in the kernel for 20 ms: with more patience, 0 means that all were read.
+    /// may wait for others in the kernel for some 20 ms: with more patience, 0 means that all were read.
     ///
     /// # Errors
     /// When the kernel gives one.
