@@ -9,6 +9,9 @@ use std::str::FromStr;
 /// The most parts that a run has: with the whole run, as many as a dashboard keeps in full.
 pub const RUN_PARTS_MAX: u8 = 15;
 
+/// The digits of an id without the number of the part.
+pub const FAMILY_DIGITS: usize = 30;
+
 /// Names one run of tlsdash: 120 random bits and the number of its part, written as 32 lower-case hexadecimal digits. The
 /// whole run is number 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,9 +43,9 @@ impl RunId {
         Self(self.whole().0 | number as u128)
     }
 
-    /// The digits that the whole run and its parts have in common: their ids begin so.
+    /// The [`FAMILY_DIGITS`] that the whole run and its parts have in common: their ids begin so.
     pub fn family(self) -> String {
-        format!("{:030x}", self.0 >> 8)
+        self.to_string()[..FAMILY_DIGITS].to_owned()
     }
 
     /// Makes the id with these bits, for tests and fixed examples.

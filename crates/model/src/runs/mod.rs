@@ -172,7 +172,7 @@ impl Model {
     pub fn count_suppressed(&mut self, notice: &SuppressedMessages) {
         let concerns = |run: &&mut Run| {
             let Writer { origin, unit, .. } = run.writer();
-            run.stopped().is_none() && run.service().is_empty() && notice.concerns(origin, unit)
+            run.stopped().is_none() && !run.is_service() && notice.concerns(origin, unit)
         };
         let nearest = |run: &&mut Run| (notice.is_about(&run.writer().origin), run.began_realtime_us());
         if let Some(run) = self.runs.iter_mut().filter(concerns).max_by_key(nearest) {
@@ -204,7 +204,13 @@ impl Model {
 
     /// All runs but the parts of others, in the order in which they appeared.
     pub fn runs(&self) -> impl DoubleEndedIterator<Item = &Run> {
-        self.runs.iter().filter(|run| run.service().is_empty())
+        self.runs.iter().filter(|run| !self.is_part(run))
+    }
+
+    /// Whether it is a part of another run: by its first record, or else by its id and its process.
+    fn is_part(&self, run: &Run) -> bool {
+        let (id, whole) = (run.id(), run.id().whole());
+        run.is_service() || (id != whole && self.run(whole).is_some_and(|whole| whole.is_of_process_of(run)))
     }
 
     /// All runs, and the parts of runs.
@@ -217,8 +223,8 @@ impl Model {
         let whole = self.run(of.whole());
         let is_of_it = move |run: &&Run| {
             run.id().whole() == of.whole()
-                && !run.service().is_empty()
-                && whole.is_none_or(|whole| whole.writer().origin == run.writer().origin)
+                && run.is_service()
+                && whole.is_none_or(|whole| whole.is_of_process_of(run))
         };
         self.runs.iter().filter(is_of_it)
     }

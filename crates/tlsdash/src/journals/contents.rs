@@ -124,7 +124,15 @@ impl<'a> JournalContents<'a> {
     ) -> anyhow::Result<Vec<RunId>> {
         let chosen = self.chosen_runs(prefix, host)?;
         match service {
-            Some(name) => chosen.into_iter().map(|id| self.part(id, name)).collect(),
+            // Not every host has each service.
+            Some(name) => {
+                let (parts, mut missing): (Vec<_>, Vec<_>) =
+                    chosen.into_iter().map(|id| self.part(id, name)).partition(Result::is_ok);
+                match missing.pop() {
+                    Some(Err(error)) if parts.is_empty() => Err(error),
+                    _ => parts.into_iter().collect(),
+                }
+            }
             None => Ok(chosen),
         }
     }

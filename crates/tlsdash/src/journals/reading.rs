@@ -10,7 +10,7 @@ use anyhow::Context;
 use journal::Timestamps;
 use model::history::{Moment, MomentRange, RunFilter};
 use model::runs::{Model, Run};
-use records::ids::RunId;
+use records::ids::{FAMILY_DIGITS, RunId};
 use records::kinds::Record;
 use records::slice::TimeRange;
 use report::RunPart;
@@ -75,7 +75,9 @@ impl<'a> SourcePart<'a> {
     pub(crate) fn parse(source: Option<&OsStr>, choice: RunChoice<'a>) -> anyhow::Result<Self> {
         let RunChoice { mode, run, writers } = choice;
         let (place, window) = place_and_window(mode, source, writers)?;
-        let id_prefix = run.unwrap_or_default().to_owned();
+        // What parts of a run have in common with it.
+        let id_prefix =
+            run.map(|prefix| prefix[..prefix.len().min(FAMILY_DIGITS)].to_owned()).unwrap_or_default();
         let filter = RunFilter { writers: writers.filter(&place), id_prefix, range: TimeRange::ALL };
         let mut part = Self { name: place.to_string(), place, filter, writers };
         if let Some(window) = window {

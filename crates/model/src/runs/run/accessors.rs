@@ -56,6 +56,14 @@ impl Run {
         self.began().map_or("", |began| &began.service)
     }
 
+    pub fn is_service(&self) -> bool {
+        !self.service().is_empty()
+    }
+
+    pub(in crate::runs) fn is_of_process_of(&self, other: &Self) -> bool {
+        self.writer().origin == other.writer().origin
+    }
+
     /// Its first record; `None` if that was not read.
     pub fn began(&self) -> Option<&RunRecord> {
         self.header.began.as_ref().map(|(_, run)| &**run)

@@ -237,7 +237,7 @@ fn compare(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<String> {
         "of {:.1} MB in place of {:.1} MB, with the same totals and latencies of {}",
         copy.size_bytes() as f64 / 1e6,
         whole.source.size_bytes() as f64 / 1e6,
-        counted(before.runs_and_parts().len() as u64, "run")
+        counted(before.runs().count() as u64, "run")
     ))
 }
 

@@ -102,9 +102,10 @@ pub(crate) fn run(args: &ListRunsArgs) -> anyhow::Result<()> {
     let (mut sizes, mut entry) = (HashMap::<RunId, u64>::new(), EntryBuf::new());
     let measure = |record: &Record| {
         // A hostile journal may have any number of runs.
-        if sizes.len() < SIZES_MAX || sizes.contains_key(&record.stamp.run) {
+        let run = record.stamp.run.whole();
+        if sizes.len() < SIZES_MAX || sizes.contains_key(&run) {
             records::codec::encode(record, &mut entry);
-            *sizes.entry(record.stamp.run).or_default() += bytes(&entry);
+            *sizes.entry(run).or_default() += bytes(&entry);
         }
     };
     let contents = part.read_with(1, measure)?;
@@ -114,7 +115,7 @@ pub(crate) fn run(args: &ListRunsArgs) -> anyhow::Result<()> {
     let mut runs: Vec<&Run> = contents.model.runs().collect();
     runs.sort_by_key(|run| run.began_realtime_us());
     let entries = runs.into_iter().map(|run| {
-        let size = sizes.get(&run.id()).copied().unwrap_or_default();
+        let size = sizes.get(&run.id().whole()).copied().unwrap_or_default();
         RunEntry::of(run, &contents.model.summary(run, Some(&part.name)), size)
     });
     let list = RunListing { schema: SCHEMA, source: part.name.clone(), runs: entries.collect() };
