@@ -96,8 +96,9 @@ pub(crate) fn back(state: &mut State) {
 
 /// Gives up what is selected; false if nothing is.
 fn deselect(state: &mut State) -> bool {
-    let lists = [List::Clients, List::Routes, List::Usage, List::Services, List::Workers];
-    lists.map(|list| state.table_mut(list).deselect()).contains(&true)
+    let lists = [List::Clients, List::Routes, List::Usage, List::Workers];
+    let is_service_selected = !state.is_service_open() && state.table_mut(List::Services).deselect();
+    lists.map(|list| state.table_mut(list).deselect()).contains(&true) || is_service_selected
 }
 
 /// Goes to a screen, or leaves it.

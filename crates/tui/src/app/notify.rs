@@ -1,6 +1,7 @@
 //! Tells a person who looks elsewhere that an alert fires.
 
 use model::history::Update;
+use records::ids::RunId;
 use records::kinds::{AlertRecord, AlertState, Body};
 
 use super::action::Effect;
@@ -15,11 +16,11 @@ pub(crate) fn notification(state: &State, update: &Update) -> Option<Effect> {
         return None;
     }
     let shown = state.options.run.or(state.shown);
+    // A service that is shown has the alerts of them all.
+    let is_shown = |run: RunId| shown.is_some_and(|shown| run == shown || run == shown.whole());
     let fired = |record: &AlertRecord| record.state == AlertState::Fired;
     let mut alerts = batch.records.iter().filter_map(|record| match &record.body {
-        Body::Alert(alert) if fired(alert) && Some(record.stamp.run) == shown => {
-            Some(alert.sentence.0.clone())
-        }
+        Body::Alert(alert) if fired(alert) && is_shown(record.stamp.run) => Some(alert.sentence.0.clone()),
         _ => None,
     });
     let first = alerts.next()?;

@@ -164,7 +164,12 @@ pub(crate) fn details(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
     let mut items = changes(state);
     let has_tiles = state.tile_rows() > 0;
     if has_tiles {
-        items.push(quiet(0, "no alert fires, no finding is open".to_owned()));
+        let calm = if state.is_service_open() {
+            "a service: alerts, marks and the log are those of all of them"
+        } else {
+            "no alert fires, no finding is open"
+        };
+        items.push(quiet(0, calm.to_owned()));
     }
     if let Some(load) = &figures.load {
         // A tile without a box has no room for it.
@@ -262,7 +267,7 @@ fn title(state: &State, width: u16) -> Line<'static> {
     if target.is_empty() {
         target = figures.map_or_else(String::new, |figures| figures.target.clone());
     }
-    if let Some(run) = state.run().filter(|run| !run.service().is_empty()) {
+    if let Some(run) = state.run().filter(|run| run.is_service()) {
         target = format!("{} of {target}", run.service());
     }
     let setup = figures.map_or("", |figures| &figures.setup);

@@ -24,7 +24,7 @@ const COLUMNS: &[Column<ServiceRow>] = &[
         heading: "conns",
         meaning: "open connections",
         rank: 6,
-        value: |row| CellValue::count(Some(row.open)),
+        value: |row| CellValue::count(row.open),
         ..FIGURE
     },
     Column {

@@ -13,8 +13,8 @@ use crate::view_model::classes::Quantile;
 pub(crate) struct ServiceRow {
     pub(crate) id: RunId,
     pub(crate) name: String,
-    /// Connections open at the end of its records.
-    pub(crate) open: u64,
+    /// Connections open now; `None` at a moment of the past.
+    pub(crate) open: Option<u64>,
     pub(crate) full_per_s: Option<f64>,
     pub(crate) resumed_per_s: Option<f64>,
     pub(crate) failed_per_s: Option<f64>,
@@ -33,8 +33,8 @@ pub(crate) struct ServiceRow {
 }
 
 impl ServiceRow {
-    /// The ten seconds up to a moment of the monotonic clock.
-    pub(crate) fn of(run: &Run, end_us: u64) -> Self {
+    /// The ten seconds up to a moment of the monotonic clock, which may be in the past.
+    pub(crate) fn of(run: &Run, end_us: u64, is_past: bool) -> Self {
         use ProxyCounter as P;
         let proxy = run.proxy().map(|series| series.window_until(end_us, NOW_US)).unwrap_or_default();
         let tls = run.tls().map(|series| series.window_until(end_us, NOW_US)).unwrap_or_default();
@@ -45,7 +45,7 @@ impl ServiceRow {
         Self {
             id: run.id(),
             name: run.service().to_owned(),
-            open: run.proxy_open(),
+            open: (!is_past).then(|| run.proxy_open()),
             full_per_s: proxy.rate(P::HandshakesFull),
             resumed_per_s: proxy.rate(P::HandshakesResumed),
             failed_per_s: proxy.rate(P::HandshakesFailed),

@@ -12,13 +12,13 @@ use crate::table::{ListMove, Row as _, Rows, TableState};
 pub(crate) struct ServiceList {
     pub(crate) table: TableState<ServiceRow>,
     rows: Rows<ServiceRow>,
-    /// The end of the time that the rows are of, by the monotonic clock in microseconds.
-    until_us: u64,
+    /// The run that the rows are of, and the end of their time by its monotonic clock, in microseconds.
+    of: Option<(RunId, u64)>,
 }
 
 impl Default for ServiceList {
     fn default() -> Self {
-        Self { table: TableState::by(0), rows: Rows::default(), until_us: 0 }
+        Self { table: TableState::by(0), rows: Rows::default(), of: None }
     }
 }
 
@@ -33,11 +33,13 @@ impl State {
         let Some(shown) = self.shown else { return };
         let last_us = || self.model.services(shown).map(model::runs::Run::last_us).max();
         let until_us = self.earlier().map_or_else(|| last_us().unwrap_or(0), |(us, _)| us);
-        if until_us != self.services.until_us {
-            let listed: Vec<ServiceRow> =
-                self.model.services(shown).map(|run| ServiceRow::of(run, until_us)).collect();
+        let of = Some((shown.whole(), until_us));
+        if of != self.services.of {
+            let is_past = self.earlier().is_some();
+            let listed = self.model.services(shown).map(|run| ServiceRow::of(run, until_us, is_past));
+            let listed: Vec<ServiceRow> = listed.collect();
             self.services.rows.change(|rows| *rows = listed);
-            self.services.until_us = until_us;
+            self.services.of = of;
         }
         let sight = self.sight.services;
         let ServiceList { table, rows, .. } = &mut self.services;
@@ -71,7 +73,7 @@ impl State {
 
     /// The run of the service that is open in all panes.
     fn open_service_id(&self) -> Option<RunId> {
-        self.run().filter(|run| !run.service().is_empty()).map(model::runs::Run::id)
+        self.run().filter(|run| run.is_service()).map(model::runs::Run::id)
     }
 
     pub(crate) fn is_service_open(&self) -> bool {
