@@ -38,9 +38,9 @@ fn two_watchers_tune_a_service_and_see_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let (running, socket) = service(folder);
+    let (mut anna, mut ben) = (watch(folder), watch(folder));
     let started = &journalctl(&journal(folder), &["TLSDASH_KIND=run"])[0];
     assert_eq!(started["TLSDASH_CONTROL_SOCKET"].as_str(), socket.to_str());
-    let (mut anna, mut ben) = (watch(folder), watch(folder));
     anna.shows("t tune");
     anna.press("]");
     anna.shows("from 100 to 110");
