@@ -153,7 +153,12 @@ fn run_sentence(run: &RunRecord, interval_us: u64) -> String {
         (Phase::Stop, _) if run.runs_on => format!("recording ends, tlsdash {version} runs on"),
         (Phase::Stop, _) => format!("tlsdash {version} stopped"),
     };
-    if !run.listen.is_empty() {
+    if !run.log.is_empty() {
+        let _ = write!(text, ", observing {}", run.upstream);
+        if !run.listen.is_empty() {
+            let _ = write!(text, ", {}", run.listen);
+        }
+    } else if !run.listen.is_empty() {
         let _ = write!(
             text,
             ", {} > {}, {}, {}",
@@ -162,8 +167,6 @@ fn run_sentence(run: &RunRecord, interval_us: u64) -> String {
             run.certificate,
             counted(run.workers, "worker")
         );
-    } else if !run.log.is_empty() {
-        let _ = write!(text, ", observing {}", run.upstream);
     } else if !run.upstream.is_empty() {
         let _ = write!(text, ", load on {}", run.upstream);
     }
