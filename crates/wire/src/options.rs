@@ -55,7 +55,7 @@ impl WireOptions {
         let Self { ports, process, services, .. } = self;
         let is_within = key.client.ip() == key.server.ip() || key.client.ip().is_loopback();
         (ports.is_empty() || ports.contains(&key.server.port()))
-            && process.as_ref().is_none_or(|process| services.is_of(key.server.port(), process))
+            && process.as_ref().is_none_or(|process| services.is_of(key.server, process))
             && (is_within || self.outgoing.is_none_or(|outgoing| outgoing == is_outgoing))
     }
 }

@@ -2,10 +2,11 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
 
 use foldhash::{HashMap, HashSet};
 
-use super::listen_drops::listening_sockets;
 use super::unit_processes::unit_of;
 
 /// The state of a listening socket in `/proc/net/tcp` (`TCP_LISTEN` of the kernel).
@@ -82,35 +83,85 @@ pub struct ListeningProcess {
     pub unit: String,
 }
 
-/// The processes that listen on TCP ports of this network namespace, by port: of each the process that started
-/// first, by its id. A port is missing if its process belongs to somebody else, and we may not look.
-pub fn listening_processes() -> HashMap<u16, ListeningProcess> {
-    let ports: HashMap<u64, u16> =
-        listening_sockets().into_iter().map(|(port, inode)| (inode, port)).collect();
+/// The servers of a network namespace, such as a container's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamespaceListeners {
+    /// The addresses of its interfaces, but for loopback.
+    pub addresses: Vec<IpAddr>,
+    /// By port, the process that started first. A port is missing if its process belongs to somebody else, and we may
+    /// not look.
+    pub processes: HashMap<u16, ListeningProcess>,
+}
+
+/// The servers of this network namespace, and then those of the others whose processes we may look into.
+pub fn listening_processes() -> Vec<NamespaceListeners> {
     let mut pids: Vec<u32> = fs::read_dir("/proc").map_or_else(
         |_| Vec::new(),
         |entries| entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect(),
     );
     pids.sort_unstable();
-    let mut processes = HashMap::default();
+    let mut namespaces: Vec<(PathBuf, Vec<u32>)> =
+        fs::read_link("/proc/self/ns/net").map(|own| (own, Vec::new())).into_iter().collect();
     for pid in pids {
-        for port in socket_inodes(pid).iter().filter_map(|inode| ports.get(inode)) {
-            let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
-            processes.entry(*port).or_insert_with(|| ListeningProcess {
-                name: read("comm").trim_end().to_owned(),
-                unit: unit_of(&read("cgroup")).unwrap_or_default().to_owned(),
-            });
+        let Ok(namespace) = fs::read_link(format!("/proc/{pid}/ns/net")) else { continue };
+        match namespaces.iter_mut().find(|(known, _)| *known == namespace) {
+            Some((_, pids)) => pids.push(pid),
+            None => namespaces.push((namespace, vec![pid])),
         }
     }
-    processes
+    namespaces.into_iter().map(|(_, pids)| NamespaceListeners::of(&pids)).collect()
+}
+
+impl NamespaceListeners {
+    /// The servers among all processes of a namespace.
+    fn of(pids: &[u32]) -> Self {
+        let Some(first) = pids.first() else { return Self::default() };
+        let read =
+            |pid: &u32, file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let tables = ["tcp", "tcp6"].map(|name| File::open(format!("/proc/{first}/net/{name}")));
+        let sockets =
+            tables.into_iter().flatten().flat_map(|table| ListeningSocket::all(BufReader::new(table)));
+        let ports: HashMap<u64, u16> = sockets.map(|socket| (socket.inode, socket.port)).collect();
+        let mut processes = HashMap::default();
+        for pid in pids.iter().filter(|_| !ports.is_empty()) {
+            for port in socket_inodes(*pid).iter().filter_map(|inode| ports.get(inode)) {
+                processes.entry(*port).or_insert_with(|| ListeningProcess {
+                    name: read(pid, "comm").trim_end().to_owned(),
+                    unit: unit_of(&read(pid, "cgroup")).unwrap_or_default().to_owned(),
+                });
+            }
+        }
+        let mut addresses = addresses_v4(&read(first, "net/fib_trie"));
+        addresses.extend(addresses_v6(&read(first, "net/if_inet6")));
+        Self { addresses, processes }
+    }
+}
+
+/// The local addresses in the kernel's routes (`/proc/net/fib_trie`), each once.
+fn addresses_v4(routes: &str) -> Vec<IpAddr> {
+    let (mut found, mut latest) = (Vec::new(), None);
+    for line in routes.lines().map(str::trim) {
+        if let Some(address) = line.strip_prefix("|-- ") {
+            latest = address.parse::<Ipv4Addr>().ok();
+        } else if line == "/32 host LOCAL" {
+            found.extend(latest.filter(|address| !address.is_loopback()).map(IpAddr::V4));
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// The addresses in `/proc/net/if_inet6`.
+fn addresses_v6(interfaces: &str) -> Vec<IpAddr> {
+    let bits = interfaces.lines().filter_map(|line| u128::from_str_radix(line.get(..32)?, 16).ok());
+    bits.map(Ipv6Addr::from).filter(|address| !address.is_loopback()).map(IpAddr::V6).collect()
 }
 
 fn socket_inodes(pid: u32) -> Vec<u64> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
     let targets = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
-    let inode = |target: std::path::PathBuf| {
-        target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
-    };
+    let inode = |target: PathBuf| target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
     targets.filter_map(inode).collect()
 }
 
@@ -151,6 +202,16 @@ mod tests {
         assert!(before.sockets >= 1 && counts.waiting >= 1, "{before:?} {counts:?}");
         let own = fs::read_to_string("/proc/self/comm").unwrap();
         let port = listener.local_addr().unwrap().port();
-        assert_eq!(listening_processes().get(&port).map(|it| &*it.name), Some(own.trim_end()));
+        let found = listening_processes();
+        assert_eq!(found[0].processes.get(&port).map(|it| &*it.name), Some(own.trim_end()));
+    }
+
+    #[test]
+    fn addresses_are_read_from_the_kernels_tables() {
+        let routes = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 0.0.0.0\n        /0 universe UNICAST\n     |-- 172.17.0.1\n        /32 host LOCAL\n     |-- 172.17.255.255\n        /32 link BROADCAST\n     |-- 127.0.0.1\n        /32 host LOCAL\nLocal:\n     |-- 172.17.0.1\n        /32 host LOCAL\n";
+        assert_eq!(addresses_v4(routes), [IpAddr::from([172, 17, 0, 1])]);
+        let interfaces = "00000000000000000000000000000001 01 80 10 80       lo\nfe800000000000000042acfffe110002 02 40 20 80     eth0\n";
+        assert_eq!(addresses_v6(interfaces), ["fe80::42:acff:fe11:2".parse::<IpAddr>().unwrap()]);
+        assert_eq!((addresses_v4("|-- x\n/32 host LOCAL"), addresses_v6("é")), (Vec::new(), Vec::new()));
     }
 }

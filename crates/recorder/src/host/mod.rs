@@ -18,7 +18,7 @@ use records::metrics::{CPU_GROUPS, Counters, CpuGroup};
 
 use contention::ContentionSampler;
 pub use listen_drops::listening_sockets;
-pub use listening::{ListeningProcess, ListeningSocket, listening_processes};
+pub use listening::{ListeningProcess, ListeningSocket, NamespaceListeners, listening_processes};
 pub use process_observer::ProcessObserver;
 pub use process_tree::{ProcessTree, ThreadSchedule, TreeMemory, TreeReading};
 pub use slow_reading::SlowReading;
