@@ -63,6 +63,13 @@ pub(crate) struct Quantile {
     pub(crate) resolution: TimeResolution,
 }
 
+impl Quantile {
+    /// The percentile `q` of `n` samples, in nanoseconds; `None` without samples.
+    pub(crate) fn of(n: u64, q: f64, ns: Option<u64>, resolution: TimeResolution) -> Option<Self> {
+        Some(Self { ns: ns?, thin: quantile_is_thin(n, q), resolution })
+    }
+}
+
 /// Between which latencies a percentile lies with 95 % confidence, in nanoseconds; an end is `None` where too few samples
 /// lie beyond it to tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -129,9 +136,7 @@ impl LatencyRow {
         per_second: Option<f64>,
     ) -> Self {
         let n = samples.count();
-        let at = |Percentile { q, .. }| {
-            Some(Quantile { ns: samples.quantile_ns(q)?, thin: quantile_is_thin(n, q), resolution })
-        };
+        let at = |Percentile { q, .. }| Quantile::of(n, q, samples.quantile_ns(q), resolution);
         Self {
             class,
             rank: if absent.is_some() { ABSENT_RANK } else { rank },

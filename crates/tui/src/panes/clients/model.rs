@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use model::runs::{ClientRate, ClientStats, DEFERRED_US_MAX, MetricSeries, Run};
-use records::histogram::{Sketch, quantile_is_thin};
+use records::histogram::Sketch;
 use records::ids::ClientId;
 use records::metrics::{ClientCounter, Counters, ProxyCounter, TimeResolution, TlsCounter, labels};
 
@@ -26,10 +26,7 @@ impl ClientLatency {
     /// `None` without samples: logs of other terminators have no exchanges.
     pub(crate) fn of(sketch: &Sketch) -> Option<Self> {
         let n = sketch.count();
-        let at = |q| {
-            let thin = quantile_is_thin(n, q);
-            Some(Quantile { ns: sketch.quantile_ns(q)?, thin, resolution: TimeResolution::FINE })
-        };
+        let at = |q| Quantile::of(n, q, sketch.quantile_ns(q), TimeResolution::FINE);
         Some(Self { p50: at(0.5)?, p99: at(0.99)?, max_ns: sketch.max_ns(), n })
     }
 

@@ -1,7 +1,7 @@
 //! The hosts that are watched, in a line each, and their sum.
 
 use model::runs::{MetricSeries, Run};
-use records::histogram::{Histogram, quantile_is_thin};
+use records::histogram::Histogram;
 use records::ids::RunId;
 use records::metrics::{
     Counters, CpuGroup, HttpCounter, HttpLatency, LoadCounter, LoadLatency, Metric, ProxyCounter,
@@ -330,8 +330,7 @@ fn added<T>(a: Option<T>, b: Option<T>, add: impl FnOnce(T, T) -> T) -> Option<T
 }
 
 fn p99(answers: &Histogram, resolution: TimeResolution) -> Option<Quantile> {
-    let thin = quantile_is_thin(answers.count(), 0.99);
-    Some(Quantile { ns: answers.quantile_ns(0.99)?, thin, resolution })
+    Quantile::of(answers.count(), 0.99, answers.quantile_ns(0.99), resolution)
 }
 
 /// Returns the cores that all threads of the process kept busy.

@@ -5,7 +5,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use model::runs::{Interval, MetricSeries, RecordedRequest, RouteStats, RouteWindow, Run};
-use records::histogram::quantile_is_thin;
 use records::ids::RunId;
 use records::metrics::{Counters, Metric, RouteCounter, RouteLatency, TimeResolution};
 
@@ -41,7 +40,7 @@ impl RequestTimes {
     /// `None` without samples.
     pub(crate) fn of(samples: Samples<'_>, resolution: TimeResolution) -> Option<Self> {
         let n = samples.count();
-        let at = |q| Some(Quantile { ns: samples.quantile_ns(q)?, thin: quantile_is_thin(n, q), resolution });
+        let at = |q| Quantile::of(n, q, samples.quantile_ns(q), resolution);
         Some(Self { p50: at(0.5)?, p99: at(0.99)?, max_ns: samples.max_ns(), n })
     }
 }

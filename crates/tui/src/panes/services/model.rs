@@ -1,7 +1,7 @@
 //! What a service did in the last ten seconds.
 
 use model::runs::Run;
-use records::histogram::{WindowHistogram, quantile_is_thin};
+use records::histogram::WindowHistogram;
 use records::ids::RunId;
 use records::metrics::{ProxyCounter, ProxyLatency, TimeResolution, TlsLatency};
 
@@ -68,6 +68,5 @@ impl ServiceRow {
 }
 
 fn quantile(times: &WindowHistogram, q: f64) -> Option<Quantile> {
-    let thin = quantile_is_thin(times.count(), q);
-    Some(Quantile { ns: times.quantile_ns(q)?, thin, resolution: TimeResolution::FINE })
+    Quantile::of(times.count(), q, times.quantile_ns(q), TimeResolution::FINE)
 }

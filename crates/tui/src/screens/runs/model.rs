@@ -1,7 +1,6 @@
 //! The runs that are watched, of one host or many, in a line each.
 
 use model::runs::{Interval, MetricSeries, Run};
-use records::histogram::quantile_is_thin;
 use records::ids::RunId;
 use records::metrics::{
     HttpCounter, HttpLatency, LatencyClass, LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency,
@@ -76,8 +75,7 @@ fn latest<C: Metric, L: Metric + Into<LatencyClass>>(
     let last: Option<&Interval<C, L>> = series.intervals().next_back().map(|interval| &**interval);
     let latency = last.map(|interval| interval.latency(class));
     let p99 = latency.and_then(|latency| {
-        let thin = quantile_is_thin(latency.count(), 0.99);
-        Some(Quantile { ns: latency.quantile_ns(0.99)?, thin, resolution: run.resolution(class.into()) })
+        Quantile::of(latency.count(), 0.99, latency.quantile_ns(0.99), run.resolution(class.into()))
     });
     (last.and_then(|interval| interval.rate(counter)), p99)
 }
