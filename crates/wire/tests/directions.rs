@@ -5,11 +5,9 @@ mod recorded;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use recorded::{CAPTURES, PORTS};
+use recorded::{CAPTURES, PORTS, Piece};
 use records::ids::ClientId;
 use records::metrics::ClientCounter;
-use wire::capture::{Frame, LinkLayer};
-use wire::packet::Segment;
 use wire::{WireCounter, WireOptions};
 
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
@@ -24,22 +22,8 @@ fn clients(outgoing: Option<bool>, is_client: bool) -> Vec<(ClientId, u64)> {
             let ip = if PORTS.contains(&addr.port()) { SERVER } else { CLIENT };
             SocketAddr::new(ip, addr.port())
         };
-        let segment = Segment {
-            source: at(piece.source),
-            destination: at(piece.destination),
-            sequence: piece.sequence,
-            acknowledged: piece.acknowledged,
-            is_syn: piece.is_syn,
-            is_fin: piece.is_fin,
-            is_reset: piece.is_reset,
-            window: 0,
-            payload: &piece.payload,
-            len: piece.payload.len() as u32,
-        };
-        let is_outgoing = is_of_client == is_client;
-        let frame =
-            Frame { time_ns: piece.time_ns, interface: 2, is_outgoing, link: LinkLayer::Ip, data: &[] };
-        counter.segment(&frame, &segment);
+        let (source, destination) = (at(piece.source), at(piece.destination));
+        Piece { source, destination, ..piece }.count_in(&mut counter, is_of_client == is_client);
     }
     counter.counted.seal();
     let mut clients: BTreeMap<ClientId, u64> = BTreeMap::new();

@@ -4,12 +4,10 @@ mod recorded;
 
 use std::net::SocketAddr;
 
-use recorded::{CAPTURES, Capture, PORTS};
+use recorded::{CAPTURES, Capture, PORTS, Piece};
 use records::delta::{Delta as _, ProxyDelta};
 use records::ids::RUN_PARTS_MAX;
 use records::metrics::{Metric as _, ProxyCounter};
-use wire::capture::{Frame, LinkLayer};
-use wire::packet::Segment;
 use wire::{WireCounter, WireOptions};
 
 /// Counts a capture as if its servers listened on ports so much higher.
@@ -19,20 +17,8 @@ fn count(counter: &mut WireCounter, capture: &Capture, higher: u16) {
         SocketAddr::new(addr.ip(), if is_server { addr.port() + higher } else { addr.port() })
     };
     for piece in capture.pieces() {
-        let segment = Segment {
-            source: at(piece.source),
-            destination: at(piece.destination),
-            sequence: piece.sequence,
-            acknowledged: piece.acknowledged,
-            is_syn: piece.is_syn,
-            is_fin: piece.is_fin,
-            is_reset: piece.is_reset,
-            window: 0,
-            payload: &piece.payload,
-            len: piece.payload.len() as u32,
-        };
-        let (time_ns, link) = (piece.time_ns, LinkLayer::Ip);
-        counter.segment(&Frame { time_ns, interface: 2, is_outgoing: false, link, data: &[] }, &segment);
+        let (source, destination) = (at(piece.source), at(piece.destination));
+        Piece { source, destination, ..piece }.count(counter);
     }
 }
 
@@ -99,7 +85,7 @@ fn clients_alone_take_no_place_of_a_service() {
     for port in 1_000..1_100 {
         for piece in CAPTURES[1].pieces().iter().filter(|piece| piece.is_from_client()).take(3) {
             let (source, destination) = (hello(port, piece.source), hello(port, piece.destination));
-            recorded::Piece { source, destination, ..piece.clone() }.count(&mut counter);
+            Piece { source, destination, ..piece.clone() }.count(&mut counter);
         }
     }
     count(&mut counter, &CAPTURES[1], 0);

@@ -159,8 +159,13 @@ impl Piece {
     }
 
     pub fn count(&self, counter: &mut WireCounter) {
-        let frame =
-            Frame { time_ns: self.time_ns, interface: 0, is_outgoing: false, link: LinkLayer::Ip, data: &[] };
+        self.count_in(counter, false);
+    }
+
+    /// The same, where this machine sent it or received it.
+    pub fn count_in(&self, counter: &mut WireCounter, is_outgoing: bool) {
+        let (time_ns, link) = (self.time_ns, LinkLayer::Ip);
+        let frame = Frame { time_ns, interface: 0, is_outgoing, link, data: &[] };
         let segment = Segment {
             source: self.source,
             destination: self.destination,
