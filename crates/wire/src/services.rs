@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use foldhash::{HashMap, HashSet};
-use recorder::host::{ListeningProcess, listening_processes, listening_sockets};
+use recorder::host::{ListeningProcess, NamespaceListeners, listening_processes, listening_sockets};
 
 /// How often new listening sockets are looked for. Whose they are takes longer to find out.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -35,8 +35,7 @@ impl Services {
     /// # Errors
     /// If the thread cannot be started.
     pub fn of_this_machine() -> io::Result<Self> {
-        let services = Self::default();
-        services.names.lock().unwrap_or_else(PoisonError::into_inner).look();
+        let services = Self { names: Arc::new(Mutex::new(Names::of_this_machine())) };
         let names = Arc::downgrade(&services.names);
         // CPU time is accounted by the beginning of the name.
         std::thread::Builder::new().name("observe-names".to_owned()).spawn(move || look_up(&names))?;
@@ -71,20 +70,28 @@ impl Services {
 }
 
 impl Names {
-    fn look(&mut self) {
+    fn of_this_machine() -> Self {
         let mut namespaces = listening_processes().into_iter();
-        if let Some(own) = namespaces.next() {
-            // A server that has just ended keeps its name: its last connections may be counted later.
-            self.own.extend(own.processes);
-            self.addresses = own.addresses.into_iter().collect();
+        let own = namespaces.next().unwrap_or_default();
+        let at_addresses = |other: NamespaceListeners| {
+            let NamespaceListeners { addresses, processes } = other;
+            processes.into_iter().flat_map(move |(port, process)| {
+                let at = |address: &IpAddr| (SocketAddr::new(*address, port), process.clone());
+                addresses.iter().map(at).collect::<Vec<_>>()
+            })
+        };
+        Self {
+            own: own.processes,
+            addresses: own.addresses.into_iter().collect(),
+            others: namespaces.flat_map(at_addresses).collect(),
         }
-        self.others.clear();
-        for other in namespaces {
-            for (port, process) in other.processes {
-                let at = other.addresses.iter().map(|address| SocketAddr::new(*address, port));
-                self.others.extend(at.map(|at| (at, process.clone())));
-            }
-        }
+    }
+
+    /// Takes what was found now. A server that has just ended keeps its name: its last connections may be counted later.
+    fn renew(&mut self, found: Self) {
+        let Self { own, addresses, others } = found;
+        self.own.extend(own);
+        (self.addresses, self.others) = (addresses, others);
     }
 
     /// Whether this namespace has the address, as far as that is known.
@@ -105,12 +112,8 @@ fn look_up(names: &Weak<Mutex<Names>>) {
         let listening = listening_sockets();
         if listening != known || looked.elapsed() >= LOOK_INTO_CONTAINERS_EVERY {
             (known, looked) = (listening, Instant::now());
-            let mut found = Names::default();
-            found.look();
-            let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
-            let Names { own, addresses, others } = found;
-            names.own.extend(own);
-            (names.addresses, names.others) = (addresses, others);
+            let found = Names::of_this_machine();
+            names.lock().unwrap_or_else(PoisonError::into_inner).renew(found);
         }
     }
 }
