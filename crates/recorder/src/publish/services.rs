@@ -47,6 +47,7 @@ impl<S: Sink> Publisher<S> {
     /// Begins the runs of services that are seen for the first time. What comes beyond the bound has none; it counts in the
     /// whole run.
     fn begin_services(&mut self, deltas: &[ServiceDelta]) {
+        let before = self.services.len();
         for ServiceDelta { name, .. } in deltas {
             let number = u8::try_from(self.services.len() + 1).unwrap_or(u8::MAX);
             if number > RUN_PARTS_MAX || self.services.iter().any(|known| known.name == *name) {
@@ -61,8 +62,8 @@ impl<S: Sink> Publisher<S> {
             publisher.start(RunRecord { listen, service, ..header }, began);
             self.services.push(ServicePublisher { name: name.clone(), publisher });
         }
-        let count = self.services.len() as u32;
-        if count > 0 {
+        if self.services.len() > before {
+            let count = self.services.len() as u32;
             let half = self.records_per_second.div_ceil(2);
             self.budget.share(half, 1, 1);
             for service in &mut self.services {
