@@ -22,7 +22,8 @@ use crate::tls::Certificate;
 use crate::tls::certificates::error::TlsFileError;
 use crate::tls::provider::CryptoTime;
 use crate::tls::server::config::{TlsConfig, TlsConfigError};
-use crate::tls::server::engine::{Engine, EngineError};
+use crate::tls::engine::EngineError;
+use crate::tls::server::engine::Engine;
 use crate::tls::server::live::{LiveTls, Tls};
 use crate::tls::settings::{GROUPS, TlsSettings, supported_version};
 

@@ -2,7 +2,8 @@
 
 use crate::io::buffer::Buffer;
 use crate::tls::server::config::{TlsConfig, TlsConfigError};
-use crate::tls::server::engine::{Engine, PARTIAL_BYTES_MAX};
+use crate::tls::engine::PARTIAL_BYTES_MAX;
+use crate::tls::server::engine::Engine;
 use crate::tls::server::live::{LiveTls, Tls};
 
 /// Hands bytes of a client to TLS as a connection of a proxy does.

@@ -10,6 +10,7 @@
 
 mod calibration;
 mod certificates;
+mod engine;
 mod harness;
 mod provider;
 mod resumption;
@@ -31,7 +32,8 @@ pub use resumption::tickets::TicketKeyFile;
 pub use resumption::tickets::snapshot::{TicketKeySnapshot, TicketSnapshotError};
 pub(crate) use server::config::TlsConfig;
 pub use server::config::TlsConfigError;
-pub(crate) use server::engine::{Engine, EngineError, PARTIAL_BYTES_MAX};
+pub(crate) use engine::{EngineError, PARTIAL_BYTES_MAX};
+pub(crate) use server::engine::Engine;
 pub(crate) use server::live::LiveTls;
 pub use server::live::{PresentedCertificates, RefreshError, TicketKeyError, Tls, TlsRefresh};
 pub(crate) use server::negotiated::NegotiatedTls;

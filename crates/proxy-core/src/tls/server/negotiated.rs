@@ -14,7 +14,7 @@ use rustls::{
 };
 
 use crate::tls::certificates::description::{self, CommonNameError};
-use crate::tls::server::engine::EngineError;
+use crate::tls::engine::EngineError;
 use crate::tls::server::evidence::{HandshakeEvidence, PresentedCertificate};
 use crate::tls::settings::options::suite_name;
 use hello::{ClientHello, SingleChoices};

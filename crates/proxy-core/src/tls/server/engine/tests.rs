@@ -7,6 +7,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVersion};
 
 use super::*;
+use crate::tls::engine::PARTIAL_BYTES_MAX;
 use crate::tls::{Certificate, LiveTls, Tls};
 
 static VERSIONS: [&SupportedProtocolVersion; 2] = [&rustls::version::TLS12, &rustls::version::TLS13];
@@ -106,7 +107,7 @@ fn ciphertext_may_come_a_byte_at_a_time() {
         pair.client.writer().write_all(b"hello").unwrap();
         pair.exchange(&mut bytewise);
         assert_eq!(pair.plaintext.as_slice(), b"hello");
-        assert_eq!(pair.engine.partial.capacity(), 0, "nothing is left over, and nothing is kept");
+        assert_eq!(pair.engine.records.partial.capacity(), 0, "nothing is left over, and nothing is kept");
     }
 }
 
