@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::plan::{Plan, PlanError};
 use crate::protocol::RequestError;
 use crate::target::{Target, Template};
-use crate::tls::{TlsOptions, TlsSetupError, Trust};
+use crate::tls::{TlsOptions, TlsSetupError, Trust, TrustError};
 
 #[derive(Clone, Debug)]
 pub struct LoadConfig {
@@ -65,7 +65,7 @@ pub enum LoadStartError {
     #[error("cannot connect to {server}: {reason}")]
     Unreachable { server: String, reason: String },
     #[error("cannot complete the TLS handshake with {server}: {reason}{}{advice}", if .advice.is_empty() { "" } else { "; " })]
-    Handshake { server: String, reason: String, advice: &'static str },
+    Handshake { server: String, reason: String, advice: String },
     #[error(
         "{connections} connections need {needed} file descriptors, the limit is {limit}; raise it with ulimit -n"
     )]
@@ -86,7 +86,7 @@ impl LoadStartError {
     /// Whether other options are needed, whatever the server and this system do.
     pub fn is_wrong_option(&self) -> bool {
         match self {
-            Self::Tls(error) => !matches!(error, TlsSetupError::SystemRoots(_)),
+            Self::Tls(error) => !matches!(error, TlsSetupError::Trust(TrustError::System(_))),
             Self::Plan(_)
             | Self::Http2Echo
             | Self::EarlyData(_)

@@ -65,7 +65,7 @@ pub use target::{
     parse_targets, read_body,
 };
 pub use tls::{
-    Alpn, FetchCertificatesError, Identity, KnownCertificates, TlsOptions, TlsSetupError, Trust,
+    Alpn, FetchCertificatesError, Identity, KnownCertificates, TlsOptions, TlsSetupError, Trust, TrustError,
     fetch_certificates,
 };
 pub use upstream::{DemoUpstream, UpstreamAddr, UpstreamError};

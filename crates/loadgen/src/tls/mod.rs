@@ -3,13 +3,9 @@
 
 mod early;
 mod outbox;
-mod refusal;
 mod server_certificates;
-mod sessions;
 mod setup;
-mod trust;
 mod unbuffered;
-mod verify;
 
 use std::sync::Arc;
 
@@ -20,14 +16,27 @@ use rustls_pki_types::ServerName;
 
 use early::EarlyDataTls;
 pub(crate) use outbox::Outbox;
-use refusal::TlsRefusal;
 pub use server_certificates::{FetchCertificatesError, fetch_certificates};
-pub(crate) use sessions::SessionReset;
-use sessions::SessionStore;
 pub use setup::{Alpn, Identity, TlsOptions, TlsSetupError};
 pub(crate) use setup::{ProbeStream, TlsSetup};
-pub use trust::{KnownCertificates, Trust};
+pub(crate) use tls_client::SessionReset;
+pub use tls_client::{KnownCertificates, Trust, TrustError};
+use tls_client::{SessionStore, TrustFlags};
 use unbuffered::UnbufferedTls;
+
+/// The flags that advice about a refused server names.
+const TRUST_FLAGS: TrustFlags =
+    TrustFlags { authorities: "--ca FILE", name: "--sni NAME", insecure: "--insecure" };
+
+/// Why a server is refused, in words.
+fn refusal_reason(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType) => {
+            "the server does not speak TLS on this port, where plain HTTP may be: http://".to_owned()
+        }
+        other => tls_client::reason(other),
+    }
+}
 
 /// TLS of one client: configuration and sessions.
 #[derive(Debug)]
@@ -39,7 +48,7 @@ pub(crate) struct ClientTls {
 
 /// An error in TLS that ends the connection.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", TlsRefusal::of(.0).reason)]
+#[error("{}", refusal_reason(.0))]
 pub(crate) struct TlsError(#[from] rustls::Error);
 
 impl TlsError {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustls::{ClientConnection, Error};
 
-use super::{TlsOptions, TlsRefusal, TlsSetup, TlsSetupError, Trust};
+use super::{TlsOptions, TlsSetup, TlsSetupError, Trust, refusal_reason};
 
 #[derive(Debug, thiserror::Error)]
 pub enum FetchCertificatesError {
@@ -37,7 +37,7 @@ pub fn fetch_certificates(
     let mut stream = TcpStream::connect_timeout(&address, timeout).map_err(FetchCertificatesError::Io)?;
     stream.set_read_timeout(Some(timeout)).map_err(FetchCertificatesError::Io)?;
     stream.set_write_timeout(Some(timeout)).map_err(FetchCertificatesError::Io)?;
-    let refused = |error: &Error| FetchCertificatesError::Refused(TlsRefusal::of(error).reason);
+    let refused = |error: &Error| FetchCertificatesError::Refused(refusal_reason(error));
     let mut connection = ClientConnection::new(Arc::new(setup.config.clone()), setup.name.clone())
         .map_err(|error| refused(&error))?;
     while connection.is_handshaking() {

@@ -14,9 +14,7 @@ use rustls::{ClientConfig, ClientConnection, Error};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 
-use super::refusal::TlsRefusal;
-use super::verify::verifier;
-use super::{ClientTls, SessionReset, SessionStore, Trust};
+use super::{ClientTls, SessionReset, SessionStore, TRUST_FLAGS, Trust, TrustError, refusal_reason};
 
 /// The TLS options of the load, where they differ from the library's defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,10 +73,8 @@ pub struct Identity {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlsSetupError {
-    #[error("cannot use the certificate authorities in {}: {reason}", .path.display())]
-    Roots { path: PathBuf, reason: String },
-    #[error("cannot use the certificate authorities in the system's store: {0}")]
-    SystemRoots(String),
+    #[error(transparent)]
+    Trust(#[from] TrustError),
     /// The client's certificate or key cannot be used.
     #[error("cannot use {} as the client's certificate: {reason}", .path.display())]
     Identity { path: PathBuf, reason: String },
@@ -107,8 +103,8 @@ impl TlsSetup {
         let name =
             ServerName::try_from(host.to_owned()).map_err(|_| TlsSetupError::ServerName(host.to_owned()))?;
         let provider = Arc::new(provider(options)?);
-        let verifier = verifier(trust, &provider)?;
-        let refused = |error: Error| TlsSetupError::Library(TlsRefusal::of(&error).reason);
+        let verifier = tls_client::verifier(trust, &provider)?;
+        let refused = |error: Error| TlsSetupError::Library(refusal_reason(&error));
         let builder = ClientConfig::builder_with_provider(provider);
         let builder = match options.version {
             None => builder.with_safe_default_protocol_versions(),
@@ -183,7 +179,7 @@ pub(crate) enum ProbeStream {
 /// Why a handshake that was tried out failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HandshakeProbeError {
-    #[error("{}", TlsRefusal::of(.0).reason)]
+    #[error("{}", refusal_reason(.0))]
     Tls(Error),
     #[error("{0}")]
     Io(io::Error),
@@ -197,10 +193,10 @@ impl HandshakeProbeError {
     }
 
     /// A possible remedy; empty if there is none.
-    pub(crate) fn advice(&self) -> &'static str {
+    pub(crate) fn advice(&self) -> String {
         match self {
-            Self::Tls(error) => TlsRefusal::of(error).advice,
-            Self::Io(_) => "",
+            Self::Tls(error) => tls_client::advice(error, TRUST_FLAGS),
+            Self::Io(_) => String::new(),
         }
     }
 }
@@ -232,7 +228,7 @@ impl Identity {
     fn refused(&self, error: &Error) -> TlsSetupError {
         let reason = match error {
             Error::InconsistentKeys(_) => format!("the key in {} does not belong to it", self.key.display()),
-            error => TlsRefusal::of(error).reason,
+            error => refusal_reason(error),
         };
         TlsSetupError::Identity { path: self.certificates.clone(), reason }
     }

@@ -1,6 +1,6 @@
 //! Verifies the server's certificate.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -11,13 +11,28 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, Sign
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
-use super::refusal::TlsRefusal;
-use super::{KnownCertificates, TlsSetupError, Trust};
+use crate::refusal::reason;
+use crate::trust::{KnownCertificates, Trust};
 
-pub(super) fn verifier(
+/// Why authorities cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TrustError {
+    #[error("cannot use the certificate authorities in {}: {reason}", .path.display())]
+    File { path: PathBuf, reason: String },
+    #[error("cannot use the certificate authorities in the system's store: {0}")]
+    System(String),
+    #[error("cannot set up TLS: {0}")]
+    Library(String),
+}
+
+/// A verifier of servers' certificates.
+///
+/// # Errors
+/// If the authorities cannot be read, or are none.
+pub fn verifier(
     trust: &Trust,
     provider: &Arc<CryptoProvider>,
-) -> Result<Arc<dyn ServerCertVerifier>, TlsSetupError> {
+) -> Result<Arc<dyn ServerCertVerifier>, TrustError> {
     let roots = match trust {
         Trust::Certificate(der) => {
             let der = der.clone();
@@ -41,32 +56,32 @@ pub(super) fn verifier(
 fn web_pki(
     roots: RootCertStore,
     provider: &Arc<CryptoProvider>,
-) -> Result<Arc<WebPkiServerVerifier>, TlsSetupError> {
+) -> Result<Arc<WebPkiServerVerifier>, TrustError> {
     let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
-    builder.build().map_err(|error| TlsSetupError::Library(error.to_string()))
+    builder.build().map_err(|error| TrustError::Library(error.to_string()))
 }
 
-fn system_roots() -> Result<RootCertStore, TlsSetupError> {
+fn system_roots() -> Result<RootCertStore, TrustError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
     let (good, _) = roots.add_parsable_certificates(found.certs);
     if good > 0 {
         return Ok(roots);
     }
-    Err(TlsSetupError::SystemRoots(match found.errors.first() {
+    Err(TrustError::System(match found.errors.first() {
         Some(error) => error.to_string(),
         None => "there are none; install ca-certificates, or name a file".to_owned(),
     }))
 }
 
 /// The certificates of a file, as authorities and as they are.
-fn file_roots(path: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), TlsSetupError> {
-    let refuse = |reason: String| TlsSetupError::Roots { path: path.to_owned(), reason };
+fn file_roots(path: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), TrustError> {
+    let refuse = |why: String| TrustError::File { path: path.to_owned(), reason: why };
     let pem = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
     let (mut roots, mut listed) = (RootCertStore::empty(), Vec::new());
     for certificate in CertificateDer::pem_slice_iter(&pem) {
         let certificate = certificate.map_err(|error| refuse(error.to_string()))?;
-        roots.add(certificate.clone()).map_err(|error| refuse(TlsRefusal::of(&error).reason))?;
+        roots.add(certificate.clone()).map_err(|error| refuse(reason(&error)))?;
         listed.push(certificate);
     }
     if roots.is_empty() {

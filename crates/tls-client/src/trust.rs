@@ -31,7 +31,7 @@ impl KnownCertificates {
         Self(Arc::new(is_good))
     }
 
-    pub(crate) fn is_good(&self, der: &[u8]) -> bool {
+    pub fn is_good(&self, der: &[u8]) -> bool {
         (self.0)(der)
     }
 }

@@ -17,18 +17,18 @@ const TICKETS_MAX_LEAST: usize = 8;
 /// rustls needs a thread-safe store. The mutex is never contended, because a client stays on one thread, and it is
 /// locked a few times per connection.
 #[derive(Debug)]
-pub(crate) struct SessionStore {
+pub struct SessionStore {
     kept: Mutex<StoredSessions>,
     forgetting: SessionReset,
 }
 
 /// Makes all clients of a load forget their sessions. Clones share their state.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SessionReset(Arc<AtomicU64>);
+pub struct SessionReset(Arc<AtomicU64>);
 
 impl SessionReset {
     /// Each client forgets its sessions before its next connection.
-    pub(crate) fn ask(&self) {
+    pub fn ask(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -55,14 +55,14 @@ struct StoredSessions {
 impl SessionStore {
     /// A store for a client with `connections` at a time: servers send one or two tickets on a connection, and a resumed
     /// connection uses one.
-    pub(crate) fn new(connections: usize, forgetting: SessionReset) -> Self {
+    pub fn new(connections: usize, forgetting: SessionReset) -> Self {
         let tickets_max = connections.saturating_mul(2).max(TICKETS_MAX_LEAST);
         let kept = StoredSessions { tickets_max, forgotten: forgetting.asked(), ..StoredSessions::default() };
         Self { kept: Mutex::new(kept), forgetting }
     }
 
     /// Sets whether the next connection may offer a session.
-    pub(crate) fn allow(&self, allowed: bool) {
+    pub fn allow(&self, allowed: bool) {
         let mut kept = self.kept();
         let asked = self.forgetting.asked();
         if std::mem::replace(&mut kept.forgotten, asked) != asked {
@@ -73,7 +73,7 @@ impl SessionStore {
     }
 
     /// Whether the connection that began last was given a session to offer.
-    pub(crate) fn was_offered(&self) -> bool {
+    pub fn was_offered(&self) -> bool {
         self.kept().offered
     }
 
