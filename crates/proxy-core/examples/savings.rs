@@ -110,7 +110,7 @@ impl SavingsBench {
         std::thread::spawn(move || upstream.incoming().flatten().try_for_each(echo));
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from(certificate.leaf_der().to_vec()))?;
-        let mut config = ProxyConfig::new(vec!["127.0.0.1:0".parse()?], Upstream::Unix(path), certificate);
+        let mut config = ProxyConfig::new(vec!["127.0.0.1:0".parse()?], Upstream::unix(path), certificate);
         config.workers = std::num::NonZeroUsize::MIN;
         let proxy = Proxy::start(config)?;
         Ok(Self { proxy, roots, host: HostSampler::default(), _folder: folder })

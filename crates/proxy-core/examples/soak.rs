@@ -119,7 +119,7 @@ fn main() -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("app.sock");
     let (unix, tcp) = (UnixListener::bind(&path)?, TcpListener::bind("127.0.0.1:0")?);
-    let upstreams = [Upstream::Unix(path), tcp.local_addr()?.to_string().parse()?];
+    let upstreams = [Upstream::unix(path), tcp.local_addr()?.to_string().parse()?];
     std::thread::spawn(move || unix.incoming().flatten().try_for_each(|stream| serve(stream, bytes)));
     std::thread::spawn(move || tcp.incoming().flatten().try_for_each(|stream| serve(stream, bytes)));
     for upstream in upstreams {

@@ -75,11 +75,15 @@ pub use connection::handler;
 pub use io::socket::{IoResult, Socket};
 pub use proxy::{BoundProxy, Proxy, ProxyStartError};
 pub use tls::{
-    CALIBRATION_CPU, CalibrationError, Certificate, CipherOrder, ClientAuth, ClientCa, FileChanges,
+    Authorities, CALIBRATION_CPU, CalibrationError, Certificate, CipherOrder, ClientAuth, FileChanges,
     HarnessOutcome, NoCertificate, PresentedCertificates, RefreshError, Resumption, TicketKeyError,
     TicketKeyFile, TicketKeySnapshot, TicketSend, TicketSnapshotError, Tls, TlsConfigError, TlsFileError,
-    TlsFileWarning, TlsFiles, TlsHarness, TlsRefresh, TlsSettings, calibrate, describe_chain,
+    TlsFileWarning, TlsFiles, TlsHarness, TlsRefresh, TlsSettings, UpstreamName, UpstreamNameError,
+    UpstreamTls, UpstreamTlsError, UpstreamTlsFailure, calibrate, describe_chain,
 };
 pub use upstream::balance::{UPSTREAMS_MAX, UpstreamChoice, Upstreams};
-pub use upstream::target::{ParseUpstreamError, ProbeError, ResolveError, Upstream, UpstreamTarget};
+pub use upstream::stream::{UpstreamHandshake, UpstreamStream, WorkerTls};
+pub use upstream::target::{
+    ParseUpstreamError, ProbeError, ResolveError, Upstream, UpstreamAddr, UpstreamScheme, UpstreamTarget,
+};
 pub use worker::pool::WorkerFailure;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use mio::Registry;
+use proxy_core::handler::WorkerContext;
 use proxy_core::proxy_protocol::TrustedPeers;
 use proxy_core::{LiveOptions, Upstreams};
 use records::delta::{FinishedRequest, HttpDelta, ProxyDelta};
@@ -106,10 +106,10 @@ impl HttpWorker {
     }
 
     /// Stores what only a connection's context provides.
-    pub(crate) fn begin(&self, registry: &Registry, connect_timeout: Duration) {
+    pub(crate) fn begin(&self, context: &WorkerContext) {
         // If this fails, every request fails with an error of its own.
-        let _ = self.pool.borrow_mut().set_registry(registry);
-        self.connect_timeout.set(connect_timeout);
+        let _ = self.pool.borrow_mut().set_up(&context.registry, &context.upstream_tls);
+        self.connect_timeout.set(context.limits.connect_timeout);
     }
 
     pub(crate) fn limits(&self) -> Rc<HttpLimits> {

@@ -87,6 +87,18 @@ impl Buffer {
     pub(crate) fn clear(&mut self) {
         (self.head, self.tail) = (0, 0);
     }
+
+    /// Frees the memory of a buffer in which nothing waits: for one that is seldom needed.
+    pub(crate) fn release(&mut self) {
+        if self.is_empty() {
+            self.memory = Vec::new();
+        }
+    }
+
+    /// How much memory it owns, in bytes.
+    pub(crate) fn memory_len(&self) -> usize {
+        self.memory.len()
+    }
 }
 
 /// Memory that is not in use, for one worker.

@@ -236,7 +236,8 @@ impl Proxy {
             ticket_keys: config.tls.ticket_keys.take(),
             ..config.tls.clone()
         };
-        let mut tls = LiveTls::new(tls)?;
+        let speaks_to_upstreams = config.upstreams.iter().any(Upstream::is_tls);
+        let mut tls = LiveTls::new(tls, speaks_to_upstreams)?;
         let notices = Arc::new(NoticeLog::default());
         let control = ProxyControl::new(config.limits.clone(), connections_max, tls.config()?, is_managed);
         let control = Arc::new(control);

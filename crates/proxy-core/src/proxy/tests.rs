@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 fn config(workers: usize) -> ProxyConfig {
     let listen = vec!["127.0.0.1:0".parse().unwrap()];
-    let upstream = Upstream::Unix("/nonexistent/app.sock".into());
+    let upstream = Upstream::unix("/nonexistent/app.sock");
     let mut config = ProxyConfig::new(listen, upstream, Certificate::generate(&[]).unwrap());
     config.workers = workers.try_into().unwrap();
     config

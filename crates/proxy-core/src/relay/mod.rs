@@ -18,8 +18,9 @@ pub(crate) use self::settings::RelaySettings;
 use crate::accept::proxy_protocol::Endpoints;
 use crate::connection::READ_BYTES_MAX;
 use crate::connection::handler::{ClientSession, ConnEnd, Handler, NextStep, WorkerContext};
-use crate::io::socket::{IoResult, Socket};
+use crate::io::socket::IoResult;
 use crate::upstream::dial::{ConnectAttempt, ConnectProgress, DialContext, UpstreamDialer};
+use crate::upstream::stream::UpstreamStream;
 
 /// Forwards bytes between a client and an upstream.
 pub(crate) struct Relay {
@@ -37,7 +38,7 @@ enum UpstreamConn {
         is_due: bool,
     },
     Connected {
-        socket: Socket,
+        stream: UpstreamStream,
         /// The upstream whose connection count includes this connection.
         index: usize,
     },
@@ -62,7 +63,7 @@ impl Handler for Relay {
 
     fn note(&mut self, event: &Event) {
         match &mut self.upstream {
-            UpstreamConn::Connected { socket, .. } => socket.note(event),
+            UpstreamConn::Connected { stream, .. } => stream.note(event),
             UpstreamConn::Connecting { attempt, is_due } => {
                 attempt.note(event);
                 *is_due = true;
@@ -148,13 +149,14 @@ impl Relay {
         *is_due = false;
         let began_at = attempt.began_at();
         let (key, token) = (session.key(), session.handler_token());
-        let caller = DialContext { registry: &context.registry, key, token, now: context.now };
+        let (registry, tls) = (&context.registry, &context.upstream_tls);
+        let caller = DialContext { registry, key, token, now: context.now, tls };
         match attempt.advance(dialer, caller) {
-            Ok(ConnectProgress::Established(socket, index)) => {
+            Ok(ConnectProgress::Established(stream, index)) => {
                 let now = Instant::now();
                 context.stats.count(ProxyCounter::UpstreamConnects, 1);
-                context.stats.time(ProxyLatency::Connect, now - began_at);
-                self.upstream = UpstreamConn::Connected { socket, index };
+                context.stats.time(ProxyLatency::Connect, stream.connect_time(began_at, now));
+                self.upstream = UpstreamConn::Connected { stream, index };
                 session.touch(now);
                 self.arm_idle(session, context);
                 Ok(())
@@ -176,9 +178,9 @@ impl Relay {
         session: &mut ClientSession,
         context: &mut WorkerContext,
     ) -> Result<(), ConnEnd> {
-        let UpstreamConn::Connected { socket, .. } = &mut self.upstream else { return Ok(()) };
-        while socket.is_readable() && session.has_room() {
-            match socket.read(&mut context.scratch[..READ_BYTES_MAX]) {
+        let UpstreamConn::Connected { stream, .. } = &mut self.upstream else { return Ok(()) };
+        while stream.is_readable() && session.has_room() {
+            match stream.read(&mut context.scratch[..READ_BYTES_MAX]) {
                 Ok(IoResult::Bytes(n)) => {
                     if let Some(sent_at) = self.unanswered_since.take() {
                         session.count_exchange(context.now - sent_at, context);
@@ -200,10 +202,10 @@ impl Relay {
 
     #[inline]
     fn write_upstream(&mut self, session: &mut ClientSession, context: &mut WorkerContext) {
-        let UpstreamConn::Connected { socket, .. } = &mut self.upstream else { return };
-        let mut is_write_closed = socket.is_write_closed();
-        while !is_write_closed && !session.received().is_empty() && socket.is_writable() {
-            match socket.write(session.received(), &context.registry) {
+        let UpstreamConn::Connected { stream, .. } = &mut self.upstream else { return };
+        let mut is_write_closed = stream.is_write_closed() || stream.flush(&context.registry).is_err();
+        while !is_write_closed && !session.received().is_empty() && stream.is_writable() {
+            match stream.write(session.received(), &context.registry) {
                 Ok(IoResult::Bytes(n)) => session.consume(n, context),
                 Ok(_) => {}
                 Err(_) => is_write_closed = true,
@@ -217,9 +219,11 @@ impl Relay {
         if has_forwarded_all && !session.has_stopped_receiving() {
             session.stop_receiving();
             if self.upstream_ended_at.is_none() {
-                socket.shut_down();
+                stream.shut_down(&context.registry);
             }
         }
+        let (bytes, stalled_since) = stream.held();
+        session.set_handler_bytes(bytes, stalled_since);
     }
 
     #[inline]
@@ -229,8 +233,8 @@ impl Relay {
         session: &mut ClientSession,
         context: &mut WorkerContext,
     ) -> Result<NextStep, ConnEnd> {
-        let UpstreamConn::Connected { socket, .. } = &self.upstream else { return Ok(session.next_read()) };
-        let can_read_upstream = socket.is_readable() && session.has_room();
+        let UpstreamConn::Connected { stream, .. } = &self.upstream else { return Ok(session.next_read()) };
+        let can_read_upstream = stream.is_readable() && session.has_room();
         if has_just_sent_end || context.is_draining || session.has_failed() {
             self.arm_idle(session, context);
         }

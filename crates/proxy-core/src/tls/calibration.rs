@@ -20,9 +20,9 @@ use rustls::{NamedGroup, RootCertStore, SignatureScheme};
 use crate::io::buffer::Buffer;
 use crate::tls::Certificate;
 use crate::tls::certificates::error::TlsFileError;
+use crate::tls::engine::EngineError;
 use crate::tls::provider::CryptoTime;
 use crate::tls::server::config::{TlsConfig, TlsConfigError};
-use crate::tls::engine::EngineError;
 use crate::tls::server::engine::Engine;
 use crate::tls::server::live::{LiveTls, Tls};
 use crate::tls::settings::{GROUPS, TlsSettings, supported_version};
@@ -238,7 +238,7 @@ impl TestHandshake {
             client.resumption = Resumption::disabled();
         }
         let settings = TlsSettings { groups: vec![group], ..TlsSettings::default() };
-        let server = LiveTls::new(Tls { settings, ..Tls::new(certificate) })?.config()?;
+        let server = LiveTls::new(Tls { settings, ..Tls::new(certificate) }, false)?.config()?;
         let handshake = Self { server, client: Arc::new(client), resumes };
         // The first one is full, and brings the session that others resume.
         handshake.drive_handshake()?;

@@ -1,8 +1,8 @@
 //! TLS without a socket, for fuzzing and measuring.
 
 use crate::io::buffer::Buffer;
-use crate::tls::server::config::{TlsConfig, TlsConfigError};
 use crate::tls::engine::PARTIAL_BYTES_MAX;
+use crate::tls::server::config::{TlsConfig, TlsConfigError};
 use crate::tls::server::engine::Engine;
 use crate::tls::server::live::{LiveTls, Tls};
 
@@ -31,7 +31,7 @@ impl TlsHarness {
     /// # Errors
     /// When TLS cannot be set up like this.
     pub fn new(tls: impl Into<Tls>) -> Result<Self, TlsConfigError> {
-        Ok(Self { config: LiveTls::new(tls.into())?.config()? })
+        Ok(Self { config: LiveTls::new(tls.into(), false)?.config()? })
     }
 
     /// Receives `pieces` from the client, until that fails. Of each piece, the first 64 KiB are used.

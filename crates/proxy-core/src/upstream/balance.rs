@@ -6,13 +6,17 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use records::kinds::Level;
 
+use crate::io::socket::Socket;
 use crate::notices::{NoticeLog, Subject, is_shortage};
+use crate::tls::UpstreamName;
+use crate::upstream::stream::{UpstreamStream, WorkerTls};
 use crate::upstream::target::{ResolveError, Upstream, UpstreamTarget};
 
 /// Most upstreams of a proxy: the bits of a word mark the upstreams that a connection has tried.
@@ -35,6 +39,8 @@ pub struct Upstreams {
 struct UpstreamMember {
     name: String,
     target: UpstreamTarget,
+    /// The name that it is asked for, if it speaks TLS.
+    tls_name: Option<UpstreamName>,
     health: UpstreamHealth,
     open: ConnectionCount,
 }
@@ -71,6 +77,7 @@ impl Upstreams {
             Ok(UpstreamMember {
                 name: upstream.to_string(),
                 target: upstream.resolve()?,
+                tls_name: upstream.tls_name(),
                 health: UpstreamHealth::default(),
                 open: ConnectionCount::default(),
             })
@@ -105,6 +112,14 @@ impl Upstreams {
 
     pub fn target(&self, index: usize) -> &UpstreamTarget {
         &self.members[index].target
+    }
+
+    /// Takes over a socket to the upstream `index` that may still be connecting.
+    ///
+    /// # Errors
+    /// If no TLS can be spoken with it.
+    pub fn stream(&self, index: usize, socket: Socket, worker: &Rc<WorkerTls>) -> io::Result<UpstreamStream> {
+        UpstreamStream::new(socket, index, self.members[index].tls_name.as_ref(), worker)
     }
 
     /// Chooses the upstream with the fewest connections among those that are up and not in the bits of `tried`; of
@@ -186,7 +201,7 @@ impl Upstreams {
         let member = &self.members[index];
         if !member.health.has_answered_with_tls.swap(true, Ordering::Relaxed) {
             let text = format!(
-                "the upstream {} answers with TLS, and is sent plaintext: name its port for plain HTTP",
+                "the upstream {} answers with TLS, and is sent plaintext: put tls:// in front of it, or name its port for plain HTTP",
                 member.name
             );
             self.notices.say(Subject::Upstream(index), Level::Warning, &text, now);

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::SocketAddr;
+use std::os::unix::net::SocketAddr as UnixAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +13,7 @@ use mio::{Registry, Token};
 
 use crate::io::socket::Socket;
 use crate::upstream::balance::Upstreams;
+use crate::upstream::stream::{UpstreamStream, WorkerTls};
 use crate::upstream::target::UpstreamTarget;
 
 /// How soon to try a Unix socket again whose backlog is full, which no event reports. Only the first
@@ -55,15 +59,26 @@ struct UpstreamCandidate {
     /// The address to try next.
     next: usize,
     /// The address being tried, and until when.
-    trying: Option<(Socket, Instant)>,
+    trying: Option<(UpstreamStream, Instant)>,
     /// The place in the queue for a Unix socket.
     place: Option<u64>,
+}
+
+/// What trying the next address of an upstream has come to.
+enum NextAddress {
+    /// A socket, and until when its address is tried.
+    Connecting(Socket, Instant),
+    /// The backlog of a Unix socket is full until then.
+    Busy(Instant),
+    Failed(io::Error),
+    /// There is none left.
+    Absent,
 }
 
 #[derive(Debug)]
 pub(crate) enum ConnectProgress {
     /// Connected to the upstream of this index.
-    Established(Socket, usize),
+    Established(UpstreamStream, usize),
     /// Nothing to do before an event or this moment.
     Wait(Instant),
 }
@@ -75,6 +90,7 @@ pub(crate) struct DialContext<'a> {
     pub(crate) key: usize,
     pub(crate) token: Token,
     pub(crate) now: Instant,
+    pub(crate) tls: &'a Rc<WorkerTls>,
 }
 
 impl UpstreamDialer {
@@ -121,8 +137,8 @@ impl ConnectAttempt {
     }
 
     pub(crate) fn note(&mut self, event: &Event) {
-        if let Some(UpstreamCandidate { trying: Some((socket, _)), .. }) = &mut self.candidate {
-            socket.note(event);
+        if let Some(UpstreamCandidate { trying: Some((stream, _)), .. }) = &mut self.candidate {
+            stream.note(event);
         }
     }
 
@@ -141,21 +157,12 @@ impl ConnectAttempt {
                 self.candidate = self.choose(dialer, caller.now);
             }
             let Some(candidate) = &mut self.candidate else { return Err(failed) };
-            let target = dialer.upstreams.target(candidate.upstream);
-            let result = match target {
-                UpstreamTarget::Unix(addr) => {
-                    let connect = || Socket::connect_unix(addr, caller.registry, caller.token);
-                    candidate.advance_unix(&mut dialer.queues, caller, connect)
-                }
-                UpstreamTarget::Tcp(addrs) => candidate.advance_tcp(addrs, caller),
-            };
-            match result {
-                Ok(ConnectProgress::Established(socket, upstream)) => {
+            match candidate.advance(&dialer.upstreams, &mut dialer.queues, caller) {
+                Ok(ConnectProgress::Established(stream, upstream)) => {
                     dialer.upstreams.succeeded(upstream, caller.now);
-                    candidate.leave_queue(&mut dialer.queues);
                     // The connection is counted until its end.
                     self.candidate = None;
-                    return Ok(ConnectProgress::Established(socket, upstream));
+                    return Ok(ConnectProgress::Established(stream, upstream));
                 }
                 Ok(wait) => return Ok(wait),
                 Err(error) => {
@@ -194,25 +201,71 @@ impl ConnectAttempt {
 }
 
 impl UpstreamCandidate {
-    fn advance_unix(
+    fn advance(
         &mut self,
+        upstreams: &Upstreams,
         queues: &mut BacklogQueues,
         caller: DialContext<'_>,
-        connect: impl FnOnce() -> io::Result<Socket>,
     ) -> io::Result<ConnectProgress> {
+        let mut failed = io::ErrorKind::TimedOut.into();
+        loop {
+            if let Some((mut stream, until)) = self.trying.take() {
+                match stream.establish(caller.registry) {
+                    Ok(true) => return Ok(ConnectProgress::Established(stream, self.upstream)),
+                    Ok(false) if caller.now < until => {
+                        self.trying = Some((stream, until));
+                        return Ok(ConnectProgress::Wait(until));
+                    }
+                    Ok(false) => failed = io::ErrorKind::TimedOut.into(),
+                    Err(error) => failed = error,
+                }
+            }
+            let next = match upstreams.target(self.upstream) {
+                UpstreamTarget::Unix(addr) => self.next_unix(addr, queues, caller),
+                UpstreamTarget::Tcp(addrs) => self.next_tcp(addrs, caller),
+            };
+            match next {
+                NextAddress::Connecting(socket, until) => {
+                    self.trying = Some((upstreams.stream(self.upstream, socket, caller.tls)?, until));
+                }
+                NextAddress::Busy(again_at) => return Ok(ConnectProgress::Wait(again_at)),
+                NextAddress::Failed(error) => failed = error,
+                NextAddress::Absent => return Err(failed),
+            }
+        }
+    }
+
+    /// A path is a single address.
+    fn next_unix(
+        &mut self,
+        addr: &UnixAddr,
+        queues: &mut BacklogQueues,
+        caller: DialContext<'_>,
+    ) -> NextAddress {
+        if self.next > 0 {
+            return NextAddress::Absent;
+        }
         let is_next = match self.place {
             Some(place) => queues.is_first(self.upstream, place),
             None => queues.waiting[self.upstream].is_empty(),
         };
-        let error = if is_next { connect() } else { Err(io::ErrorKind::WouldBlock.into()) };
-        match error {
-            Ok(socket) => Ok(ConnectProgress::Established(socket, self.upstream)),
+        let connected = if is_next {
+            Socket::connect_unix(addr, caller.registry, caller.token)
+        } else {
+            Err(io::ErrorKind::WouldBlock.into())
+        };
+        match connected {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && caller.now < self.until => {
                 self.place.get_or_insert_with(|| queues.join(self.upstream, caller.key));
                 let again_at = if is_next { caller.now + RETRY_INTERVAL } else { self.until };
-                Ok(ConnectProgress::Wait(again_at.min(self.until)))
+                return NextAddress::Busy(again_at.min(self.until));
             }
-            Err(error) => Err(error),
+            _ => self.next = 1,
+        }
+        self.leave_queue(queues);
+        match connected {
+            Ok(socket) => NextAddress::Connecting(socket, self.until),
+            Err(error) => NextAddress::Failed(error),
         }
     }
 
@@ -222,38 +275,16 @@ impl UpstreamCandidate {
         }
     }
 
-    fn advance_tcp(
-        &mut self,
-        addrs: &[std::net::SocketAddr],
-        caller: DialContext<'_>,
-    ) -> io::Result<ConnectProgress> {
-        let now = caller.now;
-        let mut failed = match self.trying.take() {
-            None => io::ErrorKind::TimedOut.into(),
-            Some((socket, until)) => match socket.connected() {
-                Ok(true) => return Ok(ConnectProgress::Established(socket, self.upstream)),
-                Ok(false) if now < until => {
-                    self.trying = Some((socket, until));
-                    return Ok(ConnectProgress::Wait(until));
-                }
-                Ok(false) => io::ErrorKind::TimedOut.into(),
-                Err(error) => error,
-            },
-        };
-        while let Some(&addr) = addrs.get(self.next) {
-            // An address that never answers must leave time for the others.
-            let left = u32::try_from(addrs.len() - self.next).unwrap_or(u32::MAX);
-            let until = now + self.until.saturating_duration_since(now) / left;
-            self.next += 1;
-            match Socket::connect_tcp(addr, caller.registry, caller.token) {
-                Ok(socket) => {
-                    self.trying = Some((socket, until));
-                    return Ok(ConnectProgress::Wait(until));
-                }
-                Err(error) => failed = error,
-            }
+    fn next_tcp(&mut self, addrs: &[SocketAddr], caller: DialContext<'_>) -> NextAddress {
+        let Some(&addr) = addrs.get(self.next) else { return NextAddress::Absent };
+        // An address that never answers must leave time for the others.
+        let left = u32::try_from(addrs.len() - self.next).unwrap_or(u32::MAX);
+        let until = caller.now + self.until.saturating_duration_since(caller.now) / left;
+        self.next += 1;
+        match Socket::connect_tcp(addr, caller.registry, caller.token) {
+            Ok(socket) => NextAddress::Connecting(socket, until),
+            Err(error) => NextAddress::Failed(error),
         }
-        Err(failed)
     }
 }
 

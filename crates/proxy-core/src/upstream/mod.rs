@@ -2,4 +2,5 @@
 
 pub(crate) mod balance;
 pub(crate) mod dial;
+pub(crate) mod stream;
 pub(crate) mod target;

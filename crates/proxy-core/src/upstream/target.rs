@@ -11,13 +11,33 @@ use std::time::Duration;
 use socket2::{SockAddr, Socket, Type};
 
 use crate::accept::proxy_protocol::{self, ProxyProtocol};
+use crate::tls::UpstreamName;
 
 /// How long [`Upstream::probe`] waits for each address.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Begins the name of an upstream that speaks TLS.
+const TLS_PREFIX: &str = "tls://";
 
-/// The application behind the proxy.
+/// The application behind the proxy: where it is, and what it is spoken to in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Upstream {
+pub struct Upstream {
+    pub scheme: UpstreamScheme,
+    pub addr: UpstreamAddr,
+}
+
+/// What carries the bytes to an upstream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UpstreamScheme {
+    /// The connection itself.
+    #[default]
+    Plain,
+    /// TLS.
+    Tls,
+}
+
+/// Where an upstream is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UpstreamAddr {
     /// A stream socket in the file system; its path is looked up for each connection.
     Unix(PathBuf),
     /// A host and port; a name is resolved once, when the proxy starts, and its addresses are tried in turn.
@@ -29,7 +49,9 @@ pub enum Upstream {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not an upstream: {problem}; expected unix:/path or host:port")]
+#[error(
+    "{text:?} is not an upstream: {problem}; expected unix:/path or host:port, for TLS with tls:// in front"
+)]
 pub struct ParseUpstreamError {
     text: String,
     problem: &'static str,
@@ -58,6 +80,28 @@ pub enum UpstreamTarget {
 }
 
 impl Upstream {
+    /// A plaintext upstream at a path.
+    pub fn unix(path: impl Into<PathBuf>) -> Self {
+        Self { scheme: UpstreamScheme::Plain, addr: UpstreamAddr::Unix(path.into()) }
+    }
+
+    /// Whether it speaks TLS.
+    pub fn is_tls(&self) -> bool {
+        self.scheme == UpstreamScheme::Tls
+    }
+
+    /// The name that it is asked for, and that its certificate must have, if it speaks TLS: its host. A path has none, and
+    /// stands for `localhost`.
+    pub(crate) fn tls_name(&self) -> Option<UpstreamName> {
+        if !self.is_tls() {
+            return None;
+        }
+        match &self.addr {
+            UpstreamAddr::Unix(_) => "localhost".parse().ok(),
+            UpstreamAddr::Tcp { host, .. } => host.parse().ok(),
+        }
+    }
+
     /// Connects once, as a check at the start, and closes the connection. An upstream that expects a PROXY header gets
     /// a header that names the proxy itself.
     ///
@@ -65,9 +109,9 @@ impl Upstream {
     /// If the name cannot be resolved, or none of its addresses accepts within a second.
     pub fn probe(&self, header: Option<ProxyProtocol>) -> Result<(), ProbeError> {
         let failed = |source| ProbeError { upstream: self.clone(), source };
-        let addrs: Vec<SockAddr> = match self {
-            Self::Unix(path) => vec![SockAddr::unix(path).map_err(failed)?],
-            Self::Tcp { host, port } => {
+        let addrs: Vec<SockAddr> = match &self.addr {
+            UpstreamAddr::Unix(path) => vec![SockAddr::unix(path).map_err(failed)?],
+            UpstreamAddr::Tcp { host, port } => {
                 lookup(host, *port).map_err(failed)?.into_iter().map(Into::into).collect()
             }
         };
@@ -93,9 +137,11 @@ impl Upstream {
     /// Looks up a name's addresses; a path is taken as it is.
     pub(crate) fn resolve(&self) -> Result<UpstreamTarget, ResolveError> {
         let failed = |source| ResolveError { upstream: self.clone(), source };
-        match self {
-            Self::Unix(path) => UnixAddr::from_pathname(path).map(UpstreamTarget::Unix).map_err(failed),
-            Self::Tcp { host, port } => lookup(host, *port).map(UpstreamTarget::Tcp).map_err(failed),
+        match &self.addr {
+            UpstreamAddr::Unix(path) => {
+                UnixAddr::from_pathname(path).map(UpstreamTarget::Unix).map_err(failed)
+            }
+            UpstreamAddr::Tcp { host, port } => lookup(host, *port).map(UpstreamTarget::Tcp).map_err(failed),
         }
     }
 }
@@ -110,6 +156,16 @@ fn lookup(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 
 impl fmt::Display for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let prefix = match self.scheme {
+            UpstreamScheme::Plain => "",
+            UpstreamScheme::Tls => TLS_PREFIX,
+        };
+        write!(f, "{prefix}{}", self.addr)
+    }
+}
+
+impl fmt::Display for UpstreamAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
             Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
@@ -122,27 +178,45 @@ impl FromStr for Upstream {
     type Err = ParseUpstreamError;
 
     fn from_str(text: &str) -> Result<Self, ParseUpstreamError> {
+        let (scheme, rest) = match text.strip_prefix(TLS_PREFIX) {
+            Some(rest) => (UpstreamScheme::Tls, rest),
+            None => (UpstreamScheme::Plain, text),
+        };
         let problem = |problem| ParseUpstreamError { text: text.to_owned(), problem };
+        let addr = UpstreamAddr::parse(rest).map_err(problem)?;
+        match &addr {
+            UpstreamAddr::Tcp { host, .. }
+                if scheme == UpstreamScheme::Tls && host.parse::<UpstreamName>().is_err() =>
+            {
+                Err(problem("the host is no name that a TLS server can have"))
+            }
+            _ => Ok(Self { scheme, addr }),
+        }
+    }
+}
+
+impl UpstreamAddr {
+    /// The address, or what is wrong with it.
+    fn parse(text: &str) -> Result<Self, &'static str> {
         if let Some(path) = text.strip_prefix("unix:") {
             if path.is_empty() {
-                return Err(problem("the path is missing"));
+                return Err("the path is missing");
             }
-            UnixAddr::from_pathname(path)
-                .map_err(|_| problem("the path is too long for a socket, or malformed"))?;
+            UnixAddr::from_pathname(path).map_err(|_| "the path is too long for a socket, or malformed")?;
             return Ok(Self::Unix(path.into()));
         }
-        let (host, port) = text.rsplit_once(':').ok_or_else(|| problem("the port is missing"))?;
+        let (host, port) = text.rsplit_once(':').ok_or("the port is missing")?;
         let port = port.parse().ok().filter(|&port| port != 0);
-        let port = port.ok_or_else(|| problem("the port is not a number from 1 to 65535"))?;
+        let port = port.ok_or("the port is not a number from 1 to 65535")?;
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         match bare {
             Some(v6) if !matches!(v6.parse(), Ok(IpAddr::V6(_))) => {
-                return Err(problem("what stands in brackets is not an IPv6 address"));
+                return Err("what stands in brackets is not an IPv6 address");
             }
             None if host.contains([':', '[', ']', '/']) => {
-                return Err(problem("the host is malformed, or an IPv6 address without brackets"));
+                return Err("the host is malformed, or an IPv6 address without brackets");
             }
-            _ if host.is_empty() => return Err(problem("the host is missing")),
+            _ if host.is_empty() => return Err("the host is missing"),
             _ => {}
         }
         Ok(Self::Tcp { host: bare.unwrap_or(host).to_owned(), port })
@@ -156,7 +230,14 @@ mod tests {
 
     #[test]
     fn upstreams_read_back_as_they_were_written() {
-        for text in ["unix:/run/app.sock", "localhost:8080", "127.0.0.1:80", "[::1]:8080"] {
+        for text in [
+            "unix:/run/app.sock",
+            "localhost:8080",
+            "127.0.0.1:80",
+            "[::1]:8080",
+            "tls://app.example.org:443",
+            "tls://unix:/run/app.sock",
+        ] {
             assert_eq!(text.parse::<Upstream>().unwrap().to_string(), text);
         }
     }
@@ -176,8 +257,13 @@ mod tests {
             "[x]:80",
         ]
         .into_iter()
-        .chain([long.as_str(), "http://localhost:80"])
-        {
+        .chain([
+            long.as_str(),
+            "http://localhost:80",
+            "tls://localhost",
+            "tls://",
+            "tls:localhost:1",
+        ]) {
             let error = text.parse::<Upstream>().unwrap_err().to_string();
             assert!(error.contains("expected unix:/path or host:port"), "{error}");
         }
@@ -187,7 +273,7 @@ mod tests {
     fn a_probe_tells_whether_somebody_listens() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("app.sock");
-        let unix = Upstream::Unix(path.clone());
+        let unix = Upstream::unix(&path);
         assert!(unix.probe(None).unwrap_err().to_string().contains("app.sock"));
         let _listening = std::os::unix::net::UnixListener::bind(&path).unwrap();
         unix.probe(None).unwrap();

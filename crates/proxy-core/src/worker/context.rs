@@ -1,5 +1,6 @@
 //! State that the connections of a worker share.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,6 +12,7 @@ use crate::io::buffer::BufferPool;
 use crate::notices::NoticeLog;
 use crate::stats::proxy_stats::ProxyStats;
 use crate::tls::TlsConfig;
+use crate::upstream::stream::WorkerTls;
 use crate::worker::control::ProxyControl;
 use crate::worker::pending::PendingBytes;
 use crate::worker::timers::ConnTimers;
@@ -21,6 +23,8 @@ pub struct WorkerContext {
     /// Where a handler registers its socket.
     pub registry: Registry,
     pub(crate) tls: TlsConfig,
+    /// TLS to upstreams.
+    pub upstream_tls: Rc<WorkerTls>,
     pub limits: Arc<Limits>,
     /// The header that goes to the upstream, and who must send one to us.
     pub(crate) sends_header: Option<ProxyProtocol>,
@@ -47,6 +51,12 @@ pub struct WorkerContext {
 const HELD_BYTES_MIN: usize = 1 << 20;
 
 impl WorkerContext {
+    /// Uses the present configuration of TLS for further connections.
+    pub(crate) fn update_tls(&mut self) {
+        self.tls = self.control.tls().for_worker();
+        self.upstream_tls.update(self.tls.upstream());
+    }
+
     /// Whether the worker holds more pending bytes than its share of the bound.
     pub(crate) fn has_too_much_pending(&self) -> bool {
         let held = self.pending.held_bytes;

@@ -12,6 +12,7 @@ mod turn;
 
 use std::cmp::Reverse;
 use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,7 @@ use crate::connection::{Connection, SCRATCH_BYTES, SocketRole, parse_token};
 use crate::io::buffer::BufferPool;
 use crate::notices::{NoticeLog, Subject};
 use crate::stats::proxy_stats::ProxyStats;
+use crate::upstream::stream::WorkerTls;
 use crate::worker::context::WorkerContext;
 use crate::worker::control::ProxyControl;
 use crate::worker::pending::PendingBytes;
@@ -76,9 +78,13 @@ impl<H: Handler> Worker<H> {
         // Read before the limits and TLS, so no change is missed.
         let generation = shared.control.generation();
         let now = Instant::now();
+        let tls = shared.control.tls().for_worker();
+        let upstream_tls = Rc::new(WorkerTls::default());
+        upstream_tls.update(tls.upstream());
         let context = WorkerContext {
             registry,
-            tls: shared.control.tls().for_worker(),
+            tls,
+            upstream_tls,
             limits: shared.control.limits(),
             sends_header: shared.sends_header,
             trusted: shared.trusted,
@@ -232,7 +238,7 @@ impl<H: Handler> Worker<H> {
         }
         self.generation = generation;
         self.context.limits = self.control.limits();
-        self.context.tls = self.control.tls().for_worker();
+        self.context.update_tls();
         if begins_drain {
             self.context.is_draining = true;
             self.draining_since = Some(self.context.now);

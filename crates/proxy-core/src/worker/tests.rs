@@ -40,7 +40,7 @@ fn a_flooding_client_has_a_bounded_part_read_in_a_turn() {
     let certificate = Certificate::generate(&[]).unwrap();
     let leaf = certificate.leaf_der().to_vec();
     let listen = vec!["127.0.0.1:0".parse().unwrap()];
-    let mut config = ProxyConfig::new(listen, Upstream::Unix(socket), certificate);
+    let mut config = ProxyConfig::new(listen, Upstream::unix(socket), certificate);
     config.workers = std::num::NonZeroUsize::MIN;
     let (addr, mut worker) = Proxy::bind(config).unwrap().into_first_worker();
     let mut events = Events::with_capacity(EVENTS_MAX);

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixListener;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use proxy_core::Upstream;
+use proxy_core::{Upstream, UpstreamAddr};
 use records::kinds::ConnectionOutcome;
 use records::metrics::ProxyCounter;
 
@@ -90,7 +90,7 @@ fn an_absent_upstream_ends_clients_cleanly_until_it_appears() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("app.sock");
     let (reserved, addr) = reserved_address();
-    for upstream in [Upstream::Unix(path), addr.to_string().parse().unwrap()] {
+    for upstream in [Upstream::unix(path), addr.to_string().parse().unwrap()] {
         let mut proxy = TestProxy::start(&upstream);
         for version in [&TLS12, &TLS13] {
             let mut tls = proxy.connect(&proxy.client(version));
@@ -105,7 +105,7 @@ fn an_absent_upstream_ends_clients_cleanly_until_it_appears() {
         assert!(!record.detail.is_empty());
 
         let (unix, tcp);
-        if let Upstream::Unix(path) = &upstream {
+        if let UpstreamAddr::Unix(path) = &upstream.addr {
             unix = UnixListener::bind(path).unwrap();
             std::thread::spawn(move || serve_echo(&mut unix.accept().unwrap().0, &AtomicU64::new(0)));
         } else {
@@ -143,7 +143,7 @@ fn a_full_backlog_is_waited_for_up_to_the_connect_timeout() {
     socket.bind(&socket2::SockAddr::unix(&path).unwrap()).unwrap();
     socket.listen(0).unwrap();
     let filler = std::os::unix::net::UnixStream::connect(&path).unwrap();
-    let mut proxy = TestProxy::start_with(&Upstream::Unix(path), |config| {
+    let mut proxy = TestProxy::start_with(&Upstream::unix(path), |config| {
         config.limits.connect_timeout = Duration::from_millis(100);
     });
     let config = proxy.client(&TLS13);

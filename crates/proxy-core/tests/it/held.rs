@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use proxy_core::Upstream;
+use proxy_core::UpstreamAddr;
 use records::kinds::ConnectionOutcome;
 use records::metrics::ProxyCounter;
 use records::setting::Value;
@@ -144,7 +144,7 @@ fn answer_and_leave(stream: &mut dyn TestStream, _: &AtomicU64) {
 #[test]
 fn a_client_whose_upstream_is_gone_for_good_is_let_go_at_once() {
     for served in [TestUpstream::unix(answer_and_leave), TestUpstream::tcp(answer_and_leave)] {
-        let is_unix = matches!(served.upstream, Upstream::Unix(_));
+        let is_unix = matches!(served.upstream.addr, UpstreamAddr::Unix(_));
         let mut proxy = TestProxy::start(&served.upstream);
         let mut tls = proxy.connect(&proxy.client(&TLS13));
         tls.write_all(b"go").unwrap();

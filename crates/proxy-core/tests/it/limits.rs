@@ -267,7 +267,7 @@ fn a_connection_that_waited_for_its_upstream_still_times_out() {
     socket.bind(&socket2::SockAddr::unix(&path).unwrap()).unwrap();
     socket.listen(0).unwrap();
     let filler = std::os::unix::net::UnixStream::connect(&path).unwrap();
-    let mut proxy = TestProxy::start_with(&proxy_core::Upstream::Unix(path), |config| {
+    let mut proxy = TestProxy::start_with(&proxy_core::Upstream::unix(path), |config| {
         config.limits.connect_timeout = PATIENCE;
         config.limits.idle_timeout = Duration::from_millis(200);
     });

@@ -10,7 +10,7 @@ use crate::support::{TLS13, TestProxy, TestUpstream, echo, serve_echo};
 const ADDR_VARIABLE: &str = "PROXY_CORE_TEST_ADDR";
 
 fn config(listen: &[ListenAddr]) -> ProxyConfig {
-    let upstream = Upstream::Unix("/nonexistent".into());
+    let upstream = Upstream::unix("/nonexistent");
     ProxyConfig::new(listen.to_vec(), upstream, Certificate::generate(&[]).unwrap())
 }
 

@@ -30,6 +30,7 @@ mod tls_clients;
 mod tls_negotiation;
 mod tls_reload;
 mod tls_resumption;
+mod upstream_tls;
 mod upstreams;
 mod usage;
 mod workers;

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proxy_core::{Certificate, ClientCa};
+use proxy_core::{Authorities, Certificate};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, DnValue, IsCa, KeyPair,
     SanType, SignatureAlgorithm,
@@ -117,8 +117,8 @@ impl Pki {
         self.load(names[0])
     }
 
-    pub(crate) fn client_ca(&self) -> ClientCa {
-        ClientCa::load(&self.path("ca.pem")).unwrap()
+    pub(crate) fn client_ca(&self) -> Authorities {
+        Authorities::load(&self.path("ca.pem")).unwrap()
     }
 
     /// A client that trusts the authority, with a certificate of its own or none.

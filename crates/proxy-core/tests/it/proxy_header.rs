@@ -22,7 +22,7 @@ pub(crate) fn watched() -> (tempfile::TempDir, UnixListener, Upstream) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("app.sock");
     let listener = UnixListener::bind(&path).unwrap();
-    (dir, listener, Upstream::Unix(path))
+    (dir, listener, Upstream::unix(path))
 }
 
 /// Accepts a connection, and reads up to the client's `hello`.

@@ -266,7 +266,7 @@ impl TestUpstream {
                 thread::spawn(move || serve(&mut stream, &counter));
             }
         });
-        Self { upstream: Upstream::Unix(path), received, _dir: Some(dir) }
+        Self { upstream: Upstream::unix(path), received, _dir: Some(dir) }
     }
 
     pub(crate) fn tcp(serve: fn(&mut dyn TestStream, &AtomicU64)) -> Self {

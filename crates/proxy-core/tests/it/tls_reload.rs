@@ -122,7 +122,7 @@ fn authorities_for_clients_are_followed() {
     fs::copy(other.path("ca.pem"), pki.path("clients.pem")).unwrap();
     let mut proxy = TestProxy::start_with(&served.upstream, |config| {
         config.tls.certificates = vec![pki.certificate(&P256, &["localhost"])];
-        config.tls.client_ca = Some(proxy_core::ClientCa::load(&pki.path("clients.pem")).unwrap());
+        config.tls.client_ca = Some(proxy_core::Authorities::load(&pki.path("clients.pem")).unwrap());
     });
     let config = Arc::new(pki.client(&TLS13, Some(&files)));
     let mut refused = proxy.connect(&config);

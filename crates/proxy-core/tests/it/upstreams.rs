@@ -46,7 +46,7 @@ fn connections_go_to_the_upstream_that_has_the_least() {
     let paths = [dir.path().join("a"), dir.path().join("b")];
     named(&paths[0], b"a");
     named(&paths[1], b"b");
-    let [first, second] = paths.map(Upstream::Unix);
+    let [first, second] = paths.map(Upstream::unix);
     let proxy = TestProxy::start_with(&first, |config| config.upstreams.push(second));
     let config = proxy.client(&TLS13);
     let mut held: Vec<_> = (0..20).map(|_| proxy.connect(&config)).collect();
@@ -71,7 +71,7 @@ fn where_one_upstream_is_gone_another_is_tried_and_no_client_notices() {
     let served = TestUpstream::unix(serve_echo);
     let (reserved, gone) = reserved_address();
     let mut proxy = TestProxy::start_with(&gone.to_string().parse().unwrap(), |config| {
-        config.upstreams.push(Upstream::Unix("/nonexistent/app.sock".into()));
+        config.upstreams.push(Upstream::unix("/nonexistent/app.sock"));
         config.upstreams.push(served.upstream.clone());
     });
     let config = proxy.client(&TLS13);
@@ -163,7 +163,7 @@ fn where_no_upstream_answers_clients_are_turned_away_within_a_second() {
 fn upstreams_that_restart_lose_no_connection_while_one_is_there() {
     let dir = tempfile::tempdir().unwrap();
     let paths = [dir.path().join("a"), dir.path().join("b")];
-    let [first, second] = paths.clone().map(Upstream::Unix);
+    let [first, second] = paths.clone().map(Upstream::unix);
     let is_over = Arc::new(AtomicBool::new(false));
     let restarting: Vec<_> = paths
         .into_iter()

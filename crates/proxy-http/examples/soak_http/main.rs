@@ -116,13 +116,13 @@ fn proxy(socket: &Path, steady: &Path) -> Result<(Proxy, Arc<ClientConfig>), Fai
     roots.add(CertificateDer::from(certificate.leaf_der().to_vec()))?;
     let mut tls = Tls::new(certificate);
     tls.settings.alpn = vec!["h2".to_owned(), "http/1.1".to_owned()];
-    let mut config = ProxyConfig::new(vec!["127.0.0.1:0".parse()?], Upstream::Unix(socket.to_owned()), tls);
+    let mut config = ProxyConfig::new(vec!["127.0.0.1:0".parse()?], Upstream::unix(socket.to_owned()), tls);
     config.limits.pending_bytes_max = PENDING_BYTES_MAX;
     config.limits.send_timeout = SEND_TIMEOUT;
     let steady = Route {
         host: HostPattern::Any,
         prefix: "/steady".to_owned(),
-        upstreams: vec![Upstream::Unix(steady.to_owned())],
+        upstreams: vec![Upstream::unix(steady.to_owned())],
         timeouts: RouteTimeouts::default(),
     };
     let http = HttpConfig { routes: vec![steady], ..HttpConfig::default() };

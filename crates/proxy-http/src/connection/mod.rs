@@ -48,7 +48,7 @@ impl Handler for HttpConnection {
         worker: &mut Rc<HttpWorker>,
     ) -> Self {
         worker.set_now(context.now);
-        worker.begin(&context.registry, context.limits.connect_timeout);
+        worker.begin(context);
         let client = ClientConn::new(worker, session, context.now);
         let wire =
             Rc::new(RefCell::new(WireBuffers::new(client.held.long_pieces.clone(), client.http1.clone())));

@@ -7,19 +7,21 @@ use std::time::{Duration, Instant};
 use bytes::{Buf as _, Bytes, BytesMut};
 use mio::Registry;
 use mio::event::Event;
-use proxy_core::{IoResult, Socket};
+use proxy_core::{IoResult, UpstreamHandshake, UpstreamStream};
 
 use super::read_buffer::ReadBuffer;
 
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub(crate) struct PooledConn {
-    pub(super) socket: Socket,
+    pub(super) stream: UpstreamStream,
     pub(super) upstream: usize,
     opened_at: Instant,
     /// The address to try after the one that is being tried.
     pub(super) next_addr: usize,
-    is_connecting: bool,
+    /// How long connecting took, without TLS; `None` before.
+    connect_time: Option<Duration>,
+    handshake: Option<UpstreamHandshake>,
     /// Bytes received from the upstream and not consumed yet.
     pub(super) received: Bytes,
     /// The size of the memory in which they lie.
@@ -42,13 +44,14 @@ pub(crate) struct PooledConn {
 }
 
 impl PooledConn {
-    pub(super) fn new(socket: Socket, upstream: usize, opened_at: Instant, is_connecting: bool) -> Self {
+    pub(super) fn new(stream: UpstreamStream, upstream: usize, opened_at: Instant) -> Self {
         Self {
-            socket,
+            stream,
             opened_at,
             upstream,
             next_addr: 1,
-            is_connecting,
+            connect_time: None,
+            handshake: None,
             received: Bytes::new(),
             received_memory: 0,
             unsent: BytesMut::new(),
@@ -67,13 +70,18 @@ impl PooledConn {
         self.is_reused
     }
 
-    /// How long ago connecting began.
-    pub(crate) fn age(&self) -> Duration {
-        self.opened_at.elapsed()
+    /// How long connecting took, without TLS.
+    pub(crate) fn connect_time(&self) -> Duration {
+        self.connect_time.unwrap_or_default()
+    }
+
+    /// The handshake with which it began; `None` without TLS.
+    pub(crate) fn handshake(&self) -> Option<UpstreamHandshake> {
+        self.handshake
     }
 
     pub(super) fn note(&mut self, event: &Event) {
-        self.socket.note(event);
+        self.stream.note(event);
         self.wake();
     }
 
@@ -120,10 +128,10 @@ impl PooledConn {
     }
 
     fn read_now(&mut self, buffer: &mut ReadBuffer, bytes_max: usize) -> io::Result<bool> {
-        if !self.socket.is_readable() {
+        if !self.stream.is_readable() {
             return Ok(false);
         }
-        match self.socket.read(buffer.room(bytes_max))? {
+        match self.stream.read(buffer.room(bytes_max))? {
             IoResult::Bytes(n) if self.received.is_empty() => {
                 (self.received, self.received_memory) = (buffer.take(n), ReadBuffer::memory(n));
             }
@@ -143,25 +151,27 @@ impl PooledConn {
     }
 
     /// Waits until the address that is being tried has answered.
-    pub(super) fn poll_connected(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
-        if self.is_connecting {
-            if !self.socket.connected()? {
+    pub(super) fn poll_connected(&mut self, registry: &Registry, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        if self.connect_time.is_none() {
+            if !self.stream.establish(registry)? {
                 self.set_waker(cx.waker());
                 return Poll::Pending;
             }
-            self.is_connecting = false;
+            let now = Instant::now();
+            self.connect_time = Some(self.stream.connect_time(self.opened_at, now));
+            self.handshake = self.stream.handshake(now);
         }
         Poll::Ready(Ok(()))
     }
 
     /// Whether an idle connection can take a request: the upstream has neither closed it nor sent anything.
     pub(super) fn is_still_open(&mut self, scratch: &mut [u8]) -> bool {
-        !self.socket.is_readable() || matches!(self.socket.read(scratch), Ok(IoResult::Blocked))
+        !self.stream.is_readable() || matches!(self.stream.read(scratch), Ok(IoResult::Blocked))
     }
 
     /// Whether it can take another request after an exchange.
     pub(super) fn may_be_kept(&self) -> bool {
-        self.received.is_empty() && self.unsent.is_empty() && !self.has_ended
+        self.received.is_empty() && self.unsent.is_empty() && !self.has_ended && self.stream.held().0 == 0
     }
 
     /// Becomes idle. It holds no memory for bytes then.
@@ -178,7 +188,7 @@ impl PooledConn {
 
     /// Writes the head of a request; returns how much the upstream took. The rest waits.
     pub(super) fn begin(&mut self, head: &[u8], registry: &Registry) -> io::Result<usize> {
-        let taken = match self.socket.write(head, registry)? {
+        let taken = match self.stream.write(head, registry)? {
             IoResult::Bytes(n) => n,
             IoResult::Blocked | IoResult::End => 0,
         };
@@ -188,8 +198,9 @@ impl PooledConn {
 
     pub(super) fn flush(&mut self, registry: &Registry, waker: &Waker) -> io::Result<usize> {
         let mut taken = 0;
-        while !self.unsent.is_empty() && self.socket.is_writable() {
-            match self.socket.write(&self.unsent, registry)? {
+        self.stream.flush(registry)?;
+        while !self.unsent.is_empty() && self.stream.is_writable() {
+            match self.stream.write(&self.unsent, registry)? {
                 IoResult::Bytes(n) => {
                     self.unsent.advance(n);
                     taken += n;

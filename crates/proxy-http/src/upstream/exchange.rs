@@ -106,7 +106,7 @@ impl Exchange {
     fn settle_held(&mut self) {
         let bytes = self.with_pool(|pool, key| {
             let connection = pool.connection(key);
-            connection.unsent.capacity() + connection.received_memory()
+            connection.unsent.capacity() + connection.received_memory() + connection.stream.held().0
         });
         self.held.set(bytes);
     }
@@ -272,7 +272,7 @@ impl Exchange {
         self.may_be_kept = false;
         self.content.stop();
         self.content_failure = Some(failure);
-        self.with_pool(|pool, key| pool.connection(key).socket.shut_down());
+        self.with_pool(|pool, key| pool.shut_down(key));
     }
 
     /// Why the response is cut.
@@ -399,11 +399,10 @@ impl Exchange {
     pub(super) fn poll_shut_down(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut pool = self.lease.worker.pool.borrow_mut();
         pool.flush(self.lease.key, cx.waker())?;
-        let connection = pool.connection(self.lease.key);
-        if !connection.unsent.is_empty() {
+        if !pool.connection(self.lease.key).unsent.is_empty() {
             return Poll::Pending;
         }
-        connection.socket.shut_down();
+        pool.shut_down(self.lease.key);
         Poll::Ready(Ok(()))
     }
 

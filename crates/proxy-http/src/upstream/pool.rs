@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use mio::Registry;
 use mio::event::Event;
 use proxy_core::handler::resources_token;
-use proxy_core::{Socket, UpstreamTarget, Upstreams};
+use proxy_core::{Socket, UpstreamTarget, Upstreams, WorkerTls};
 use slab::Slab;
 
 use super::connection::PooledConn;
@@ -29,6 +30,7 @@ const READ_AHEAD_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct UpstreamPool {
     registry: Option<Registry>,
+    tls: Rc<WorkerTls>,
     upstreams: Arc<Upstreams>,
     /// When the turn began.
     now: Instant,
@@ -69,6 +71,7 @@ impl UpstreamPool {
     pub(crate) fn new(upstreams: Arc<Upstreams>) -> Self {
         Self {
             registry: None,
+            tls: Rc::default(),
             connections_max: 1,
             queued_max: 0,
             idle_timeout: Duration::ZERO,
@@ -84,10 +87,11 @@ impl UpstreamPool {
         }
     }
 
-    /// Takes over where sockets are registered.
-    pub(crate) fn set_registry(&mut self, registry: &Registry) -> io::Result<()> {
+    /// Takes over where sockets are registered, and how TLS is spoken with upstreams.
+    pub(crate) fn set_up(&mut self, registry: &Registry, tls: &Rc<WorkerTls>) -> io::Result<()> {
         if self.registry.is_none() {
             self.registry = Some(registry.try_clone()?);
+            self.tls = Rc::clone(tls);
         }
         Ok(())
     }
@@ -198,8 +202,8 @@ impl UpstreamPool {
         };
         match connected {
             Ok(socket) => {
-                let is_connecting = matches!(self.upstreams.target(upstream), UpstreamTarget::Tcp(_));
-                entry.insert(PooledConn::new(socket, upstream, opened_at, is_connecting));
+                let stream = self.upstreams.stream(upstream, socket, &self.tls)?;
+                entry.insert(PooledConn::new(stream, upstream, opened_at));
                 Ok(Some(key))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -213,7 +217,8 @@ impl UpstreamPool {
     /// Waits until a new connection is connected.
     pub(crate) fn poll_connected(&mut self, key: usize, cx: &Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            match self.connections[key].poll_connected(cx) {
+            let registry = self.registry.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+            match self.connections[key].poll_connected(registry, cx) {
                 Poll::Ready(Err(error)) => self.connect_next(key, error)?,
                 polled => return polled,
             }
@@ -235,7 +240,7 @@ impl UpstreamPool {
             connection.next_addr += 1;
             match Socket::connect_tcp(*addr, registry, resources_token(key)) {
                 Ok(socket) => {
-                    connection.socket = socket;
+                    connection.stream = self.upstreams.stream(connection.upstream, socket, &self.tls)?;
                     return Ok(());
                 }
                 Err(failed) => error = failed,
@@ -261,8 +266,11 @@ impl UpstreamPool {
     }
 
     pub(crate) fn close(&mut self, key: usize) {
-        let connection = self.connections.remove(key);
+        let mut connection = self.connections.remove(key);
         if connection.is_idle {
+            if let Some(registry) = &self.registry {
+                connection.stream.close_notify(registry);
+            }
             let idle = &mut self.of_upstream[connection.upstream].idle;
             // The oldest ones end first.
             if let Some(at) = idle.iter().position(|(other, _)| *other == key) {
@@ -330,6 +338,13 @@ impl UpstreamPool {
     /// The connection of an exchange.
     pub(crate) fn connection(&mut self, key: usize) -> &mut PooledConn {
         &mut self.connections[key]
+    }
+
+    /// Announces to the upstream that nothing more is sent.
+    pub(crate) fn shut_down(&mut self, key: usize) {
+        if let Some(registry) = &self.registry {
+            self.connections[key].stream.shut_down(registry);
+        }
     }
 
     /// Writes the head of a request; returns how much the upstream took. The rest waits.

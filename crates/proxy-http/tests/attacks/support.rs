@@ -175,7 +175,7 @@ pub(crate) fn start_proxy(
     let leaf = certificate.leaf_der().to_vec();
     let mut tls = Tls::new(certificate);
     tls.settings.alpn = vec!["h2".to_owned(), "http/1.1".to_owned()];
-    let mut config = ProxyConfig::new(vec!["127.0.0.1:0".parse().unwrap()], Upstream::Unix(upstream), tls);
+    let mut config = ProxyConfig::new(vec!["127.0.0.1:0".parse().unwrap()], Upstream::unix(upstream), tls);
     config.workers = 1.try_into().unwrap();
     let mut http = HttpConfig::default();
     change(&mut config, &mut http);

@@ -77,7 +77,7 @@ impl ScriptedUpstream {
         let path: PathBuf = dir.path().join("app.sock");
         let listener = UnixListener::bind(&path).unwrap();
         let accept = move || Box::new(listener.accept().unwrap().0) as Box<dyn UpstreamStream>;
-        Self::run(Upstream::Unix(path), Some(dir), accept, script)
+        Self::run(Upstream::unix(path), Some(dir), accept, script)
     }
 
     pub(crate) fn tcp(script: impl Fn(ScriptedConn) + Send + Sync + 'static) -> Self {

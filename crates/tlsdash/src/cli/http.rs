@@ -140,6 +140,11 @@ impl HttpOptions {
         }
     }
 
+    /// All upstreams of the routes.
+    pub(crate) fn upstreams(&self) -> impl Iterator<Item = &Upstream> {
+        self.route.iter().flat_map(|option| &option.route.upstreams)
+    }
+
     /// The first upstream of the routes.
     pub(crate) fn first_upstream(&self) -> Option<&Upstream> {
         self.route.first()?.route.upstreams.first()

@@ -20,6 +20,7 @@ pub(crate) mod mode;
 mod printed;
 mod recorded;
 pub(crate) mod tls;
+mod upstream_tls;
 pub(crate) mod value;
 
 use std::ffi::OsString;

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use proxy_core::{Certificate, ClientAuth, ClientCa, Resumption, TicketKeyFile, Tls, TlsSettings};
+use proxy_core::{
+    Authorities, Certificate, ClientAuth, Resumption, TicketKeyFile, Tls, TlsSettings, UpstreamTls,
+};
 use serde::{Deserialize, Serialize};
 
 use super::value::one_or_many;
@@ -48,7 +50,7 @@ impl TlsFileOptions {
         let is_auth_given = settings.is_given("client-auth");
         let settings = settings.values().clone();
         settings.check().map_err(usage)?;
-        let client_ca = self.client_ca.as_deref().map(ClientCa::load).transpose().map_err(usage)?;
+        let client_ca = self.client_ca.as_deref().map(Authorities::load).transpose().map_err(usage)?;
         if client_ca.is_none() && is_auth_given {
             return Err(usage("--client-auth needs --client-ca: the authorities that vouch for clients"));
         }
@@ -62,7 +64,7 @@ impl TlsFileOptions {
         }
         let ticket_keys = self.ticket_keys.as_deref().map(TicketKeyFile::load).transpose().map_err(usage)?;
         let certificates = self.certificates()?;
-        Ok(Tls { certificates, client_ca, ticket_keys, settings })
+        Ok(Tls { client_ca, ticket_keys, settings, certificates, upstream: UpstreamTls::default() })
     }
 
     fn certificates(&self) -> anyhow::Result<Vec<Certificate>> {

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &DemoArgs, flags: &Flags) -> anyhow::Result<()> {
     let socket = folder.path().join("app.sock");
     let _upstream = DemoUpstream::start(UpstreamAddr::Unix(socket.clone()))?;
     let http = (args.mode == ProxyMode::Http).then(|| http(&socket)).transpose()?;
-    let mut config = ProxyConfig::new(vec![args.listen], Upstream::Unix(socket), tls);
+    let mut config = ProxyConfig::new(vec![args.listen], Upstream::unix(socket), tls);
     if http.is_some() {
         // The routes have it.
         config.upstreams.clear();
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &DemoArgs, flags: &Flags) -> anyhow::Result<()> {
 }
 
 fn http(socket: &Path) -> anyhow::Result<HttpConfig> {
-    let route = |path| Route::new("", path, vec![Upstream::Unix(socket.to_owned())]);
+    let route = |path| Route::new("", path, vec![Upstream::unix(socket.to_owned())]);
     let routes = ROUTES.into_iter().map(route).collect::<Result<_, _>>()?;
     Ok(HttpConfig { routes, records_paths: true, ..HttpConfig::default() })
 }

@@ -273,7 +273,9 @@ fn proxy_config(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
         };
         return Err(usage(format!("{words} `tlsdash demo` needs none)")));
     };
-    let tls = options.tls_files.load(&options.tls, options.load.is_some())?;
+    let is_tls_used = upstreams.iter().chain(options.http.upstreams()).any(Upstream::is_tls);
+    let upstream = options.upstream_tls.load(is_tls_used)?;
+    let tls = Tls { upstream, ..options.tls_files.load(&options.tls, options.load.is_some())? };
     if options.tls_files.is_without_certificate() {
         crate::say("no --cert: made a certificate for localhost and this host's name, in memory");
     }

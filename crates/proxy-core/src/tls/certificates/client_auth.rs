@@ -17,15 +17,15 @@ use crate::tls::server::config::TlsConfigError;
 use crate::tls::server::refusal::describe;
 use crate::tls::settings::ClientAuth;
 
-/// The authorities that vouch for clients.
+/// Authorities that vouch for clients, or for upstreams.
 #[derive(Clone, Debug)]
-pub struct ClientCa {
+pub struct Authorities {
     roots: Arc<RootCertStore>,
     digest: AuthDigest,
     origin: FileOrigin,
 }
 
-impl ClientCa {
+impl Authorities {
     /// Loads certificates of authorities in PEM.
     ///
     /// # Errors
@@ -41,9 +41,13 @@ impl ClientCa {
         Ok(Self { roots: Arc::new(roots), digest: to_binding(&all.finish()), origin })
     }
 
+    pub(in crate::tls) fn path(&self) -> &Path {
+        &self.origin.paths()[0]
+    }
+
     pub(in crate::tls) fn summary(&self) -> String {
         let digest = u64::from_be_bytes(self.digest.first_chunk().copied().unwrap_or_default());
-        let path = self.origin.paths()[0].display();
+        let path = self.path().display();
         format!("{} of {path}, together sha256:{digest:016x}", self.roots.len())
     }
 
@@ -62,19 +66,19 @@ impl ClientCa {
     }
 }
 
-impl FromFiles for ClientCa {
+impl FromFiles for Authorities {
     fn origin(&self) -> Option<&FileOrigin> {
         Some(&self.origin)
     }
 
     fn read_again(&self) -> Result<Self, TlsFileError> {
-        Self::load(&self.origin.paths()[0])
+        Self::load(self.path())
     }
 }
 
 /// The digest that sessions are bound to. A session that began without a certificate, or with one of other
 /// authorities, must not be resumed where a certificate is required, because a resumption does not check it.
-pub(in crate::tls) fn binding(ca: Option<&ClientCa>, auth: ClientAuth) -> AuthDigest {
+pub(in crate::tls) fn binding(ca: Option<&Authorities>, auth: ClientAuth) -> AuthDigest {
     let mut all = digest::Context::new(&digest::SHA256);
     if let Some(ca) = ca {
         all.update(&[1 + u8::from(auth == ClientAuth::Required)]);

@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::tls::Certificate;
-use crate::tls::certificates::client_auth::ClientCa;
+use crate::tls::certificates::client_auth::Authorities;
 use crate::tls::certificates::error::TlsFileError;
 use crate::tls::certificates::files::{FromFiles, WatchedFiles};
+use crate::tls::client::config::UpstreamTls;
 use crate::tls::resumption::tickets::TicketKeyFile;
 
 /// The files of a running proxy's certificates and keys. Clones share their state.
@@ -23,8 +24,10 @@ pub struct TlsFiles {
 #[derive(Debug, Default)]
 struct WatchedTlsFiles {
     certificates: Vec<WatchedFiles<Certificate>>,
-    client_ca: Option<WatchedFiles<ClientCa>>,
+    client_ca: Option<WatchedFiles<Authorities>>,
     ticket_keys: Option<WatchedFiles<TicketKeyFile>>,
+    upstream_ca: Option<WatchedFiles<Authorities>>,
+    upstream_certificate: Option<WatchedFiles<Certificate>>,
 }
 
 /// The files that were read again, and those that could not be, for [`Proxy::take`](crate::Proxy::take).
@@ -35,20 +38,26 @@ pub struct FileChanges {
     pub skipped: Vec<PathBuf>,
     /// Each with its place among the certificates.
     pub(in crate::tls) certificates: Vec<(usize, Result<Certificate, TlsFileError>)>,
-    pub(in crate::tls) client_ca: Option<Result<ClientCa, TlsFileError>>,
+    pub(in crate::tls) client_ca: Option<Result<Authorities, TlsFileError>>,
     pub(in crate::tls) ticket_keys: Option<Result<TicketKeyFile, TlsFileError>>,
+    pub(in crate::tls) upstream_ca: Option<Result<Authorities, TlsFileError>>,
+    pub(in crate::tls) upstream_certificate: Option<Result<Certificate, TlsFileError>>,
 }
 
 impl TlsFiles {
     pub(in crate::tls) fn new(
         certificates: &[Certificate],
-        client_ca: Option<&ClientCa>,
+        client_ca: Option<&Authorities>,
         ticket_keys: Option<&TicketKeyFile>,
+        upstream: Option<&UpstreamTls>,
     ) -> Self {
+        let upstream_certificate = upstream.and_then(|tls| tls.certificate.clone());
         let watched = WatchedTlsFiles {
             certificates: certificates.iter().cloned().map(WatchedFiles::new).collect(),
             client_ca: client_ca.cloned().map(WatchedFiles::new),
             ticket_keys: ticket_keys.cloned().map(WatchedFiles::new),
+            upstream_ca: upstream.and_then(|tls| tls.ca.clone()).map(WatchedFiles::new),
+            upstream_certificate: upstream_certificate.map(WatchedFiles::new),
         };
         Self { watched: Arc::new(Mutex::new(watched)), reading: Arc::default() }
     }
@@ -57,7 +66,8 @@ impl TlsFiles {
     /// Blocks on their disks.
     pub fn check(&self, at_once: bool) -> FileChanges {
         let mut files = lock(&self.watched);
-        let WatchedTlsFiles { certificates, client_ca, ticket_keys } = &mut *files;
+        let WatchedTlsFiles { certificates, client_ca, ticket_keys, upstream_ca, upstream_certificate } =
+            &mut *files;
         let mut skipped = Vec::new();
         let changes = FileChanges {
             at_once,
@@ -68,6 +78,10 @@ impl TlsFiles {
                 .collect(),
             client_ca: client_ca.as_mut().and_then(|ca| self.check_one(ca, at_once, &mut skipped)),
             ticket_keys: ticket_keys.as_mut().and_then(|keys| self.check_one(keys, at_once, &mut skipped)),
+            upstream_ca: upstream_ca.as_mut().and_then(|ca| self.check_one(ca, at_once, &mut skipped)),
+            upstream_certificate: upstream_certificate
+                .as_mut()
+                .and_then(|one| self.check_one(one, at_once, &mut skipped)),
             skipped: Vec::new(),
         };
         lock(&self.reading).clear();

@@ -12,11 +12,13 @@ use rustls::{ServerConfig, SupportedCipherSuite};
 
 use crate::tls::Certificate;
 use crate::tls::certificates::cert_resolver::CertResolver;
-use crate::tls::certificates::client_auth::ClientCa;
+use crate::tls::certificates::client_auth::Authorities;
+use crate::tls::client::config::ClientTls;
 use crate::tls::resumption::tickets::{OWN_KEYS_MAX, RefusingTicketer, Ticketer};
 use crate::tls::server::evidence::Policy;
 use crate::tls::settings::{CipherOrder, Resumption, TicketSend, TlsSettings, supported_version};
 use hello::Choices;
+use tls_client::TrustError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TlsConfigError {
@@ -27,6 +29,8 @@ pub enum TlsConfigError {
     NoTicketKey,
     #[error("cannot use the authorities for clients: {0}")]
     ClientCa(VerifierBuilderError),
+    #[error("{0}; name a file with --upstream-ca")]
+    UpstreamTrust(TrustError),
     #[error("there is no certificate to present")]
     NoCertificate,
     /// There is no version between the oldest and the newest.
@@ -51,6 +55,8 @@ pub enum TlsConfigError {
 #[derive(Clone, Debug)]
 pub(crate) struct TlsConfig {
     server: Arc<ServerConfig>,
+    /// For upstreams that speak TLS; `None` if none does.
+    upstream: Option<ClientTls>,
     holds_tickets: bool,
     policy: Policy,
 }
@@ -58,11 +64,12 @@ pub(crate) struct TlsConfig {
 /// The inputs of a configuration besides the settings.
 pub(in crate::tls) struct TlsConfigInputs<'a> {
     pub(in crate::tls) certificates: Vec<&'a Certificate>,
-    pub(in crate::tls) client_ca: Option<&'a ClientCa>,
+    pub(in crate::tls) client_ca: Option<&'a Authorities>,
     /// Used with [`Resumption::Tickets`]; with [`Resumption::Cache`] it only classifies offered tickets.
     pub(in crate::tls) ticketer: Arc<Ticketer>,
     /// Used with [`Resumption::Cache`].
     pub(in crate::tls) sessions: Arc<dyn StoresServerSessions>,
+    pub(in crate::tls) upstream: Option<ClientTls>,
 }
 
 impl TlsSettings {
@@ -119,7 +126,7 @@ impl TlsSettings {
         choices
     }
 
-    fn provider(&self) -> CryptoProvider {
+    pub(in crate::tls) fn provider(&self) -> CryptoProvider {
         let mut provider = aws_lc_rs::default_provider();
         provider.cipher_suites.clone_from(&self.ciphers);
         // rustls chooses among certificates by all suites, so suites of other versions would mislead it.
@@ -166,13 +173,18 @@ impl TlsConfig {
         let holds_tickets = settings.ticket_send == TicketSend::WithAnswer;
         let allowed = settings.choices(&inputs.certificates);
         let policy = Policy { resumption: settings.resumption, allowed };
-        Ok(Self { server: Arc::new(config), holds_tickets, policy })
+        Ok(Self { server: Arc::new(config), upstream: inputs.upstream, holds_tickets, policy })
     }
 
     /// Copies the configuration for one worker. Each connection holds a reference to it, and workers that shared one
     /// reference count would slow each other down.
     pub(crate) fn for_worker(&self) -> Self {
-        Self { server: Arc::new(ServerConfig::clone(&self.server)), ..*self }
+        Self { server: Arc::new(ServerConfig::clone(&self.server)), ..self.clone() }
+    }
+
+    /// TLS to upstreams, if any speaks it.
+    pub(crate) fn upstream(&self) -> Option<&ClientTls> {
+        self.upstream.as_ref()
     }
 
     pub(in crate::tls) fn connection(&self) -> Result<UnbufferedServerConnection, rustls::Error> {

@@ -7,9 +7,11 @@ use records::kinds::SettingRecord;
 use records::setting::{Applies, Setting, SettingError, Value, certificate_name, is_certificate};
 
 use crate::tls::Certificate;
-use crate::tls::certificates::client_auth::{ClientCa, binding};
+use crate::tls::certificates::client_auth::{Authorities, binding};
 use crate::tls::certificates::error::{TlsFileError, TlsFileWarning};
 use crate::tls::certificates::watch::{FileChanges, TlsFiles};
+use crate::tls::client::config::UpstreamTls;
+use crate::tls::client::live::LiveClientTls;
 use crate::tls::resumption::session_cache::SessionCache;
 use crate::tls::resumption::tickets::snapshot::TicketKeySnapshot;
 use crate::tls::resumption::tickets::{RotatingTicketKeys, TicketKeyFile, Ticketer};
@@ -30,11 +32,13 @@ pub struct Tls {
     /// clients that ask for none of their names.
     pub certificates: Vec<Certificate>,
     /// The authorities of client certificates; `None`: clients are not asked for one.
-    pub client_ca: Option<ClientCa>,
+    pub client_ca: Option<Authorities>,
     /// The file of shared ticket keys; `None`: random keys, which never leave the process.
     pub ticket_keys: Option<TicketKeyFile>,
     /// Versions, cipher suites, groups, ALPN and resumption.
     pub settings: TlsSettings,
+    /// TLS to the upstreams that speak it.
+    pub upstream: UpstreamTls,
 }
 
 impl Tls {
@@ -45,6 +49,7 @@ impl Tls {
             client_ca: None,
             ticket_keys: None,
             settings: TlsSettings::default(),
+            upstream: UpstreamTls::default(),
         }
     }
 }
@@ -52,7 +57,8 @@ impl Tls {
 impl Tls {
     pub fn warnings(&self) -> impl Iterator<Item = &TlsFileWarning> {
         let certificates = self.certificates.iter().flat_map(Certificate::warnings);
-        certificates.chain(self.ticket_keys.iter().flat_map(TicketKeyFile::warnings))
+        let upstream = self.upstream.certificate.iter().flat_map(Certificate::warnings);
+        certificates.chain(self.ticket_keys.iter().flat_map(TicketKeyFile::warnings)).chain(upstream)
     }
 }
 
@@ -119,7 +125,7 @@ impl PresentedCertificates {
 #[derive(Debug)]
 pub(crate) struct LiveTls {
     certificates: Vec<Certificate>,
-    client_ca: Option<ClientCa>,
+    client_ca: Option<Authorities>,
     ticket_keys: Option<TicketKeyFile>,
     settings: TlsSettings,
     own_keys: RotatingTicketKeys,
@@ -127,15 +133,20 @@ pub(crate) struct LiveTls {
     holds_keys: bool,
     sessions: SessionCache,
     presented: PresentedCertificates,
+    /// TLS to upstreams; `None` if none speaks it.
+    client: Option<LiveClientTls>,
 }
 
 impl LiveTls {
-    pub(crate) fn new(tls: Tls) -> Result<Self, TlsConfigError> {
+    /// `speaks_to_upstreams`: whether any upstream speaks TLS.
+    pub(crate) fn new(tls: Tls, speaks_to_upstreams: bool) -> Result<Self, TlsConfigError> {
         let own_keys = RotatingTicketKeys::new(Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
         let presented = PresentedCertificates::default();
         presented.replace(tls.certificates.iter().map(|one| one.leaf_der().to_vec()).collect());
+        let client = speaks_to_upstreams.then(|| LiveClientTls::new(tls.upstream)).transpose()?;
         Ok(Self {
             presented,
+            client,
             certificates: tls.certificates,
             client_ca: tls.client_ca,
             ticket_keys: tls.ticket_keys,
@@ -155,18 +166,32 @@ impl LiveTls {
         let ticketer = Arc::new(Ticketer::new(keys, self.settings.ticket_lifetime, binding));
         let sessions = self.sessions.store(self.settings.ticket_lifetime, binding, Arc::clone(&ticketer));
         let certificates = self.certificates.iter().collect();
-        let inputs = TlsConfigInputs { certificates, client_ca, ticketer, sessions };
+        let upstream = self.client.as_ref().map(LiveClientTls::config);
+        let inputs = TlsConfigInputs { certificates, client_ca, ticketer, sessions, upstream };
         TlsConfig::new(&self.settings, inputs)
     }
 
     pub(crate) fn files(&self) -> TlsFiles {
-        TlsFiles::new(&self.certificates, self.client_ca.as_ref(), self.ticket_keys.as_ref())
+        TlsFiles::new(
+            &self.certificates,
+            self.client_ca.as_ref(),
+            self.ticket_keys.as_ref(),
+            self.client.as_ref().map(LiveClientTls::inputs),
+        )
     }
 
     /// Takes over changed files, and makes a new ticket key when one is due. Returns the configuration if it
     /// has changed.
     pub(crate) fn take(&mut self, changes: FileChanges) -> (TlsRefresh, Option<TlsConfig>) {
-        let FileChanges { at_once, certificates, client_ca, ticket_keys, skipped: _ } = changes;
+        let FileChanges {
+            at_once,
+            certificates,
+            client_ca,
+            ticket_keys,
+            upstream_ca,
+            upstream_certificate,
+            skipped: _,
+        } = changes;
         let mut refreshed = TlsRefresh::default();
         let mut is_new = false;
         let former = self.leaves();
@@ -189,6 +214,11 @@ impl LiveTls {
             let before = self.ticket_keys.replace(new).as_ref().map(ticket_keys_setting);
             refreshed.note_some(before, self.ticket_keys.as_ref().map(ticket_keys_setting));
             is_new = true;
+        }
+        let upstream_ca = upstream_ca.and_then(|read| refreshed.usable(read, at_once));
+        let upstream_certificate = upstream_certificate.and_then(|read| refreshed.usable(read, at_once));
+        if let Some(client) = &mut self.client {
+            is_new |= client.take(upstream_ca, upstream_certificate, &mut refreshed);
         }
         let TlsSettings { ticket_rotation, ticket_lifetime, .. } = self.settings;
         if !self.holds_keys {
@@ -265,7 +295,8 @@ impl LiveTls {
         let ticket_keys = self.ticket_keys.iter().map(ticket_keys_setting);
         let words =
             self.settings.list().map(|word| Setting { name: format!("{PREFIX}{}", word.name), ..word });
-        certificates.chain(client_ca).chain(ticket_keys).chain(words).collect()
+        let upstream = self.client.iter().flat_map(LiveClientTls::settings);
+        certificates.chain(client_ca).chain(ticket_keys).chain(upstream).chain(words).collect()
     }
 
     /// Changes a setting; returns its former state, and the new configuration. `None`: there is no such setting here.
@@ -280,7 +311,10 @@ impl LiveTls {
             value: records::text::clean::text(&value.to_string()),
             reason,
         };
-        if [CLIENT_CA, TICKET_KEYS].contains(&name) || is_certificate(name) {
+        if [CLIENT_CA, TICKET_KEYS].contains(&name)
+            || is_certificate(name)
+            || LiveClientTls::has_setting(name)
+        {
             return Some(Err(refused("it follows its files; replace them".to_owned())));
         }
         let mut settings = self.settings.clone();
@@ -306,7 +340,7 @@ impl TlsRefresh {
         None
     }
 
-    fn note(&mut self, before: &Setting, after: Setting) {
+    pub(in crate::tls) fn note(&mut self, before: &Setting, after: Setting) {
         if before.value != after.value {
             let before = before.value.to_string();
             self.changes.push(SettingRecord {
@@ -325,7 +359,7 @@ impl TlsRefresh {
     }
 }
 
-fn client_ca_setting(ca: &ClientCa) -> Setting {
+fn client_ca_setting(ca: &Authorities) -> Setting {
     fixed(CLIENT_CA, ca.summary())
 }
 
@@ -338,7 +372,7 @@ fn certificate_setting(index: usize, certificate: &Certificate) -> Setting {
 }
 
 /// A setting that only changes with its files.
-fn fixed(name: &str, value: String) -> Setting {
+pub(in crate::tls) fn fixed(name: &str, value: String) -> Setting {
     Setting {
         name: name.to_owned(),
         value: Value::Text(value),
@@ -362,7 +396,7 @@ mod tests {
         let mut tls = Tls::new(Certificate::generate(&[]).unwrap());
         // Always due. No configuration is made with it, since it is out of range.
         tls.settings.ticket_rotation = Duration::ZERO;
-        let mut live = LiveTls::new(tls).unwrap();
+        let mut live = LiveTls::new(tls, false).unwrap();
         assert_eq!(live.hold_ticket_keys().len(), 1);
         live.take(FileChanges::default());
         assert_eq!(live.hold_ticket_keys().len(), 1);
@@ -378,7 +412,7 @@ mod tests {
             let (cert, key) = write(folder.path(), "one", kind, &["a.test"]);
             let certificate = Certificate::load(&cert, &key).unwrap();
             let leaf = certificate.leaf_der().to_vec();
-            let mut live = LiveTls::new(certificate.into()).unwrap();
+            let mut live = LiveTls::new(certificate.into(), false).unwrap();
             let config = live.config().unwrap();
             let der = rustls::pki_types::PrivateKeyDer::from_pem_file(&key).unwrap();
             let der = der.secret_der();

@@ -21,7 +21,7 @@ impl BusyUpstream {
         listener.listen(0).unwrap();
         let filler = UnixStream::connect(&path).unwrap();
         let notices = Arc::new(NoticeLog::default());
-        let upstreams = Upstreams::resolve(&[Upstream::Unix(path)], notices).unwrap();
+        let upstreams = Upstreams::resolve(&[Upstream::unix(path)], notices).unwrap();
         let dialer = UpstreamDialer::new(Arc::new(upstreams), 0);
         (Self { _dir: dir, listener, dialer, poll: mio::Poll::new().unwrap() }, filler)
     }
@@ -32,7 +32,8 @@ impl BusyUpstream {
         key: usize,
         now: Instant,
     ) -> io::Result<ConnectProgress> {
-        let caller = DialContext { registry: self.poll.registry(), key, token: Token(key), now };
+        let (registry, token, tls) = (self.poll.registry(), Token(key), &Rc::default());
+        let caller = DialContext { registry, key, token, now, tls };
         attempt.advance(&mut self.dialer, caller)
     }
 }

@@ -47,7 +47,7 @@ impl WorkerHarness {
         let tls = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let tls = Arc::new(tls.unwrap().with_root_certificates(roots).with_no_client_auth());
         let listen = vec!["127.0.0.1:0".parse().unwrap()];
-        let mut config = ProxyConfig::new(listen, Upstream::Unix(socket), certificate);
+        let mut config = ProxyConfig::new(listen, Upstream::unix(socket), certificate);
         config.workers = std::num::NonZeroUsize::MIN;
         config.limits = limits;
         let (addr, worker) = Proxy::bind(config).unwrap().into_first_worker();

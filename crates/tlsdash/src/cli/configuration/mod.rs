@@ -21,6 +21,7 @@ use crate::cli::appearance::{AppearanceOptions, AppearanceTables};
 use crate::cli::http::{ALPN, HttpOptions, OnOff};
 use crate::cli::mode::ProxyMode;
 use crate::cli::tls::TlsFileOptions;
+use crate::cli::upstream_tls::UpstreamTlsOptions;
 use crate::cli::value::options::OptionValues;
 use crate::cli::value::{ParsedValue, PositiveDuration, one_or_many, workers};
 use crate::cli::{Flags, RunOptions, usage};
@@ -50,8 +51,8 @@ pub(crate) struct ProxyOptions {
     #[arg(long, value_name = "ADDR")]
     #[serde(deserialize_with = "one_or_many")]
     pub(crate) listen: Vec<ParsedValue<ListenAddr>>,
-    /// Upstream that gets the plaintext: unix:/path or host:port; may be repeated: the one with the fewest connections
-    /// gets the next
+    /// Upstream that gets the plaintext: unix:/path or host:port, with tls:// in front over TLS; may be repeated: the one
+    /// with the fewest connections gets the next
     #[arg(long, value_name = "TARGET")]
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_many")]
     pub(crate) upstream: Vec<ParsedValue<Upstream>>,
@@ -90,6 +91,9 @@ pub(crate) struct ProxyOptions {
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) tls: OptionValues<TlsSettings>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) upstream_tls: UpstreamTlsOptions,
     /// Run the built-in load, such as rate=500,connections=64,resume=80%; other words: arrivals, http2, streams,
     /// keepalive, lifetime, sources, threads, duration, warmup, requests. Without rate the loop is closed; rate may have stages, such as
     /// 100..1000/30s+1000/60s

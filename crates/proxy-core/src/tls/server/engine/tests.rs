@@ -38,7 +38,8 @@ impl EnginePair {
         let name = ServerName::try_from("localhost").unwrap();
         let mut client = ClientConnection::new(Arc::new(config), name).unwrap();
         client.set_buffer_limit(None);
-        let engine = Engine::new(&LiveTls::new(Tls::new(certificate)).unwrap().config().unwrap()).unwrap();
+        let engine =
+            Engine::new(&LiveTls::new(Tls::new(certificate), false).unwrap().config().unwrap()).unwrap();
         Self { client, engine, plaintext: Buffer::default(), output: Buffer::default(), received: Vec::new() }
     }
 

@@ -14,7 +14,7 @@ use crate::tls::resumption::session_cache::SessionCache;
 use crate::tls::resumption::tickets::{RotatingTicketKeys, Ticketer, unix_now};
 use crate::tls::server::config::{TlsConfig, TlsConfigInputs};
 use crate::tls::settings::{ClientAuth, TlsSettings};
-use crate::tls::{Certificate, ClientCa, Engine};
+use crate::tls::{Authorities, Certificate, Engine};
 
 const LIFETIME: Duration = Duration::from_secs(3600);
 static VERSIONS: [&SupportedProtocolVersion; 2] = [&rustls::version::TLS12, &rustls::version::TLS13];
@@ -25,14 +25,15 @@ thread_local! {
 }
 
 /// A server with a clock of its own.
-fn server(certificate: &Certificate, resumption: Resumption, client_ca: Option<&ClientCa>) -> TlsConfig {
+fn server(certificate: &Certificate, resumption: Resumption, client_ca: Option<&Authorities>) -> TlsConfig {
     let (keys, binding) =
         (RotatingTicketKeys::new(Instant::now()).unwrap(), binding(client_ca, ClientAuth::Required));
     let mut ticketer = Ticketer::new(keys.keys(), LIFETIME, binding);
     ticketer.clock = || unix_now().saturating_add_signed(AHEAD.get());
     let ticketer = Arc::new(ticketer);
     let sessions = SessionCache::new(100).store(LIFETIME, binding, Arc::clone(&ticketer));
-    let inputs = TlsConfigInputs { certificates: vec![certificate], client_ca, ticketer, sessions };
+    let inputs =
+        TlsConfigInputs { certificates: vec![certificate], client_ca, ticketer, sessions, upstream: None };
     TlsConfig::new(&TlsSettings { resumption, ..TlsSettings::default() }, inputs).unwrap()
 }
 
@@ -176,7 +177,7 @@ fn a_session_ends_with_the_certificates_of_the_client() {
         for version in VERSIONS {
             for (leaf_seconds, intermediate_seconds) in [(1_000, 9_000), (9_000, 1_000)] {
                 let own = client_chain(&root, leaf_seconds, intermediate_seconds);
-                let ca = ClientCa::load(&root).unwrap();
+                let ca = Authorities::load(&root).unwrap();
                 let server = server(&certificate, resumption, Some(&ca));
                 let client = client(&certificate, version, Some(own));
                 // rustls checks the certificate by the real clock.

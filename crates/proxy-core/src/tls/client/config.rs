@@ -1,0 +1,117 @@
+//! TLS to upstreams: whom it trusts, what it presents, and the sessions that each worker can resume.
+
+use std::sync::Arc;
+
+use rustls::client::{ClientConfig, Resumption, Tls12Resumption, UnbufferedClientConnection};
+use rustls::pki_types::ServerName;
+use rustls::sign::SingleCertAndKey;
+use tls_client::{SessionReset, SessionStore, Trust, TrustError, verifier};
+
+use crate::tls::client::engine::ClientEngine;
+use crate::tls::engine::EngineError;
+use crate::tls::settings::TlsSettings;
+use crate::tls::{Authorities, Certificate, TlsConfigError};
+
+/// Sessions of one upstream that a worker keeps are twice this number: connections end and begin in bursts.
+const SESSION_CONNECTIONS: usize = 32;
+
+/// How TLS is spoken with upstreams.
+#[derive(Clone, Debug, Default)]
+pub struct UpstreamTls {
+    /// Authorities of upstreams; `None`: those of the system.
+    pub ca: Option<Authorities>,
+    /// The certificate that the proxy presents, if an upstream asks for one.
+    pub certificate: Option<Certificate>,
+    /// The name that every upstream is asked for, and that its certificate must have; `None`: its own host.
+    pub server_name: Option<UpstreamName>,
+    /// Whether any certificate is accepted, without proof that the upstream has its key.
+    pub is_insecure: bool,
+}
+
+/// A name that a server can have: a DNS name or an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamName(ServerName<'static>);
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is neither a DNS name nor an address")]
+pub struct UpstreamNameError(String);
+
+impl std::str::FromStr for UpstreamName {
+    type Err = UpstreamNameError;
+
+    fn from_str(text: &str) -> Result<Self, UpstreamNameError> {
+        let name = ServerName::try_from(text.to_owned());
+        name.map(Self).map_err(|_| UpstreamNameError(records::text::clean::text(text)))
+    }
+}
+
+/// The client's side of TLS, shared by the connections of a proxy or, with its own sessions, of a worker.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientTls {
+    base: Arc<ClientConfig>,
+    server_name: Option<UpstreamName>,
+    /// By the upstream's place: a session of one is unknown to the others.
+    sessions: Vec<Arc<SessionStore>>,
+    /// One for each upstream, with its sessions.
+    configs: Vec<Arc<ClientConfig>>,
+}
+
+impl ClientTls {
+    pub(in crate::tls) fn new(upstream: &UpstreamTls) -> Result<Self, TlsConfigError> {
+        let settings = TlsSettings::default();
+        let provider = Arc::new(settings.provider());
+        let trust = match (&upstream.ca, upstream.is_insecure) {
+            (_, true) => Trust::Insecure,
+            (Some(ca), false) => Trust::CaFile(ca.path().to_owned()),
+            (None, false) => Trust::Roots,
+        };
+        let verifier = verifier(&trust, &provider)?;
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(rustls::ALL_VERSIONS)?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier);
+        let config = match &upstream.certificate {
+            None => builder.with_no_client_auth(),
+            Some(certificate) => {
+                builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(certificate.certified())))
+            }
+        };
+        let server_name = upstream.server_name.clone();
+        Ok(Self { base: Arc::new(config), server_name, sessions: Vec::new(), configs: Vec::new() })
+    }
+
+    /// Whether both come from the same configuration.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.base, &other.base)
+    }
+
+    /// The same for one worker, which has its own sessions: workers that shared them would wait for each other.
+    pub(crate) fn for_worker(&self) -> Self {
+        let (base, server_name) = (Arc::clone(&self.base), self.server_name.clone());
+        Self { base, server_name, sessions: Vec::new(), configs: Vec::new() }
+    }
+
+    /// Begins a connection to the upstream number `index`, whose own name is `name`.
+    pub(crate) fn connect(&mut self, index: usize, name: &UpstreamName) -> Result<ClientEngine, EngineError> {
+        while self.configs.len() <= index {
+            let sessions = Arc::new(SessionStore::new(SESSION_CONNECTIONS, SessionReset::default()));
+            let store: Arc<SessionStore> = Arc::clone(&sessions);
+            let resumption = Resumption::store(store).tls12_resumption(Tls12Resumption::SessionIdOrTickets);
+            let mut config = ClientConfig::clone(&self.base);
+            config.resumption = resumption;
+            self.sessions.push(sessions);
+            self.configs.push(Arc::new(config));
+        }
+        let sessions = &self.sessions[index];
+        sessions.allow(true);
+        let UpstreamName(name) = self.server_name.as_ref().unwrap_or(name).clone();
+        let connection = UnbufferedClientConnection::new(Arc::clone(&self.configs[index]), name)?;
+        Ok(ClientEngine::new(connection, sessions.was_offered()))
+    }
+}
+
+impl From<TrustError> for TlsConfigError {
+    fn from(error: TrustError) -> Self {
+        Self::UpstreamTrust(error)
+    }
+}

@@ -1,0 +1,79 @@
+//! TLS to upstreams, by flags and by the configuration file.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use proxy_core::{Authorities, Certificate, UpstreamName, UpstreamTls};
+use serde::{Deserialize, Serialize};
+
+use super::value::ParsedValue;
+use crate::cli::usage;
+
+/// How TLS is spoken with upstreams.
+#[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub(crate) struct UpstreamTlsOptions {
+    /// Authorities of upstreams that speak TLS, in PEM, or an upstream's own certificate [default: the system's
+    /// authorities]
+    #[arg(long, value_name = "PEM")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) upstream_ca: Option<PathBuf>,
+    /// Certificate chain that the proxy presents to upstreams that ask for one, in PEM
+    #[arg(long, value_name = "PEM")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) upstream_cert: Option<PathBuf>,
+    /// Its private key in PEM
+    #[arg(long, value_name = "PEM")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) upstream_key: Option<PathBuf>,
+    /// Name that upstreams are asked for by TLS, and that their certificates must have [default: the host of each, and
+    /// localhost for a path]
+    #[arg(long, value_name = "NAME")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) upstream_name: Option<ParsedValue<UpstreamName>>,
+    /// Accept any certificate of upstreams, without proof that they have its key: whoever is in between can read and
+    /// change everything
+    #[arg(long)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) upstream_tls_insecure: bool,
+}
+
+impl UpstreamTlsOptions {
+    /// Loads the files. `is_used`: whether any upstream speaks TLS.
+    ///
+    /// # Errors
+    /// If a file cannot be used, or an option has nothing to act on.
+    pub(crate) fn load(&self, is_used: bool) -> anyhow::Result<UpstreamTls> {
+        let given = [
+            ("--upstream-ca", self.upstream_ca.is_some()),
+            ("--upstream-cert", self.upstream_cert.is_some()),
+            ("--upstream-key", self.upstream_key.is_some()),
+            ("--upstream-name", self.upstream_name.is_some()),
+            ("--upstream-tls-insecure", self.upstream_tls_insecure),
+        ];
+        if let Some((flag, _)) = given.iter().find(|(_, is_given)| *is_given && !is_used) {
+            return Err(usage(format!("{flag} goes with an upstream that speaks TLS: tls://HOST:PORT")));
+        }
+        if self.upstream_ca.is_some() && self.upstream_tls_insecure {
+            return Err(usage(
+                "--upstream-ca verifies upstreams, and --upstream-tls-insecure does not: give one",
+            ));
+        }
+        let certificate = match (&self.upstream_cert, &self.upstream_key) {
+            (None, None) => None,
+            (Some(cert), Some(key)) => Some(Certificate::load(cert, key).map_err(usage)?),
+            (Some(_), None) => {
+                return Err(usage("--upstream-cert needs --upstream-key: the file with its private key"));
+            }
+            (None, Some(_)) => {
+                return Err(usage("--upstream-key needs --upstream-cert: the file with its certificate"));
+            }
+        };
+        Ok(UpstreamTls {
+            ca: self.upstream_ca.as_deref().map(Authorities::load).transpose().map_err(usage)?,
+            certificate,
+            server_name: self.upstream_name.as_deref().cloned(),
+            is_insecure: self.upstream_tls_insecure,
+        })
+    }
+}
