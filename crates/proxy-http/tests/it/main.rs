@@ -17,3 +17,4 @@ mod timeouts;
 mod under_load;
 mod upgrade;
 mod upstream;
+mod upstream_tls;

@@ -39,6 +39,7 @@ impl TestHttpProxy {
         tls.settings.alpn = vec!["h2".to_owned(), "http/1.1".to_owned()];
         let mut config = ProxyConfig::new(vec!["127.0.0.1:0".parse().unwrap()], upstream.clone(), tls);
         config.workers = 1.try_into().unwrap();
+        config.tls.upstream.is_insecure = true;
         config.limits.drain_quiet = Duration::from_millis(100);
         let mut http = HttpConfig { records_paths: true, ..HttpConfig::default() };
         change(&mut config, &mut http);

@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use proxy_core::Upstream;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 /// A stream of either kind, as an upstream sees it.
 pub(crate) trait UpstreamStream: Read + Write + Send {}
@@ -87,6 +89,19 @@ impl ScriptedUpstream {
         Self::run(upstream, None, accept, script)
     }
 
+    /// Over TLS, with a certificate that nobody trusts.
+    pub(crate) fn tls(script: impl Fn(ScriptedConn) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let upstream = format!("tls://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let config = server_config();
+        let accept = move || {
+            let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+            let stream = StreamOwned::new(connection, listener.accept().unwrap().0);
+            Box::new(stream) as Box<dyn UpstreamStream>
+        };
+        Self::run(upstream, None, accept, script)
+    }
+
     fn run(
         upstream: Upstream,
         dir: Option<tempfile::TempDir>,
@@ -142,6 +157,16 @@ impl ScriptedUpstream {
     pub(crate) fn heads(&self) -> Vec<String> {
         self.heads.lock().unwrap().clone()
     }
+}
+
+fn server_config() -> Arc<ServerConfig> {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder =
+        ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = builder.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key);
+    Arc::new(config.unwrap())
 }
 
 pub(crate) const HELLO: &str = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
