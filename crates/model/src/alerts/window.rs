@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::figures::{Figure, FigureSide, FigureSubjects, RouteFigure, RouteMetric};
 use crate::runs::Model;
-use records::delta::{LoadDelta, LoadState, ProxyDelta};
+use records::delta::{LoadDelta, LoadState, NamedDelta as _, ProxyDelta};
 use records::histogram::SparseHistogram;
 use records::ids::RunId;
 use records::kinds::{

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::{FigureUnit, Statistic, Totals};
 use crate::runs::Run;
-use records::kinds::RouteRecord;
 use records::metrics::{KnownValue, Metric as _, RouteCounter, RouteLatency, TimeResolution};
 use records::setting::{Setting, Value};
 
@@ -172,13 +171,4 @@ pub(super) fn names(run: &Run) -> Vec<String> {
         names.extend(told.filter(|name| !names.contains(name)).collect::<Vec<_>>());
     }
     names
-}
-
-/// The names under which a running proxy counts its routes, by index: beyond the bound they are one.
-pub(crate) fn counted_names(mut routes: Vec<String>) -> Vec<String> {
-    if routes.len() > records::delta::ROUTES_MAX {
-        routes.truncate(records::delta::ROUTES_MAX);
-        routes.push(RouteRecord::OTHER.to_owned());
-    }
-    routes
 }

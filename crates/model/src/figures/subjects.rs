@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{Figure, FigureName, FigureSide, JournalCounts, routes};
 use crate::runs::Run;
+use records::delta::counted_routes;
 use records::metrics::TimeResolution;
 use records::text::clean;
 
@@ -28,7 +29,7 @@ impl FigureSubjects {
     /// These sides, and these routes of the proxy.
     pub fn new(sides: Vec<FigureSide>, routes: &[String]) -> Self {
         let routes = routes.iter().map(|name| clean::text(name)).collect();
-        Self { sides, routes: routes::counted_names(routes), resolution: TimeResolution::FINE }
+        Self { sides, routes: counted_routes(routes), resolution: TimeResolution::FINE }
     }
 
     /// Sets the resolution of the times, for runs from a log.

@@ -125,7 +125,7 @@ mod tests {
             (run.http_record().unwrap().statuses.of(200), run.http_record().unwrap().upstream_open),
             (1_500, 2)
         );
-        let window = run.route_window(route, run.last_us(), 2_000_000);
+        let window = run.named_window(route, run.last_us(), 2_000_000);
         assert_eq!((window.rate(RouteCounter::Requests), run.requests().errors().len()), (Some(50.0), 0));
         assert!(!run.requests().slowest(0, u64::MAX).is_empty());
         let client = run.clients().iter().next().unwrap();

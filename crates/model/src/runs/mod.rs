@@ -36,8 +36,10 @@ pub use run::reading::{Arrival, Gap, Reading};
 pub use run::traffic::client::{ClientRate, ClientStats};
 pub use run::traffic::clients::Clients;
 pub use run::traffic::failures::Failures;
+pub use run::traffic::named::{
+    NamedPart, NamedSeries, NamedStats, NamedTable, NamedWindow, RouteStats, RouteWindow,
+};
 pub use run::traffic::requests::{RecordedRequest, Requests};
-pub use run::traffic::routes::{RouteStats, RouteWindow, Routes};
 pub use run::traffic::usage::Usage;
 pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run, WorkerActivity};
 pub use series::window::Window;

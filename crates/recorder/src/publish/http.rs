@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::routes::PublishedRoutes;
+use super::named::PublishedTable;
 use super::run_totals::RunTotals;
-use records::delta::{HttpDelta, RequestSamples, SampledRequest};
-use records::kinds::{HttpGauges, HttpRecord, RequestRecord};
+use records::delta::{HttpDelta, RequestSamples, SampledRequest, counted_routes};
+use records::kinds::{HttpGauges, HttpRecord, RequestRecord, RouteRecord};
 use records::metrics::{HttpCounter, HttpLatency, Metric as _};
 use records::values::{Latencies, StatusCounts};
 
@@ -18,7 +18,7 @@ const SAMPLES_MAX: usize = 4;
 #[derive(Debug)]
 pub(super) struct HttpTotals {
     pub(super) totals: RunTotals<HttpCounter, HttpLatency>,
-    pub(super) routes: PublishedRoutes,
+    pub(super) routes: PublishedTable<RouteRecord>,
     pub(super) requests: PendingRequests,
     statuses: StatusCounts,
     gauges: HttpGauges,
@@ -28,7 +28,7 @@ impl HttpTotals {
     pub(super) fn new(started_us: u64, route_names: &[String]) -> Self {
         Self {
             totals: RunTotals::new(started_us),
-            routes: PublishedRoutes::new(route_names),
+            routes: PublishedTable::new(&counted_routes(route_names.to_vec())),
             requests: PendingRequests::default(),
             statuses: StatusCounts::default(),
             gauges: HttpGauges::default(),

@@ -138,7 +138,7 @@ impl<S: Sink> Publisher<S> {
                 self.http.iter_mut().for_each(|http| http.totals.sent(HttpLatency::ALL, now_us));
             }
             (PendingRecord::Route(index), Body::Route(route)) => {
-                self.written.add_route(&route);
+                self.written.routes.note(&route);
                 self.http.iter_mut().for_each(|http| http.routes.sent(index));
             }
             (_, Body::Load(load)) => {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::delta::RequestSamples;
+use crate::delta::{NamedDelta, RequestSamples};
 use crate::histogram::{CompactHistogram, Histogram, Histograms, SparseHistogram};
 use crate::ids::{ClientId, ConnId};
-use crate::kinds::{HttpGauges, HttpVersion};
+use crate::kinds::{HttpGauges, HttpVersion, RouteRecord};
 use crate::metrics::{
     Counters, HttpCounter, HttpLatency, Metric as _, RequestFailure, RouteCounter, RouteLatency,
 };
@@ -13,6 +13,15 @@ use crate::values::StatusCounts;
 
 /// The most routes that are counted separately; further ones are summed.
 pub const ROUTES_MAX: usize = 50;
+
+/// The names under which routes are counted, by index: those beyond the bound are one.
+pub fn counted_routes(mut names: Vec<String>) -> Vec<String> {
+    if names.len() > ROUTES_MAX {
+        names.truncate(ROUTES_MAX);
+        names.push(RouteRecord::OTHER.to_owned());
+    }
+    names
+}
 
 /// A finished request, as the proxy saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -195,9 +204,15 @@ impl HttpDelta {
     }
 }
 
-impl RouteDelta {
-    /// Latencies of a class since the last hand-over.
-    pub fn latency(&self, class: RouteLatency) -> SparseHistogram {
+impl NamedDelta for RouteDelta {
+    type Record = RouteRecord;
+
+    fn add_to(&self, totals: &mut RouteRecord) -> bool {
+        totals.counters.add(&self.counters);
+        !self.counters.is_zero()
+    }
+
+    fn latency(&self, class: RouteLatency) -> SparseHistogram {
         let RequestHistograms { http1, http2 } = &self.times;
         let [http1, http2] = [http1, http2].map(|times| &times[class.index()]);
         match (http1.is_empty(), http2.is_empty()) {
@@ -206,7 +221,9 @@ impl RouteDelta {
             (false, false) => SparseHistogram::merged([&http1.to_sparse(), &http2.to_sparse()]),
         }
     }
+}
 
+impl RouteDelta {
     fn count(&mut self, request: &FinishedRequest<'_>) {
         let counters = &mut self.counters;
         counters[RouteCounter::Requests] += 1;

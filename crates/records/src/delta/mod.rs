@@ -2,6 +2,7 @@
 
 mod channel;
 mod http;
+mod named;
 mod request_samples;
 mod tls;
 
@@ -12,7 +13,8 @@ use crate::metrics::{ClientCounter, Counters, LoadCounter, LoadLatency, ProxyCou
 use crate::values::{EventCounts, WorkerCounts};
 
 pub use channel::{Collector, HandoverResult, Reporter};
-pub use http::{FinishedRequest, HttpDelta, ROUTES_MAX, RouteDelta};
+pub use http::{FinishedRequest, HttpDelta, ROUTES_MAX, RouteDelta, counted_routes};
+pub use named::NamedDelta;
 pub use request_samples::{REQUEST_RECORDS_MAX, RequestSamples, SampledRequest};
 pub use tls::{OTHER_VALUE, TlsDelta, USAGE_VALUES_MAX, UsageDelta};
 

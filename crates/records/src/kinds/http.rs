@@ -2,6 +2,7 @@
 
 use crate::ids::{ClientId, ConnId};
 use crate::kinds::HttpGauges;
+use crate::kinds::named::named_record;
 use crate::metrics::{Counters, Field, HttpCounter, HttpLatency, RequestFailure, RouteCounter, RouteLatency};
 use crate::text::keywords::keyword_enum;
 use crate::values::{Latencies, StatusCounts};
@@ -44,6 +45,8 @@ wire! {
         pub latencies: Latencies<RouteLatency> = &FAMILY,
     }
 }
+
+named_record! { RouteRecord { route, RouteCounter, RouteLatency } }
 
 keyword_enum! {
     HttpVersion {

@@ -5,14 +5,14 @@ use foldhash::HashMap;
 use crate::delta::CLIENTS_MAX;
 use crate::ids::{ClientId, RunId};
 use crate::kinds::{
-    Body, HealthRecord, HostRecord, HttpRecord, LoadRecord, Phase, ProxyRecord, Record, RouteRecord,
-    RunRecord, Stamp, TlsRecord, UsageRecord,
+    Body, HealthRecord, HostRecord, HttpRecord, LoadRecord, NamedRecord, Phase, ProxyRecord, Record,
+    RouteRecord, RunRecord, Stamp, TlsRecord, UsageRecord,
 };
 use crate::metrics::{ClientCounter, Counters, Dimension, UsageCounter};
 use crate::setting::put_setting;
 
-/// Routes that are known of a run; the writer distinguishes fewer.
-const ROUTES_MAX: usize = 1_024;
+/// Routes, or other named parts of a kind, that are known of a run; the writer distinguishes fewer.
+const NAMED_MAX: usize = 1_024;
 
 /// Values of usage that are known of a run; the writer distinguishes fewer.
 const USAGE_MAX: usize = 16_384;
@@ -39,8 +39,25 @@ pub struct SliceBaseline {
     pub clients: HashMap<ClientId, (u64, Counters<ClientCounter>)>,
     /// Totals of each value of usage.
     pub usage: HashMap<(Dimension, String), Counters<UsageCounter>>,
-    /// The last record of each route, without latencies.
-    pub routes: HashMap<String, RouteRecord>,
+    pub routes: NamedBaseline<RouteRecord>,
+}
+
+/// The last record of each name, without latencies.
+#[derive(Clone, Debug, Default)]
+pub struct NamedBaseline<R>(HashMap<String, R>);
+
+impl<R: NamedRecord> NamedBaseline<R> {
+    /// Adds a record from before the slice.
+    pub fn note(&mut self, record: &R) {
+        if self.0.len() < NAMED_MAX || self.0.contains_key(record.name()) {
+            self.0.insert(record.name().to_owned(), record.without_intervals());
+        }
+    }
+
+    /// Makes a later record count from here.
+    fn rebase(&self, record: &mut R) {
+        record.rebase(self.0.get(record.name()));
+    }
 }
 
 impl SliceBaseline {
@@ -74,7 +91,7 @@ impl SliceBaseline {
                 self.ticked = Some(record.stamp);
                 self.http = http.without_intervals();
             }
-            Body::Route(route) => self.add_route(route),
+            Body::Route(route) => self.routes.note(route),
             Body::Load(load) => {
                 self.ticked = Some(record.stamp);
                 self.load = load.without_intervals();
@@ -101,13 +118,6 @@ impl SliceBaseline {
         let key = (record.dimension, record.value.clone());
         if self.usage.len() < USAGE_MAX || self.usage.contains_key(&key) {
             self.usage.insert(key, record.counters);
-        }
-    }
-
-    /// Adds the record of a route.
-    pub fn add_route(&mut self, record: &RouteRecord) {
-        if self.routes.len() < ROUTES_MAX || self.routes.contains_key(&record.route) {
-            self.routes.insert(record.route.clone(), record.without_intervals());
         }
     }
 
@@ -157,7 +167,7 @@ impl SliceBaseline {
                 usage.rebase(self.usage.get(&key));
             }
             Body::Http(http) => http.rebase(&self.http),
-            Body::Route(route) => route.rebase(self.routes.get(&route.route)),
+            Body::Route(route) => self.routes.rebase(route),
             Body::Load(load) => load.rebase(&self.load),
             Body::Client(client) => {
                 let before = self.clients.get(&client.client).filter(|(epoch, _)| *epoch == client.epoch);

@@ -1,8 +1,6 @@
 //! Makes totals count from a moment of the run.
 
-use crate::kinds::{
-    ClientRecord, HealthRecord, HostRecord, HttpRecord, LoadRecord, ProxyRecord, RouteRecord,
-};
+use crate::kinds::{ClientRecord, HealthRecord, HostRecord, HttpRecord, LoadRecord, ProxyRecord};
 use crate::metrics::{ClientCounter, Counters};
 
 impl ProxyRecord {
@@ -51,33 +49,6 @@ impl HttpRecord {
     }
 
     /// Merges the previous record, to cover the time of both: all but the latencies are totals or present values.
-    pub fn downsample(&mut self, earlier: &Self) {
-        self.latencies.downsample(&earlier.latencies);
-    }
-}
-
-impl RouteRecord {
-    /// Counts from an earlier record on. The latencies of a whole run cannot be rebased, so a last record becomes a
-    /// record that covers no time.
-    pub(crate) fn rebase(&mut self, before: Option<&Self>) {
-        let Self { route: _, last, counters, latencies } = self;
-        if std::mem::take(last) {
-            *latencies = latencies.without_intervals();
-        }
-        if let Some(before) = before {
-            *counters = counters.since(&before.counters);
-            latencies.rebase(&before.latencies);
-        }
-    }
-
-    /// Copies the record without latencies.
-    pub(crate) fn without_intervals(&self) -> Self {
-        let Self { route, last, counters, latencies } = self;
-        let latencies = latencies.without_intervals();
-        Self { route: route.clone(), last: *last, counters: *counters, latencies }
-    }
-
-    /// Merges the previous record of the same route, to cover the time of both.
     pub fn downsample(&mut self, earlier: &Self) {
         self.latencies.downsample(&earlier.latencies);
     }

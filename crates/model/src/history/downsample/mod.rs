@@ -12,7 +12,7 @@ use foldhash::HashMap;
 
 use records::codec::{Origin, Writer};
 use records::ids::RunId;
-use records::kinds::{Body, ClientRecord, Record, Stamp};
+use records::kinds::{Body, ClientRecord, NamedRecord as _, Record, Stamp};
 
 /// Requests without an error that are kept of a period: the slowest.
 const REQUESTS_MAX: usize = 8;

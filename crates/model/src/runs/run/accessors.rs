@@ -13,14 +13,15 @@ use crate::runs::run::events::timeline::Marker;
 use crate::runs::run::traffic::client::{ClientRate, ClientStats};
 use crate::runs::run::traffic::clients::Clients;
 use crate::runs::run::traffic::failures::Failures;
+use crate::runs::run::traffic::named::NamedTable;
 use crate::runs::run::traffic::requests::Requests;
-use crate::runs::run::traffic::routes::Routes;
 use crate::runs::run::traffic::usage::Usage;
 use crate::runs::series::MetricSeries;
 use records::codec::Writer;
 use records::ids::{ClientId, RunId};
 use records::kinds::{
-    HandshakeCosts, HealthRecord, HostRecord, HttpGauges, HttpRecord, LoadRecord, RunRecord, TlsRecord,
+    HandshakeCosts, HealthRecord, HostRecord, HttpGauges, HttpRecord, LoadRecord, RouteRecord, RunRecord,
+    TlsRecord,
 };
 use records::metrics::{
     ClientCounter, Counters, CpuGroup, HttpCounter, HttpLatency, LatencyClass, LoadCounter, LoadLatency,
@@ -281,7 +282,7 @@ impl Run {
     }
 
     /// The routes that served requests.
-    pub fn routes(&self) -> &Routes {
+    pub fn routes(&self) -> &NamedTable<RouteRecord> {
         &self.routes
     }
 

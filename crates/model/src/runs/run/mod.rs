@@ -36,16 +36,16 @@ use traffic::clients::Clients;
 use traffic::failures::Failures;
 use traffic::http_gauges::GaugeHistory;
 use traffic::measured::MeasuredPart;
+use traffic::named::NamedTable;
 use traffic::proxy::ProxyPart;
 use traffic::requests::Requests;
-use traffic::routes::Routes;
 use traffic::usage::Usage;
 
 use crate::insight::findings::FindingTracker;
 use records::codec::Writer;
 use records::ids::RunId;
 use records::kinds::heap_size::HeapSize as _;
-use records::kinds::{HandshakeCosts, HealthRecord, HttpRecord, LoadRecord, Stamp, TlsRecord};
+use records::kinds::{HandshakeCosts, HealthRecord, HttpRecord, LoadRecord, RouteRecord, Stamp, TlsRecord};
 
 pub use events::log::LogLine;
 pub use hosts::{CpuUse, WorkerActivity};
@@ -63,7 +63,7 @@ pub struct Run {
     usage: Usage,
     http: MeasuredPart<HttpRecord>,
     http_gauges: GaugeHistory,
-    routes: Routes,
+    routes: NamedTable<RouteRecord>,
     requests: Requests,
     load: MeasuredPart<LoadRecord>,
     clients: Clients,
@@ -91,7 +91,7 @@ impl Run {
             usage: Usage::default(),
             http: MeasuredPart::default(),
             http_gauges: GaugeHistory::default(),
-            routes: Routes::default(),
+            routes: NamedTable::default(),
             requests: Requests::default(),
             load: MeasuredPart::default(),
             clients: Clients::new(history),
@@ -122,7 +122,7 @@ impl Run {
             http: MeasuredPart::merged(&members),
             // For a single run only: intervals of several runs do not end together.
             http_gauges: GaugeHistory::default(),
-            routes: Routes::merged(&members),
+            routes: NamedTable::merged(&members),
             requests: Requests::merged(&members),
             load: MeasuredPart::merged(&members),
             clients: Clients::merged(&members),
@@ -232,7 +232,7 @@ impl Run {
         *usage = Usage::default();
         http.abridge();
         *http_gauges = GaugeHistory::default();
-        *routes = Routes::default();
+        *routes = NamedTable::default();
         *requests = Requests::default();
         load.abridge();
         *clients = Clients::new(1);

@@ -8,7 +8,7 @@ use super::super::*;
 use super::{MemorySink, at, count_of, proxy_delta, read};
 use crate::testing::{client, finished};
 use model::runs::{Model, Run};
-use records::delta::{ClientDelta, FinishedRequest, HttpDelta, ROUTES_MAX};
+use records::delta::{ClientDelta, FinishedRequest, HttpDelta, NamedDelta as _, ROUTES_MAX};
 use records::histogram::Sketch;
 use records::metrics::{
     ClientCounter, Counters, HttpCounter, HttpLatency, Metric as _, RequestFailure, RouteCounter,
@@ -140,7 +140,7 @@ fn a_silent_route_does_nothing_and_its_rate_says_so() {
     let run = model.current().unwrap();
     let rate = |route: &str, end_s: u64, span_s: u64| {
         let route = run.routes().get(route).unwrap();
-        let window = run.route_window(route, at(end_s).monotonic_us, span_s * 1_000_000);
+        let window = run.named_window(route, at(end_s).monotonic_us, span_s * 1_000_000);
         (window.rate(RouteCounter::Requests).unwrap(), window.latency(RouteLatency::Request).count())
     };
     assert_eq!(rate("host/0", 40, 10), (10.0, 100));
@@ -179,7 +179,7 @@ fn many_routes_and_clients_take_turns_within_the_budget() {
             let silent_s = (run.last_us() - route.series().last_us()) / 1_000_000;
             assert!(silent_s <= 8, "{} for {silent_s} s of {per_second}/s", route.name());
             let expected = if route.name() == "other" { 5.0 } else { 1.0 };
-            let rate = run.route_window(route, run.last_us(), 10_000_000).rate(RouteCounter::Requests);
+            let rate = run.named_window(route, run.last_us(), 10_000_000).rate(RouteCounter::Requests);
             assert_eq!(rate, Some(expected), "{}", route.name());
         }
     }
@@ -271,7 +271,7 @@ fn a_run_reread_from_its_middle_keeps_totals_of_idle_routes() {
     assert_eq!(run.http().unwrap().totals()[HttpCounter::Requests], 24);
     let rate = |name: &str| {
         let route = run.routes().get(name).unwrap();
-        run.route_window(route, run.last_us(), 5_000_000).rate(RouteCounter::Requests)
+        run.named_window(route, run.last_us(), 5_000_000).rate(RouteCounter::Requests)
     };
     assert_eq!((rate("host/0"), rate("host/1")), (Some(1.0), Some(0.0)));
 }

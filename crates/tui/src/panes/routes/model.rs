@@ -147,7 +147,7 @@ impl RouteRows {
                     return None;
                 }
                 let window = windows.entry(RouteId::of(route.name())).or_default();
-                run.slide_route(route, window, us, span_us);
+                run.slide_named(route, window, us, span_us);
                 let first = route.series().timeline().next();
                 let is_kept = first.is_some_and(|first| first.start_us <= us);
                 Some(RouteRow::windowed(route, totals, window, is_kept))

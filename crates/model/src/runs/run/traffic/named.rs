@@ -1,0 +1,210 @@
+//! The named parts of a run's traffic: the routes of HTTP mode.
+
+use std::collections::BTreeMap;
+
+use crate::runs::run::Run;
+use crate::runs::run::merged::AlignedRun;
+use crate::runs::run::retention::SeriesStart;
+use crate::runs::series::MetricSeries;
+use crate::runs::series::window::Window;
+use records::kinds::heap_size::HeapSize as _;
+use records::kinds::{NamedRecord, RouteRecord, Stamp};
+use records::metrics::Counters;
+
+/// Parts of a kind that are kept of a run. The writer distinguishes fewer; further ones of a hostile journal are
+/// ignored.
+const NAMED_MAX: usize = 256;
+/// Intervals kept of each part: five minutes with one a second, and longer where many parts take turns.
+const HISTORY_MAX: usize = 300;
+
+/// A record of which a run keeps a table.
+pub trait NamedPart: NamedRecord {
+    fn table(run: &Run) -> &NamedTable<Self>;
+
+    /// Changed parts whose record was deferred in the last interval.
+    fn deferred(run: &Run) -> u64;
+}
+
+impl NamedPart for RouteRecord {
+    fn table(run: &Run) -> &NamedTable<Self> {
+        &run.routes
+    }
+
+    fn deferred(run: &Run) -> u64 {
+        run.http.record.as_ref().map_or(0, |record| record.routes_deferred)
+    }
+}
+
+/// A part's counts in some seconds. Each latency class has its own samples.
+pub type NamedWindow<R> = Window<<R as NamedRecord>::Counter, <R as NamedRecord>::Latency>;
+/// A part's intervals and its latencies of the whole run.
+pub type NamedSeries<R> = MetricSeries<<R as NamedRecord>::Counter, <R as NamedRecord>::Latency>;
+
+pub type RouteStats = NamedStats<RouteRecord>;
+pub type RouteWindow = NamedWindow<RouteRecord>;
+
+#[derive(Debug)]
+pub struct NamedStats<R: NamedRecord> {
+    /// Its last record, without latencies.
+    record: R,
+    series: NamedSeries<R>,
+    /// Records of the run that were known to be lost when its last record was read.
+    lost_before: u64,
+}
+
+impl<R: NamedRecord> NamedStats<R> {
+    /// The name by which records have it.
+    pub fn name(&self) -> &str {
+        self.record.name()
+    }
+
+    /// Its last record, without latencies.
+    pub fn record(&self) -> &R {
+        &self.record
+    }
+
+    /// Totals of the run, up to its last record.
+    pub fn totals(&self) -> &Counters<R::Counter> {
+        self.series.totals()
+    }
+
+    /// Its intervals and its latencies of the whole run. While nothing of it is counted it has no intervals, so they do
+    /// not touch each other; each covers only time that its own record does.
+    pub fn series(&self) -> &NamedSeries<R> {
+        &self.series
+    }
+}
+
+/// The named parts of a run, by their names.
+#[derive(Debug)]
+pub struct NamedTable<R: NamedRecord>(BTreeMap<String, NamedStats<R>>);
+
+impl<R: NamedRecord> Default for NamedTable<R> {
+    fn default() -> Self {
+        Self(BTreeMap::default())
+    }
+}
+
+impl<R: NamedRecord> NamedTable<R> {
+    /// Adds a record; `lost` records of the run are known to be lost by then.
+    pub(in crate::runs::run) fn apply(
+        &mut self,
+        stamp: &Stamp,
+        mut record: R,
+        begun: SeriesStart,
+        lost: u64,
+    ) {
+        if !self.0.contains_key(record.name()) && self.0.len() >= NAMED_MAX {
+            return;
+        }
+        let latencies = std::mem::take(record.latencies_mut());
+        let part = self.0.entry(record.name().to_owned()).or_insert_with(|| NamedStats {
+            record: R::default(),
+            series: SeriesStart { history: begun.history.min(HISTORY_MAX), ..begun }.series(),
+            lost_before: 0,
+        });
+        if record.is_last() {
+            part.series.finish(record.counters(), &latencies);
+        } else {
+            // A lost record may have been of this part, so its counters may cover more time than the record.
+            let after_loss = lost > std::mem::replace(&mut part.lost_before, lost);
+            part.series.apply_alone(stamp, record.counters(), &latencies, after_loss);
+        }
+        part.record = record;
+    }
+
+    /// The parts that were idle after a moment, with their totals; others are read again.
+    pub(in crate::runs::run) fn idle_at(&self, us: u64, history: usize) -> Self {
+        let idle = self.0.iter().filter(|(_, part)| part.series.last_us() <= us);
+        let resumed = |(name, part): (&String, &NamedStats<R>)| {
+            let series = part.series.resumed(history.min(HISTORY_MAX));
+            (name.clone(), NamedStats { record: part.record.clone(), series, lost_before: 0 })
+        };
+        Self(idle.map(resumed).collect())
+    }
+
+    pub(in crate::runs::run) fn heap_bytes(&self) -> usize {
+        let part = |(name, part): (&String, &NamedStats<R>)| {
+            size_of::<NamedStats<R>>() + name.heap_bytes() + part.record.heap_bytes() + part.series.bytes()
+        };
+        self.0.iter().map(part).sum()
+    }
+
+    /// All parts, by name.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &NamedStats<R>> {
+        self.0.values()
+    }
+
+    pub fn get(&self, name: &str) -> Option<&NamedStats<R>> {
+        self.0.get(name)
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<R: NamedPart> NamedTable<R> {
+    pub(in crate::runs::run) fn merged(members: &[AlignedRun<'_>]) -> Self {
+        let mut merged = Self::default();
+        let names = members.iter().flat_map(|member| R::table(member.run).0.keys());
+        for name in names {
+            if merged.0.len() >= NAMED_MAX || merged.0.contains_key(name) {
+                continue;
+            }
+            let all = members.iter().map(|member| {
+                let part = R::table(member.run).get(name);
+                (part.map(NamedStats::series), member.shift_us)
+            });
+            if let Some(series) = MetricSeries::merged(all) {
+                let record = R::named(name.clone());
+                merged.0.insert(name.clone(), NamedStats { record, series, lost_before: 0 });
+            }
+        }
+        merged
+    }
+}
+
+impl Run {
+    /// Moves a part's window to the `span_us` microseconds up to `end_us` (`CLOCK_MONOTONIC`), and sets the time that it
+    /// covers: [`Window::rate`] is right also for a part of which nothing was counted in some of it. While its record may
+    /// have been deferred or lost, the window ends with the part's last record, for up to 10 s.
+    pub fn slide_named<R: NamedPart>(
+        &self,
+        part: &NamedStats<R>,
+        window: &mut NamedWindow<R>,
+        end_us: u64,
+        span_us: u64,
+    ) {
+        let last_us = part.series.last_us();
+        // Intervals of several runs lie on a grid, which ends a little earlier.
+        let newest = self.proxy().and_then(|series| series.timeline().next_back());
+        let now_us = newest.map_or(last_us, |interval| interval.end_us);
+        let may_be_missing = R::deferred(self) > 0 || self.clients.has_new_losses(self.reading.lost());
+        let is_recent = now_us.saturating_sub(last_us) <= crate::runs::run::DEFERRED_US_MAX;
+        let known_us = if may_be_missing && is_recent { last_us } else { now_us };
+        let end_us = end_us.min(known_us);
+        let from_us = end_us.saturating_sub(span_us);
+        window.slide_sparse(&part.series, end_us, span_us);
+        let began_us = self.proxy().and_then(|series| Some(series.timeline().next()?.start_us));
+        let from_us = from_us.max(began_us.unwrap_or(from_us)).min(end_us);
+        let covered_from_us = window.covered_from_us(&part.series, from_us);
+        window.span_us = end_us.saturating_sub(covered_from_us);
+    }
+
+    /// A part over the `span_us` microseconds up to `end_us`; see [`Self::slide_named`].
+    pub fn named_window<R: NamedPart>(
+        &self,
+        part: &NamedStats<R>,
+        end_us: u64,
+        span_us: u64,
+    ) -> NamedWindow<R> {
+        let mut window = NamedWindow::<R>::default();
+        self.slide_named(part, &mut window, end_us, span_us);
+        window
+    }
+}
