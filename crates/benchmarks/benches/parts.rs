@@ -76,7 +76,16 @@ fn proxy(seq: u64) -> Record {
     let mut counters = Counters::default();
     counters[ProxyCounter::Exchanges] = seq * 20_000;
     let latencies = Latencies::new(&histograms, &Counters::default());
-    record(seq, Body::Proxy(Box::new(ProxyRecord { open: 200, clients_deferred: 0, counters, latencies })))
+    record(
+        seq,
+        Body::Proxy(Box::new(ProxyRecord {
+            open: 200,
+            clients_deferred: 0,
+            upstreams_deferred: 0,
+            counters,
+            latencies,
+        })),
+    )
 }
 
 #[divan::bench]

@@ -144,7 +144,7 @@ impl FromStr for ComparableFigure {
                 Statistic::Count | Statistic::Min | Statistic::StandardDeviation | Statistic::Max,
             )
             | Figure::Scalar(_)
-            | Figure::Route(_) => None,
+            | Figure::Named(_) => None,
         });
         match kind {
             Some(kind) => Ok(Self { name: name.to_string(), kind }),

@@ -12,7 +12,7 @@ use records::kinds::{
     AlertRecord, AlertState, Arm, Body, ClientRecord, ConnectionOutcome, ConnectionRecord, Cost, CostTable,
     Estimate, ExperimentOutcome, ExperimentRecord, ExperimentStep, HandshakeCosts, HealthRecord, HostRecord,
     HttpRecord, HttpVersion, Level, LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, RequestRecord,
-    RouteRecord, RunRecord, SettingRecord, Stage, TlsRecord, UsageRecord,
+    RouteRecord, RunRecord, SettingRecord, Stage, TlsRecord, UpstreamRecord, UpstreamState, UsageRecord,
 };
 use records::metrics::{Counters, Dimension, Metric, RequestFailure};
 use records::setting::{Applies, Setting, Value};
@@ -135,6 +135,20 @@ fn route(numbers: &[u64], text: &str, flag: bool) -> RouteRecord {
     RouteRecord { route: text.into(), last: flag, counters: fill(numbers), latencies: latencies(numbers) }
 }
 
+fn upstream(numbers: &[u64], text: &str, flag: bool) -> UpstreamRecord {
+    UpstreamRecord {
+        upstream: text.into(),
+        last: flag,
+        state: if flag { UpstreamState::Down } else { UpstreamState::Up },
+        state_us: numbers[1],
+        reason: if flag { text.into() } else { String::new() },
+        open: numbers[2],
+        idle: numbers[3],
+        counters: fill(numbers),
+        latencies: latencies(numbers),
+    }
+}
+
 fn request(numbers: &[u64], text: &str, flag: bool) -> RequestRecord {
     let number = |at: usize| numbers[at % numbers.len()];
     RequestRecord {
@@ -240,6 +254,7 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
     let proxy = ProxyRecord {
         open: numbers[4],
         clients_deferred: numbers[5],
+        upstreams_deferred: numbers[6],
         counters: fill(numbers),
         latencies: latencies(numbers),
     };
@@ -277,6 +292,7 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
             value: text.into(),
             counters: fill(numbers),
         })),
+        Body::Upstream(Box::new(upstream(numbers, text, flag))),
         Body::Http(Box::new(http(numbers))),
         Body::Route(Box::new(route(numbers, text, flag))),
         Body::Request(Box::new(request(numbers, text, flag))),

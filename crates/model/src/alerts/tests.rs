@@ -87,7 +87,7 @@ const ALL: [FigureSide; 6] = [
 ];
 
 fn all() -> FigureSubjects {
-    FigureSubjects::new(ALL.to_vec(), &["/api".to_owned(), "/=/ for".to_owned()])
+    FigureSubjects::new(ALL.to_vec(), &["/api".to_owned(), "/=/ for".to_owned()], &["unix:/a".to_owned()])
 }
 
 /// A run that is simulated second by second.
@@ -376,7 +376,7 @@ fn alerts_are_of_one_route_where_they_name_it() {
 fn too_many_alerts_and_alerts_on_what_a_run_lacks_are_refused() {
     let many = vec![alert("errors > 0"); ALERTS_MAX + 1];
     let refused = |alerts: &[Alert]| {
-        Alerts::new(alerts, 0, FigureSubjects::new(vec![FigureSide::Run], &[])).unwrap_err().to_string()
+        Alerts::new(alerts, 0, FigureSubjects::new(vec![FigureSide::Run], &[], &[])).unwrap_err().to_string()
     };
     assert_eq!(refused(&many), "33 alerts; a run has at most 32");
     assert_eq!(refused(&[alert("response.p99 > 5ms")]), "response.p99 > 5ms: the run has no load");

@@ -3,18 +3,18 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::figures::{Figure, FigureSide, FigureSubjects, RouteFigure, RouteMetric};
+use crate::figures::{Figure, FigurePart, FigureSide, FigureSubjects, NamedFigure, PartFigure};
 use crate::runs::Model;
 use records::delta::{LoadDelta, LoadState, NamedDelta as _, ProxyDelta};
 use records::histogram::SparseHistogram;
 use records::ids::RunId;
 use records::kinds::{
-    Body, HostRecord, HttpGauges, HttpRecord, LoadRecord, Phase, ProxyRecord, Record, RouteRecord, RunRecord,
-    Stamp, TlsRecord,
+    Body, HostRecord, HttpGauges, HttpRecord, LoadRecord, Phase, ProxyRecord, Record, RunRecord, Stamp,
+    TlsRecord,
 };
 use records::metrics::{
     Counters, HttpCounter, KnownValue, LatencyClass, LoadCounter, Metric, ProxyCounter, RouteCounter,
-    TimeResolution, TlsCounter,
+    TimeResolution, TlsCounter, UpstreamCounter,
 };
 use records::values::{EventCounts, Latencies, Latency};
 
@@ -48,8 +48,8 @@ pub(super) struct IntervalGauges {
 #[derive(Debug)]
 pub(super) struct AlertWindow {
     figure: Figure,
-    /// The index of the figure's route, if it is of one.
-    route: Option<usize>,
+    /// The index of the figure's route or upstream, if it is of one.
+    part: Option<usize>,
     resolution: TimeResolution,
     span_us: u64,
     /// Oldest first.
@@ -70,6 +70,8 @@ struct WindowPart {
     http: Counters<HttpCounter>,
     /// Counters of the figure's route.
     route: Counters<RouteCounter>,
+    /// Counters of the figure's upstream.
+    upstream: Counters<UpstreamCounter>,
     load: Counters<LoadCounter>,
     events: EventCounts,
     /// The histogram of the figure's class.
@@ -88,15 +90,15 @@ struct GaugeSample {
 
 impl AlertWindow {
     pub(super) fn new(figure: Figure, subjects: &FigureSubjects, span: Duration) -> Self {
-        let route = match &figure {
-            Figure::Route(figure) => subjects.route(&figure.route),
+        let part = match &figure {
+            Figure::Named(figure) => subjects.index(figure),
             Figure::Latency(..) | Figure::Scalar(_) | Figure::Quotient(_) => None,
         };
         let resolution =
             if figure.side() == FigureSide::Load { TimeResolution::FINE } else { subjects.resolution() };
         Self {
             figure,
-            route,
+            part,
             resolution,
             span_us: span.as_micros() as u64,
             parts: VecDeque::new(),
@@ -138,24 +140,28 @@ impl AlertWindow {
     fn part(&self, interval: &AlertInterval<'_>, before: GaugeSample) -> WindowPart {
         let AlertInterval { end_us, is_whole: _, proxy, load, host: _ } = *interval;
         let http = proxy.and_then(|delta| delta.http.as_ref());
-        let route = self.route.and_then(|index| http?.routes.get(index));
-        let latencies = match self.figure {
+        let route = self.part.and_then(|index| http?.routes.get(index));
+        let upstream = self.part.and_then(|index| proxy?.upstreams.all().get(index));
+        let latencies = match &self.figure {
             Figure::Latency(LatencyClass::Proxy(class), _) => {
-                proxy.map(|delta| delta.latencies[class].to_sparse())
+                proxy.map(|delta| delta.latencies[*class].to_sparse())
             }
             Figure::Latency(LatencyClass::Tls(class), _) => {
-                proxy.map(|delta| delta.tls.latencies[class].to_sparse())
+                proxy.map(|delta| delta.tls.latencies[*class].to_sparse())
             }
             Figure::Latency(LatencyClass::Http(class), _) => {
-                http.map(|delta| delta.latency(class).to_sparse())
+                http.map(|delta| delta.latency(*class).to_sparse())
             }
             Figure::Latency(LatencyClass::Load(class), _) => {
-                load.map(|(delta, _)| delta.latencies[class].to_sparse())
+                load.map(|(delta, _)| delta.latencies[*class].to_sparse())
             }
-            Figure::Route(RouteFigure { metric: RouteMetric::Latency(class, _), .. }) => {
-                route.map(|delta| delta.latency(class))
+            Figure::Named(NamedFigure::Route(figure)) => {
+                figure.class().and_then(|class| Some(route?.latency(class)))
             }
-            Figure::Scalar(_) | Figure::Quotient(_) | Figure::Route(_) => None,
+            Figure::Named(NamedFigure::Upstream(figure)) => {
+                figure.class().and_then(|class| Some(upstream?.latency(class)))
+            }
+            Figure::Scalar(_) | Figure::Quotient(_) => None,
         };
         WindowPart {
             end_us,
@@ -163,6 +169,7 @@ impl AlertWindow {
             tls: proxy.map(|delta| delta.tls.counters).unwrap_or_default(),
             http: http.map(|delta| delta.counters).unwrap_or_default(),
             route: route.map(|delta| delta.counters).unwrap_or_default(),
+            upstream: upstream.map(|delta| delta.counters).unwrap_or_default(),
             load: load.map(|(delta, _)| delta.counters).unwrap_or_default(),
             events: load.map(|(delta, _)| delta.events.clone()).unwrap_or_default(),
             latencies: latencies.unwrap_or_default(),
@@ -223,8 +230,8 @@ impl AlertWindow {
             Body::Host(host),
         ];
         let http = self.present.http.map(|gauges| Body::Http(Box::new(self.http_record(&sum, gauges))));
-        let route = self.route_record(&sum).map(|record| Body::Route(Box::new(record)));
-        for (seq, body) in (1..).zip(bodies.into_iter().chain(http).chain(route)) {
+        let part = self.part_record(&sum);
+        for (seq, body) in (1..).zip(bodies.into_iter().chain(http).chain(part)) {
             model.apply(Record { stamp: stamp(seq), body }, None);
         }
         Some(model)
@@ -235,7 +242,7 @@ impl AlertWindow {
             Figure::Latency(LatencyClass::Proxy(class), _) => timed(class, &sum.latencies),
             _ => Latencies::default(),
         };
-        ProxyRecord { open: self.present.open, clients_deferred: 0, counters: sum.proxy, latencies }
+        ProxyRecord { open: self.present.open, counters: sum.proxy, latencies, ..ProxyRecord::default() }
     }
 
     fn tls_record(&self, sum: &WindowPart) -> TlsRecord {
@@ -254,14 +261,17 @@ impl AlertWindow {
         HttpRecord { counters: sum.http, latencies, ..HttpRecord::of_gauges(gauges) }
     }
 
-    /// `None` if the figure is not of a route.
-    fn route_record(&self, sum: &WindowPart) -> Option<RouteRecord> {
-        let Figure::Route(RouteFigure { route, metric }) = &self.figure else { return None };
-        let latencies = match metric {
-            RouteMetric::Latency(class, _) => timed(*class, &sum.latencies),
-            RouteMetric::Count(_) | RouteMetric::Rate | RouteMetric::Ratio(_) => Latencies::default(),
-        };
-        Some(RouteRecord { route: route.to_string(), last: false, counters: sum.route, latencies })
+    /// `None` if the figure is not of a route or an upstream.
+    fn part_record(&self, sum: &WindowPart) -> Option<Body> {
+        match &self.figure {
+            Figure::Named(NamedFigure::Route(figure)) => {
+                Some(Body::Route(Box::new(named(figure, sum.route, &sum.latencies))))
+            }
+            Figure::Named(NamedFigure::Upstream(figure)) => {
+                Some(Body::Upstream(Box::new(named(figure, sum.upstream, &sum.latencies))))
+            }
+            Figure::Latency(..) | Figure::Scalar(_) | Figure::Quotient(_) => None,
+        }
     }
 
     fn load_record(&self, sum: &WindowPart, state: &LoadState, before: &LoadState) -> LoadRecord {
@@ -285,10 +295,25 @@ impl WindowPart {
         self.tls.add(&later.tls);
         self.http.add(&later.http);
         self.route.add(&later.route);
+        self.upstream.add(&later.upstream);
         self.load.add(&later.load);
         self.events.add(&later.events);
         self.latencies = SparseHistogram::merged([&self.latencies, &later.latencies]);
     }
+}
+
+/// A record of the figure's part.
+fn named<R: FigurePart>(
+    figure: &PartFigure<R>,
+    counters: Counters<R::Counter>,
+    interval: &SparseHistogram,
+) -> R {
+    let mut record = R::named(figure.name.to_string());
+    *record.counters_mut() = counters;
+    if let Some(class) = figure.class() {
+        *record.latencies_mut() = timed(class, interval);
+    }
+    record
 }
 
 fn timed<M: Metric>(class: M, interval: &SparseHistogram) -> Latencies<M> {

@@ -2,7 +2,7 @@
 //!
 //! A figure is a statistic of a latency class (`proxy.handshake_full.p99`), a scalar, which is one number of the run
 //! (`load.requests.ok`), a quotient, which is one amount divided by another (`proxy.cpu.per_exchange`), or one of these of
-//! a route of HTTP mode (`proxy.http.route."/api".request.p99`). Assertions,
+//! a route or an upstream (`proxy.http.route."/api".request.p99`). Assertions,
 //! experiments, comparisons, CSV and `docs/figures.md` all read this catalogue.
 //!
 //! A new scalar is an entry in `scalars.rs`, a new quotient one in `quotients.rs`, a new latency class one in
@@ -12,8 +12,8 @@ mod alert;
 mod condition;
 pub(crate) mod load;
 mod name;
+mod named;
 mod quotients;
-mod routes;
 mod scalars;
 mod subjects;
 
@@ -31,9 +31,9 @@ pub use load::{
     ANSWERED, BUSY_MAX, EarlyData, LATE_MAX, MeasuredSeconds, Rates, RequestCounts, answers, generator_limits,
 };
 pub use name::{FigureName, UnknownFigure};
+pub(crate) use named::PartFigure;
+pub use named::{FigurePart, NamedFigure};
 pub use quotients::{Better, Quotient, Totals};
-pub use routes::RouteFigure;
-pub(crate) use routes::RouteMetric;
 pub use scalars::Scalar;
 pub(crate) use scalars::cpu_percent;
 pub use subjects::{AbsentSubject, FigureSubjects};
@@ -99,8 +99,8 @@ pub enum Figure {
     Scalar(&'static Scalar),
     /// One amount divided by another.
     Quotient(&'static Quotient),
-    /// A number or a latency of one route.
-    Route(RouteFigure),
+    /// A number or a latency of one route or upstream.
+    Named(NamedFigure),
 }
 
 impl FigureSide {
@@ -234,11 +234,6 @@ impl Figure {
         quotients::QUOTIENTS.iter().map(Self::Quotient)
     }
 
-    /// The figures of a route of this name, of latencies the 99th percentile.
-    pub fn of_route(name: &str) -> impl Iterator<Item = Self> + use<> {
-        routes::examples(name).map(Self::Route)
-    }
-
     /// The figures that are listed by default for a latency class.
     pub fn of_class(class: LatencyClass) -> impl Iterator<Item = Self> {
         Statistic::listed().map(move |statistic| Self::Latency(class, statistic))
@@ -250,7 +245,7 @@ impl Figure {
             Self::Latency(class, statistic) => format!("{}.{statistic}", class.key()),
             Self::Scalar(scalar) => scalar.name.to_owned(),
             Self::Quotient(quotient) => quotient.name.to_owned(),
-            Self::Route(figure) => figure.short_name(),
+            Self::Named(figure) => figure.short_name(),
         }
     }
 
@@ -262,7 +257,8 @@ impl Figure {
     pub fn side(&self) -> FigureSide {
         match self {
             Self::Latency(LatencyClass::Proxy(_) | LatencyClass::Tls(_), _) => FigureSide::Proxy,
-            Self::Latency(LatencyClass::Http(_), _) | Self::Route(_) => FigureSide::Http,
+            Self::Latency(LatencyClass::Http(_), _) => FigureSide::Http,
+            Self::Named(figure) => figure.side(),
             Self::Latency(LatencyClass::Load(_), _) => FigureSide::Load,
             Self::Scalar(scalar) => scalar.side(),
             Self::Quotient(quotient) => quotient.side,
@@ -275,7 +271,7 @@ impl Figure {
             Self::Latency(..) => FigureUnit::Micros,
             Self::Scalar(scalar) => scalar.unit(),
             Self::Quotient(quotient) => quotient.unit,
-            Self::Route(figure) => figure.unit(),
+            Self::Named(figure) => figure.unit(),
         }
     }
 
@@ -284,7 +280,7 @@ impl Figure {
     pub(crate) fn has_windows(&self) -> bool {
         let is_of_whole = match self {
             Self::Scalar(scalar) => ["duration", "ended", "clients"].contains(&scalar.name),
-            Self::Latency(..) | Self::Quotient(_) | Self::Route(_) => false,
+            Self::Latency(..) | Self::Quotient(_) | Self::Named(_) => false,
         };
         !is_of_whole && self.side() != FigureSide::Journal
     }
@@ -298,7 +294,7 @@ impl Figure {
             Self::Latency(class, _) => class.meaning(),
             Self::Scalar(scalar) => scalar.definition(),
             Self::Quotient(quotient) => quotient.definition,
-            Self::Route(figure) => figure.definition(),
+            Self::Named(figure) => figure.definition(),
         }
     }
 
@@ -308,7 +304,7 @@ impl Figure {
             Self::Latency(class, statistic) => statistic.of(histogram(run, *class)?),
             Self::Scalar(scalar) => scalar.value(run, journal),
             Self::Quotient(quotient) => quotient.value(&Totals::of(run)),
-            Self::Route(figure) => figure.value(run),
+            Self::Named(figure) => figure.value(run),
         }
     }
 
@@ -317,7 +313,7 @@ impl Figure {
         match self {
             Self::Latency(class, _) => run.absent_class(*class),
             Self::Scalar(scalar) => scalar.absent(run),
-            Self::Quotient(_) | Self::Route(_) => None,
+            Self::Quotient(_) | Self::Named(_) => None,
         }
     }
 
@@ -330,7 +326,7 @@ impl Figure {
     pub fn known(&self, value: f64, resolution: TimeResolution) -> KnownValue {
         match self {
             Self::Latency(_, statistic) => statistic.known(value, resolution),
-            Self::Route(figure) => figure.known(value, resolution),
+            Self::Named(figure) => figure.known(value, resolution),
             Self::Scalar(_) | Self::Quotient(_) => KnownValue::Exact(value),
         }
     }
@@ -339,7 +335,7 @@ impl Figure {
     pub fn resolution(&self, run: &Run) -> TimeResolution {
         match self {
             Self::Latency(class, _) => run.resolution(*class),
-            Self::Route(_) => run.log_resolution(),
+            Self::Named(_) => run.log_resolution(),
             Self::Scalar(_) | Self::Quotient(_) => TimeResolution::FINE,
         }
     }
@@ -349,7 +345,7 @@ impl Figure {
         let q = self.percentile()?;
         let n = match self {
             Self::Latency(class, _) => samples(run, *class),
-            Self::Route(figure) => figure.samples(run)?,
+            Self::Named(figure) => figure.samples(run)?,
             Self::Scalar(_) | Self::Quotient(_) => return None,
         };
         quantile_is_thin(n, q).then(|| Some((n, self.samples_needed()?)))?
@@ -369,7 +365,7 @@ impl Figure {
             Self::Latency(LatencyClass::Tls(class), _) => Some(since(run.tls()?, *class, from_us)),
             Self::Latency(LatencyClass::Http(class), _) => Some(since(run.http()?, *class, from_us)),
             Self::Latency(LatencyClass::Load(class), _) => Some(since(run.load()?, *class, from_us)),
-            Self::Route(figure) => figure.samples_since(run, from_us),
+            Self::Named(figure) => figure.samples_since(run, from_us),
             Self::Scalar(_) | Self::Quotient(_) => None,
         }
     }
@@ -377,7 +373,7 @@ impl Figure {
     fn percentile(&self) -> Option<f64> {
         match self {
             Self::Latency(_, Statistic::Percentile(q)) => Some(*q),
-            Self::Route(figure) => figure.percentile(),
+            Self::Named(figure) => figure.percentile(),
             Self::Latency(..) | Self::Scalar(_) | Self::Quotient(_) => None,
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Figure, FigureSide, FigureUnit, RouteFigure, Statistic, routes};
+use super::{Figure, FigureSide, FigureUnit, NamedFigure, Statistic, named};
 use records::metrics::{HttpLatency, LatencyClass, LoadLatency, ProxyLatency, parse_percentile};
 
 /// The minimum similarity (Jaro-Winkler) of a suggested name.
@@ -23,8 +23,8 @@ const USUAL_CLASSES: [LatencyClass; 3] = [
 /// The name of a figure as the user wrote it, such as `response.p99`.
 ///
 /// The prefix `proxy.` or `load.` may be omitted. The last part of a name is enough if it is unique (`never_sent`). A
-/// latency class may also have its title on the screen (`full_handshake.p99`, `full.p99`). A route's name is in
-/// quotes: `proxy.http.route."/api".request.p99`.
+/// latency class may also have its title on the screen (`full_handshake.p99`, `full.p99`). The name of a route or an
+/// upstream is in quotes: `proxy.http.route."/api".request.p99`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureName {
     text: String,
@@ -90,7 +90,7 @@ fn figures_named(text: &str) -> Vec<Figure> {
         _ => (None, text),
     };
     let is_on_side = |figure: &Figure| side.is_none_or(|side| figure.side().prefix() == side.prefix());
-    if let Some(figure) = RouteFigure::parse(rest).map(Figure::Route).filter(is_on_side) {
+    if let Some(figure) = NamedFigure::parse(rest).map(Figure::Named).filter(is_on_side) {
         return vec![figure];
     }
     let latencies: Vec<Figure> = latency_figures(rest).into_iter().filter(is_on_side).collect();
@@ -145,7 +145,7 @@ fn similar_names(text: &str) -> Vec<String> {
     let names = scalars_and_quotients()
         .chain(latencies)
         .map(|figure| figure.short_name())
-        .chain(routes::candidates(text));
+        .chain(named::candidates(text));
     let ending = format!(".{text}");
     let mut found: Vec<(f64, String)> = names
         .map(|name| {

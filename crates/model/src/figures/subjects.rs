@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use super::{Figure, FigureName, FigureSide, JournalCounts, routes};
+use super::{Figure, FigureName, FigurePart, FigureSide, JournalCounts, NamedFigure, named};
 use crate::runs::Run;
 use records::delta::counted_routes;
+use records::kinds::{RouteRecord, UpstreamRecord};
 use records::metrics::TimeResolution;
 use records::text::clean;
 
@@ -13,6 +14,7 @@ pub struct FigureSubjects {
     sides: Vec<FigureSide>,
     /// By their indices while the run is counted.
     routes: Vec<String>,
+    upstreams: Vec<String>,
     /// How finely the times of the terminator are known.
     resolution: TimeResolution,
 }
@@ -21,15 +23,16 @@ pub struct FigureSubjects {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AbsentSubject {
     Side(FigureSide),
-    /// A route, and the routes of the run.
-    Route(String, Vec<String>),
+    /// A part: the word for its kind, its name, and the parts of this kind that the run has.
+    Named(&'static str, String, Vec<String>),
 }
 
 impl FigureSubjects {
-    /// These sides, and these routes of the proxy.
-    pub fn new(sides: Vec<FigureSide>, routes: &[String]) -> Self {
-        let routes = routes.iter().map(|name| clean::text(name)).collect();
-        Self { sides, routes: counted_routes(routes), resolution: TimeResolution::FINE }
+    /// These sides, and these routes and upstreams of the proxy, by index.
+    pub fn new(sides: Vec<FigureSide>, routes: &[String], upstreams: &[String]) -> Self {
+        let [routes, upstreams] =
+            [routes, upstreams].map(|names| names.iter().map(|name| clean::text(name)).collect());
+        Self { sides, routes: counted_routes(routes), upstreams, resolution: TimeResolution::FINE }
     }
 
     /// Sets the resolution of the times, for runs from a log.
@@ -41,7 +44,12 @@ impl FigureSubjects {
     /// The subjects of a run that was read.
     pub fn of(run: &Run, journal: Option<JournalCounts>) -> Self {
         let sides = FigureSide::ALL.into_iter().filter(|side| side.is_in(run, journal)).collect();
-        Self { sides, routes: routes::names(run), resolution: run.log_resolution() }
+        Self {
+            sides,
+            routes: named::names::<RouteRecord>(run),
+            upstreams: named::names::<UpstreamRecord>(run),
+            resolution: run.log_resolution(),
+        }
     }
 
     /// How finely the times of the terminator are known.
@@ -49,9 +57,18 @@ impl FigureSubjects {
         self.resolution
     }
 
-    /// The index of a route.
-    pub(crate) fn route(&self, name: &str) -> Option<usize> {
-        self.routes.iter().position(|route| route == name)
+    /// The index of a figure's route or upstream; `None` if the run lacks it.
+    pub(crate) fn index(&self, figure: &NamedFigure) -> Option<usize> {
+        let (_, name, names) = self.part(figure);
+        names.iter().position(|known| known == name)
+    }
+
+    /// The word for a figure's part, its name, and the parts of this kind.
+    fn part<'a>(&'a self, figure: &'a NamedFigure) -> (&'static str, &'a str, &'a [String]) {
+        match figure {
+            NamedFigure::Route(figure) => (RouteRecord::NOUN, &figure.name, &self.routes),
+            NamedFigure::Upstream(figure) => (UpstreamRecord::NOUN, &figure.name, &self.upstreams),
+        }
     }
 
     /// Checks that the run has the subject of a figure.
@@ -63,10 +80,11 @@ impl FigureSubjects {
             return Err(AbsentSubject::Side(figure.side()));
         }
         match figure {
-            Figure::Route(figure) if self.route(&figure.route).is_none() => {
-                Err(AbsentSubject::Route(figure.route.to_string(), self.routes.clone()))
+            Figure::Named(figure) if self.index(figure).is_none() => {
+                let (noun, name, names) = self.part(figure);
+                Err(AbsentSubject::Named(noun, name.to_owned(), names.to_vec()))
             }
-            Figure::Route(_) | Figure::Latency(..) | Figure::Scalar(_) | Figure::Quotient(_) => Ok(()),
+            Figure::Named(_) | Figure::Latency(..) | Figure::Scalar(_) | Figure::Quotient(_) => Ok(()),
         }
     }
 }
@@ -95,8 +113,8 @@ impl fmt::Display for AbsentSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Side(side) => side.fmt(f),
-            Self::Route(route, others) if others.is_empty() => write!(f, "route {route}"),
-            Self::Route(route, others) => write!(f, "route {route}; it has {}", others.join(", ")),
+            Self::Named(noun, name, others) if others.is_empty() => write!(f, "{noun} {name}"),
+            Self::Named(noun, name, others) => write!(f, "{noun} {name}; it has {}", others.join(", ")),
         }
     }
 }

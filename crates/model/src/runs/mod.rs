@@ -37,7 +37,8 @@ pub use run::traffic::client::{ClientRate, ClientStats};
 pub use run::traffic::clients::Clients;
 pub use run::traffic::failures::Failures;
 pub use run::traffic::named::{
-    NamedPart, NamedSeries, NamedStats, NamedTable, NamedWindow, RouteStats, RouteWindow,
+    NamedPart, NamedSeries, NamedStats, NamedTable, NamedWindow, RouteStats, RouteWindow, UpstreamStats,
+    UpstreamWindow,
 };
 pub use run::traffic::requests::{RecordedRequest, Requests};
 pub use run::traffic::usage::Usage;

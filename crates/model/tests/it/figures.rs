@@ -64,6 +64,11 @@ fn rendered() -> String {
         table(Figure::scalars().filter(|figure| figure.side() == side), &mut out);
     }
     out.push_str(
+        "## Figures of one upstream\n\nThe name of the upstream, as it was configured, stands in quotes. Latencies have every \
+         statistic.\n\n",
+    );
+    table(Figure::of_upstream("unix:/run/app.sock"), &mut out);
+    out.push_str(
         "## Figures of one route\n\nOnly with `--mode http`. The name of the route, host and path, stands in quotes. Latencies \
          have every statistic. `other` sums all routes after the 50th.\n\n",
     );

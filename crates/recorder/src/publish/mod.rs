@@ -32,7 +32,7 @@ use records::delta::{CLIENTS_MAX, LoadDelta, LoadState, ProxyDelta};
 use records::ids::RunId;
 use records::kinds::{
     AlertRecord, Body, ConnectionRecord, ExperimentRecord, HandshakeCosts, HealthRecord, HostRecord,
-    MarkRecord, NoticeRecord, Phase, RequestRecord, RunRecord, SettingRecord,
+    MarkRecord, NoticeRecord, Phase, RequestRecord, RunRecord, SettingRecord, UpstreamRecord,
 };
 use records::metrics::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use records::setting::put_setting;
@@ -44,6 +44,8 @@ pub use budget::{RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM};
 use clients::{ClientTable, DueRecord};
 use events::Events;
 use http::HttpTotals;
+use named::PublishedTable;
+use plan::Deferred;
 use run_totals::RunTotals;
 use services::ServicePublisher;
 pub use sink::{RecordWriter, Refusal, Sink};
@@ -61,6 +63,7 @@ enum PendingRecord {
     Health,
     Proxy {
         clients_deferred: u64,
+        upstreams_deferred: u64,
     },
     Tls {
         usage_deferred: u64,
@@ -68,6 +71,8 @@ enum PendingRecord {
     Http {
         routes_deferred: u64,
     },
+    /// By the upstream's index.
+    Upstream(usize),
     Load,
     Host,
     /// By dimension and value.
@@ -79,6 +84,8 @@ enum PendingRecord {
     Request(Box<RequestRecord>),
     /// The last record of a route, by its index.
     LastRoute(usize),
+    /// The last record of an upstream, by its index.
+    LastUpstream(usize),
     Stop(Box<RunRecord>),
 }
 
@@ -97,6 +104,7 @@ pub struct Publisher<S> {
     /// `None` in TCP mode, and until HTTP mode has counted something.
     http: Option<HttpTotals>,
     route_names: Vec<String>,
+    upstreams: PublishedTable<UpstreamRecord>,
     load: Option<RunTotals<LoadCounter, LoadLatency>>,
     load_state: LoadState,
     load_events: EventCounts,
@@ -150,6 +158,7 @@ impl<S: Sink> Publisher<S> {
             tls: None,
             http: None,
             route_names: Vec::new(),
+            upstreams: PublishedTable::new(&[]),
             load: None,
             load_state: LoadState::default(),
             load_events: EventCounts::default(),
@@ -178,6 +187,11 @@ impl<S: Sink> Publisher<S> {
     /// [`Self::start`].
     pub fn name_routes(&mut self, names: Vec<String>) {
         self.route_names = names;
+    }
+
+    /// Names the upstreams, in the order of their index. Call it before [`Self::start`].
+    pub fn name_upstreams(&mut self, names: &[String]) {
+        self.upstreams = PublishedTable::new(names);
     }
 
     /// Begins the run with its description.
@@ -247,7 +261,7 @@ impl<S: Sink> Publisher<S> {
     ) {
         self.publish_services(proxy, now);
         self.tick(proxy, load, host, now);
-        // The rest is for routes, clients, connections and requests: at least half of the budget.
+        // The rest is for upstreams, routes, clients, connections and requests: at least half of the budget.
         let is_affordable = self.budget.left() >= 2 * self.records_each_interval();
         if is_affordable || now.monotonic_us - self.planned_us >= PUT_OFF_US_MAX {
             self.plan_interval();
@@ -255,7 +269,7 @@ impl<S: Sink> Publisher<S> {
         self.retry();
     }
 
-    /// Closes the run: the last interval, the last record of every route and client, and the totals with whole-run histograms.
+    /// Closes the run: the last interval, the last record of every upstream, route and client, and the totals with whole-run histograms.
     ///
     /// The journal may not take all of that at once: call [`Self::retry`] until nothing is [`Self::pending`], or
     /// patience ends. Nothing may be published after this.
@@ -269,9 +283,9 @@ impl<S: Sink> Publisher<S> {
     ) {
         self.stop_services(&run, proxy, now);
         self.tick(proxy, load, host, now);
-        self.plan_totals(0, 0, 0);
+        self.plan_totals(Deferred::default());
         self.plan_last_usage();
-        self.plan_last_routes();
+        self.plan_last_named();
         let room = self.budget.left();
         let room = room - self.plan_connections(room);
         self.plan_requests(room);
@@ -359,6 +373,8 @@ impl<S: Sink> Publisher<S> {
             | PendingRecord::Tls { .. }
             | PendingRecord::Usage(_)
             | PendingRecord::Http { .. }
+            | PendingRecord::Upstream(_)
+            | PendingRecord::LastUpstream(_)
             | PendingRecord::Load
             | PendingRecord::Host
             | PendingRecord::Route(_)

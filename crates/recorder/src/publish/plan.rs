@@ -17,6 +17,15 @@ const OVER_BUDGET_TOLD_US_MIN: u64 = 10_000_000;
 /// Smallest step of the wall clock against the monotonic one that is reported, in microseconds.
 const CLOCK_STEP_US_MIN: i64 = 100_000;
 
+/// Changed parts whose record is deferred to a later interval.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Deferred {
+    clients: u64,
+    usage: u64,
+    routes: u64,
+    upstreams: u64,
+}
+
 impl<S: Sink> Publisher<S> {
     /// Adds the counts of the interval that ends now.
     pub(super) fn tick(
@@ -40,6 +49,7 @@ impl<S: Sink> Publisher<S> {
             self.queue_connections(&delta.connections);
             let tls = self.tls.get_or_insert_with(|| TlsTotals::new(self.started_us));
             tls.add(&delta.tls, start_us);
+            self.upstreams.add(delta.upstreams.all(), start_us);
             delta.workers.iter().for_each(|worker| self.workers.add(worker));
             if let Some(delta) = &delta.http {
                 let new = || HttpTotals::new(self.started_us, &self.route_names);
@@ -73,6 +83,8 @@ impl<S: Sink> Publisher<S> {
                 PendingRecord::Health
                 | PendingRecord::Tls { .. }
                 | PendingRecord::Usage(_)
+                | PendingRecord::Upstream(_)
+                | PendingRecord::LastUpstream(_)
                 | PendingRecord::Http { .. }
                 | PendingRecord::Host
                 | PendingRecord::Route(_)
@@ -106,7 +118,10 @@ impl<S: Sink> Publisher<S> {
         let failed_requests = self.http.as_ref().map_or(0, |http| http.requests.errors());
         let for_errors = errors.min(ERRORS_RESERVED) + failed_requests.min(ERRORS_RESERVED);
         let for_errors = for_errors.min(spare / 2);
-        // Clients keep half of the room that routes leave.
+        let upstreams = self.upstreams.due((spare - for_errors).div_ceil(2));
+        let spare = spare - upstreams.len();
+        let upstreams_deferred = self.upstreams.changed().len() - upstreams.len();
+        // Clients keep half of the room that upstreams and routes leave.
         let routes = self.http.as_ref().map(|http| http.routes.due((spare - for_errors).div_ceil(2)));
         let routes = routes.unwrap_or_default();
         let spare = spare - routes.len();
@@ -123,7 +138,13 @@ impl<S: Sink> Publisher<S> {
         let present = due.iter().filter(|due| !due.record.last).count();
         let deferred = self.clients.deferred().saturating_sub(present);
         let spare = spare.saturating_sub(due.len());
-        self.plan_totals(deferred as u64, usage_deferred as u64, routes_deferred as u64);
+        self.plan_totals(Deferred {
+            clients: deferred as u64,
+            usage: usage_deferred as u64,
+            routes: routes_deferred as u64,
+            upstreams: upstreams_deferred as u64,
+        });
+        self.pending_records.extend(upstreams.into_iter().map(PendingRecord::Upstream));
         self.pending_records.extend(usage.into_iter().map(PendingRecord::Usage));
         self.pending_records.extend(routes.into_iter().map(PendingRecord::Route));
         self.pending_records.extend(due.into_iter().map(PendingRecord::Client));
@@ -136,11 +157,16 @@ impl<S: Sink> Publisher<S> {
         self.planned_us = self.ticked.monotonic_us;
     }
 
-    pub(super) fn plan_totals(&mut self, clients_deferred: u64, usage_deferred: u64, routes_deferred: u64) {
-        self.pending_records
-            .extend(self.proxy.is_some().then_some(PendingRecord::Proxy { clients_deferred }));
-        self.pending_records.extend(self.tls.is_some().then_some(PendingRecord::Tls { usage_deferred }));
-        self.pending_records.extend(self.http.is_some().then_some(PendingRecord::Http { routes_deferred }));
+    pub(super) fn plan_totals(&mut self, deferred: Deferred) {
+        let proxy = PendingRecord::Proxy {
+            clients_deferred: deferred.clients,
+            upstreams_deferred: deferred.upstreams,
+        };
+        let tls = PendingRecord::Tls { usage_deferred: deferred.usage };
+        let http = PendingRecord::Http { routes_deferred: deferred.routes };
+        self.pending_records.extend(self.proxy.is_some().then_some(proxy));
+        self.pending_records.extend(self.tls.is_some().then_some(tls));
+        self.pending_records.extend(self.http.is_some().then_some(http));
         self.pending_records.extend(self.load.is_some().then_some(PendingRecord::Load));
         self.pending_records.extend(self.host.is_some().then_some(PendingRecord::Host));
     }
@@ -151,8 +177,10 @@ impl<S: Sink> Publisher<S> {
         self.pending_records.extend(tls.usage.changed().cloned().map(PendingRecord::Usage));
     }
 
-    /// The last interval of every route, then its last record.
-    pub(super) fn plan_last_routes(&mut self) {
+    /// The last interval of every upstream and route, then its last record.
+    pub(super) fn plan_last_named(&mut self) {
+        self.pending_records.extend(self.upstreams.changed().into_iter().map(PendingRecord::Upstream));
+        self.pending_records.extend(self.upstreams.known().into_iter().map(PendingRecord::LastUpstream));
         let Some(http) = &self.http else { return };
         self.pending_records.extend(http.routes.changed().into_iter().map(PendingRecord::Route));
         self.pending_records.extend(http.routes.known().into_iter().map(PendingRecord::LastRoute));

@@ -65,18 +65,19 @@ impl<C: Metric, L: Metric> RunTotals<C, L> {
 }
 
 impl RunTotals<ProxyCounter, ProxyLatency> {
-    pub(super) fn record(&self, clients_deferred: u64) -> ProxyRecord {
-        self.record_with(self.interval(ProxyLatency::ALL), clients_deferred)
+    pub(super) fn record(&self, clients_deferred: u64, upstreams_deferred: u64) -> ProxyRecord {
+        let latencies = self.interval(ProxyLatency::ALL);
+        ProxyRecord { clients_deferred, upstreams_deferred, ..self.record_with(latencies) }
     }
 
     pub(super) fn final_record(&self) -> ProxyRecord {
-        self.record_with(self.whole_run(), 0)
+        self.record_with(self.whole_run())
     }
 
-    fn record_with(&self, latencies: Latencies<ProxyLatency>, clients_deferred: u64) -> ProxyRecord {
+    fn record_with(&self, latencies: Latencies<ProxyLatency>) -> ProxyRecord {
         let counters = self.totals;
         let open = counters[ProxyCounter::Accepted].saturating_sub(counters[ProxyCounter::Closed]);
-        ProxyRecord { open, clients_deferred, counters, latencies }
+        ProxyRecord { open, counters, latencies, ..ProxyRecord::default() }
     }
 }
 

@@ -56,9 +56,10 @@ impl<S: Sink> Publisher<S> {
         let (body, since_us) = match pending {
             PendingRecord::Health if self.health == self.written.health => return None,
             PendingRecord::Health => (Body::Health(self.health.clone()), now_us),
-            PendingRecord::Proxy { clients_deferred } => {
+            PendingRecord::Proxy { clients_deferred, upstreams_deferred } => {
                 let totals = self.proxy.as_ref()?;
-                (Body::Proxy(Box::new(totals.record(*clients_deferred))), totals.sent_us.max(self.gap_end_us))
+                let record = totals.record(*clients_deferred, *upstreams_deferred);
+                (Body::Proxy(Box::new(record)), totals.sent_us.max(self.gap_end_us))
             }
             PendingRecord::Tls { usage_deferred } => {
                 let tls = self.tls.as_ref()?;
@@ -68,6 +69,13 @@ impl<S: Sink> Publisher<S> {
             PendingRecord::Usage(key) => {
                 let (record, since_us) = self.tls.as_ref()?.usage.record(key)?;
                 (Body::Usage(Box::new(record)), since_us)
+            }
+            PendingRecord::Upstream(index) => {
+                let (record, since_us) = self.upstreams.record(*index)?;
+                (Body::Upstream(Box::new(record)), since_us)
+            }
+            PendingRecord::LastUpstream(index) => {
+                (Body::Upstream(Box::new(self.upstreams.final_record(*index)?)), now_us)
             }
             PendingRecord::Http { routes_deferred } => {
                 let http = self.http.as_ref()?;
@@ -140,6 +148,10 @@ impl<S: Sink> Publisher<S> {
             (PendingRecord::Route(index), Body::Route(route)) => {
                 self.written.routes.note(&route);
                 self.http.iter_mut().for_each(|http| http.routes.sent(index));
+            }
+            (PendingRecord::Upstream(index), Body::Upstream(upstream)) => {
+                self.written.upstreams.note(&upstream);
+                self.upstreams.sent(index);
             }
             (_, Body::Load(load)) => {
                 self.written.load = load.without_intervals();

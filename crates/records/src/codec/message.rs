@@ -6,11 +6,11 @@ use crate::histogram::SparseHistogram;
 use crate::kinds::{
     AlertState, Arm, Body, ClientRecord, ExperimentRecord, ExperimentStep, HandshakeCosts, HealthRecord,
     HttpRecord, Level, LoadRecord, Phase, ProxyRecord, Record, RouteRecord, RunRecord, Stage, TlsRecord,
-    UsageRecord,
+    UpstreamRecord, UsageRecord,
 };
 use crate::metrics::{
     ClientCounter, FullReason, HttpCounter, HttpLatency, LoadCounter, LoadLatency, ProxyCounter,
-    ProxyLatency, RouteCounter, RouteLatency, UsageCounter,
+    ProxyLatency, RouteCounter, RouteLatency, UpstreamCounter, UpstreamLatency, UsageCounter,
 };
 
 use crate::text::quantity::counted;
@@ -38,6 +38,7 @@ pub fn priority(body: &Body) -> u8 {
         Body::Proxy(_)
         | Body::Tls(_)
         | Body::Usage(_)
+        | Body::Upstream(_)
         | Body::Http(_)
         | Body::Route(_)
         | Body::Client(_)
@@ -61,6 +62,7 @@ pub fn sentence(record: &Record) -> String {
         Body::Proxy(proxy) => proxy_sentence(proxy),
         Body::Tls(tls) => tls_sentence(tls),
         Body::Usage(usage) => usage_sentence(usage),
+        Body::Upstream(upstream) => upstream_sentence(upstream),
         Body::Http(http) => http_sentence(http),
         Body::Route(route) => route_sentence(route),
         Body::Request(request) => format!("{} {}", request.client, request.sentence()),
@@ -250,6 +252,20 @@ fn route_sentence(route: &RouteRecord) -> String {
         c[RouteCounter::Failed],
         percentiles("upstream", &route.latencies[RouteLatency::Upstream].interval),
         if route.last { ", final" } else { "" }
+    )
+}
+
+fn upstream_sentence(upstream: &UpstreamRecord) -> String {
+    let UpstreamRecord { upstream: name, last, state, reason, open, counters: c, latencies, .. } = upstream;
+    let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+    format!(
+        "upstream {name}: {state}{reason}, {open} open, {} connections, {} failed, {} broken, {} exchanges{}{}",
+        c[UpstreamCounter::Connections],
+        UpstreamRecord::failed(c),
+        c[UpstreamCounter::Broken],
+        c[UpstreamCounter::Exchanges],
+        percentiles("first byte", &latencies[UpstreamLatency::FirstByte].interval),
+        if *last { ", final" } else { "" }
     )
 }
 

@@ -5,6 +5,7 @@ mod http;
 mod named;
 mod request_samples;
 mod tls;
+mod upstream;
 
 use crate::histogram::{Histograms, Sketch};
 use crate::ids::ClientId;
@@ -17,6 +18,7 @@ pub use http::{FinishedRequest, HttpDelta, ROUTES_MAX, RouteDelta, counted_route
 pub use named::NamedDelta;
 pub use request_samples::{REQUEST_RECORDS_MAX, RequestSamples, SampledRequest};
 pub use tls::{OTHER_VALUE, TlsDelta, USAGE_VALUES_MAX, UsageDelta};
+pub use upstream::{UpstreamDelta, UpstreamDeltas, UpstreamStatus};
 
 /// Connection records that one worker keeps in an interval; further ones count as unrecorded.
 pub const CONNECTION_RECORDS_MAX: usize = 64;
@@ -47,6 +49,7 @@ pub struct ProxyDelta {
     pub workers: Vec<WorkerCounts>,
     /// HTTP counters; `None` in TCP mode.
     pub http: Option<Box<HttpDelta>>,
+    pub upstreams: UpstreamDeltas,
     /// What of all this each service did, where several are told apart.
     pub services: Vec<ServiceDelta>,
 }
@@ -69,6 +72,7 @@ impl Delta for ProxyDelta {
         if let Some(http) = &other.http {
             self.http.get_or_insert_default().add(http);
         }
+        self.upstreams.add(&other.upstreams);
         for service in &other.services {
             match self.services.iter_mut().find(|known| known.name == service.name) {
                 Some(known) => known.counted.add(&service.counted),
@@ -85,6 +89,7 @@ impl Delta for ProxyDelta {
         self.tls.clear();
         self.workers.clear();
         self.http.iter_mut().for_each(|http| http.clear());
+        self.upstreams.clear();
         self.services.clear();
     }
 }

@@ -3,7 +3,7 @@
 use crate::histogram::{Histograms, Sketch, SparseHistogram};
 use crate::kinds::{
     AlertRecord, Body, ConnectionRecord, ExperimentRecord, HttpRecord, LoadRecord, NoticeRecord, ProxyRecord,
-    Record, RequestRecord, RouteRecord, RunRecord, TlsRecord, UsageRecord,
+    Record, RequestRecord, RouteRecord, RunRecord, TlsRecord, UpstreamRecord, UsageRecord,
 };
 use crate::metrics::Metric;
 use crate::setting::{Setting, Value};
@@ -100,6 +100,12 @@ impl HeapSize for HttpRecord {
     }
 }
 
+impl HeapSize for UpstreamRecord {
+    fn heap_bytes(&self) -> usize {
+        self.upstream.heap_bytes() + self.reason.heap_bytes() + self.latencies.heap_bytes()
+    }
+}
+
 impl HeapSize for RouteRecord {
     fn heap_bytes(&self) -> usize {
         self.route.heap_bytes() + self.latencies.heap_bytes()
@@ -164,6 +170,7 @@ impl HeapSize for Record {
             Body::Proxy(proxy) => proxy.heap_bytes(),
             Body::Tls(tls) => tls.heap_bytes(),
             Body::Usage(usage) => usage.heap_bytes(),
+            Body::Upstream(upstream) => upstream.heap_bytes(),
             Body::Http(http) => http.heap_bytes(),
             Body::Route(route) => route.heap_bytes(),
             Body::Request(request) => request.heap_bytes(),

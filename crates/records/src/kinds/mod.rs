@@ -10,6 +10,7 @@ mod http_gauges;
 mod named;
 mod table;
 mod tls;
+mod upstream;
 mod verdict;
 
 pub use journal::Timestamps;
@@ -34,6 +35,7 @@ pub use http_gauges::HttpGauges;
 pub use named::NamedRecord;
 pub use table::RecordKind;
 pub use tls::{TlsRecord, UsageRecord};
+pub use upstream::{UpstreamRecord, UpstreamState};
 pub use verdict::{Judged, UNFINISHED};
 
 /// Version of the record format that this program writes; a reader refuses a higher one.
@@ -91,6 +93,8 @@ pub enum Body {
     /// Counters of one TLS version, server name, or other value of a dimension.
     Usage(Box<UsageRecord>),
     /// HTTP counters of the proxy.
+    /// Counters of one upstream of the proxy.
+    Upstream(Box<UpstreamRecord>),
     Http(Box<HttpRecord>),
     Route(Box<RouteRecord>),
     /// One request: an error, one of the slowest, or a sample.
@@ -194,6 +198,8 @@ wire! {
         pub open: u64 = &field::OPEN,
         /// Changed clients of this interval whose record was deferred for lack of budget.
         pub clients_deferred: u64 = &field::CLIENTS_DEFERRED,
+        /// Changed upstreams of this interval whose record was deferred.
+        pub upstreams_deferred: u64 = &field::UPSTREAMS_DEFERRED,
         /// Totals of the run.
         pub counters: Counters<ProxyCounter> = &FAMILY,
         /// Latencies of the interval.

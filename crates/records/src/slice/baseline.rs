@@ -6,7 +6,7 @@ use crate::delta::CLIENTS_MAX;
 use crate::ids::{ClientId, RunId};
 use crate::kinds::{
     Body, HealthRecord, HostRecord, HttpRecord, LoadRecord, NamedRecord, Phase, ProxyRecord, Record,
-    RouteRecord, RunRecord, Stamp, TlsRecord, UsageRecord,
+    RouteRecord, RunRecord, Stamp, TlsRecord, UpstreamRecord, UsageRecord,
 };
 use crate::metrics::{ClientCounter, Counters, Dimension, UsageCounter};
 use crate::setting::put_setting;
@@ -40,6 +40,7 @@ pub struct SliceBaseline {
     /// Totals of each value of usage.
     pub usage: HashMap<(Dimension, String), Counters<UsageCounter>>,
     pub routes: NamedBaseline<RouteRecord>,
+    pub upstreams: NamedBaseline<UpstreamRecord>,
 }
 
 /// The last record of each name, without latencies.
@@ -92,6 +93,7 @@ impl SliceBaseline {
                 self.http = http.without_intervals();
             }
             Body::Route(route) => self.routes.note(route),
+            Body::Upstream(upstream) => self.upstreams.note(upstream),
             Body::Load(load) => {
                 self.ticked = Some(record.stamp);
                 self.load = load.without_intervals();
@@ -168,6 +170,7 @@ impl SliceBaseline {
             }
             Body::Http(http) => http.rebase(&self.http),
             Body::Route(route) => self.routes.rebase(route),
+            Body::Upstream(upstream) => self.upstreams.rebase(upstream),
             Body::Load(load) => load.rebase(&self.load),
             Body::Client(client) => {
                 let before = self.clients.get(&client.client).filter(|(epoch, _)| *epoch == client.epoch);

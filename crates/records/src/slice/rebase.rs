@@ -6,22 +6,19 @@ use crate::metrics::{ClientCounter, Counters};
 impl ProxyRecord {
     /// Counts from an earlier record on.
     pub(crate) fn rebase(&mut self, before: &Self) {
-        let Self { open: _, clients_deferred: _, counters, latencies } = self;
+        let Self { open: _, clients_deferred: _, upstreams_deferred: _, counters, latencies } = self;
         *counters = counters.since(&before.counters);
         latencies.rebase(&before.latencies);
     }
 
     /// Copies the record without the latencies of its interval.
     pub fn without_intervals(&self) -> Self {
-        let Self { open, clients_deferred, counters, latencies } = self;
-        let latencies = latencies.without_intervals();
-        Self { open: *open, clients_deferred: *clients_deferred, counters: *counters, latencies }
+        Self { latencies: self.latencies.without_intervals(), ..*self }
     }
 
     /// Merges the previous record, to cover the time of both.
     pub fn downsample(&mut self, earlier: &Self) {
-        let Self { open: _, clients_deferred: _, counters: _, latencies } = self;
-        latencies.downsample(&earlier.latencies);
+        self.latencies.downsample(&earlier.latencies);
     }
 }
 

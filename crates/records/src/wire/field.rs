@@ -56,6 +56,14 @@ fields! {
     HAS_HTTP = "HAS_HTTP", Flag, "1", "The record also carries the fields of an `http` record, for the whole run.";
     OPEN = "CONNECTIONS_OPEN", Count, "10", "Connections open at the end of the interval.";
     CLIENTS_DEFERRED = "CLIENTS_DEFERRED", Count, "0", "Changed clients whose record was deferred for lack of budget.";
+    UPSTREAMS_DEFERRED = "UPSTREAMS_DEFERRED", Count, "0", "Changed upstreams whose record was deferred to a later interval.";
+    UPSTREAM_NAME = "UPSTREAM_NAME", Text, "unix:/run/app.sock", "The upstream, as it was configured.";
+    UPSTREAM_LAST = "UPSTREAM_LAST", Flag, "0", "The upstream's last record; its latencies are those of the whole run.";
+    UPSTREAM_STATE = "UPSTREAM_STATE", Text, "up", "`up`, also before the first attempt; `down` if it could not be reached and rests.";
+    UPSTREAM_STATE_TIME = "UPSTREAM_STATE_US", Micros, "412000000", "How long the upstream has been in this state; 0 if that is not known.";
+    UPSTREAM_REASON = "UPSTREAM_REASON", Text, "Connection refused (os error 111)", "Why the upstream is not up (absent if it is).";
+    UPSTREAM_OPEN = "UPSTREAM_OPEN", Count, "4", "Connections to the upstream at the end of the interval, including idle ones.";
+    UPSTREAM_IDLE = "UPSTREAM_IDLE", Count, "1", "Of these, connections without a request; 0 in TCP mode.";
     HTTP_REQUESTS_OPEN = "HTTP_REQUESTS_OPEN", Count, "32", "Requests in flight at the end of the interval.";
     HTTP_REQUESTS_QUEUED = "HTTP_REQUESTS_QUEUED", Count, "0", "Of these, requests that wait for an upstream connection.";
     HTTP_UPSTREAM_OPEN = "HTTP_UPSTREAM_OPEN", Count, "40", "Upstream connections at the end of the interval, including idle ones.";

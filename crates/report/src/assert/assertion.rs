@@ -74,7 +74,7 @@ impl Assertion {
     /// With the subject that a load lacks, or the right form of the value.
     pub fn is_known_of_load(&self) -> Result<(), AssertionError> {
         let sides = [FigureSide::Run, FigureSide::Process, FigureSide::Observed, FigureSide::Load];
-        let subjects = FigureSubjects::new(sides.to_vec(), &[]);
+        let subjects = FigureSubjects::new(sides.to_vec(), &[], &[]);
         self.is_known_as(self.0.figure().first_of(|figure| subjects.check(figure)))
     }
 

@@ -1,12 +1,13 @@
 //! Counters: totals of the run, under the names of their declaration.
 
+use model::figures::FigurePart;
 use model::runs::{ClientStats, MetricSeries, Run};
 use records::metrics::{Counters, Metric};
 
 use super::family::{Family, Label};
 
 /// Metrics that several counters or latencies share: the name of their label, and the help.
-const SHARED: [(&str, &str, &str); 26] = [
+const SHARED: [(&str, &str, &str); 27] = [
     ("handshakes", "version", "TLS handshakes completed"),
     ("handshakes_by_group", "group", "TLS handshakes completed, by key exchange group"),
     ("handshakes_by_cipher", "cipher", "TLS handshakes completed, by cipher"),
@@ -42,6 +43,7 @@ const SHARED: [(&str, &str, &str); 26] = [
         "protocol",
         "From the first byte of the request (HTTP/2: its complete header) to the last byte of the response taken by the kernel",
     ),
+    ("upstream_attempts_failed", "cause", "Attempts to connect to this upstream that failed, by cause"),
     ("route_responses", "status", "Requests of this route, by the class of the status"),
     ("client_handshakes", "", "TLS handshakes completed by this client"),
     ("client_handshakes_full", "reason", "Full TLS handshakes of this client but for its first, by reason"),
@@ -68,10 +70,10 @@ pub(super) fn of_load(run: &Run) -> Vec<Family> {
     run.load().map(MetricSeries::totals).map(totals).unwrap_or_default()
 }
 
-/// Counters of each route.
-pub(super) fn of_routes(run: &Run) -> Vec<Family> {
-    let routes = run.routes().iter().map(|route| (label("route", route.name()), *route.totals()));
-    of_each(&routes.collect::<Vec<_>>())
+/// Counters of each route or upstream.
+pub(super) fn of_named<R: FigurePart>(run: &Run) -> Vec<Family> {
+    let parts = R::table(run).iter().map(|part| (label(R::NOUN, part.name()), *part.totals()));
+    of_each(&parts.collect::<Vec<_>>())
 }
 
 /// Counters of the `clients_max` clients with most bytes.

@@ -1,7 +1,8 @@
 //! Gauges of the run and the process, and the CPU time and losses of the run.
 
 use model::insight::Severity;
-use model::runs::Run;
+use model::runs::{Run, UpstreamStats};
+use records::kinds::{UpstreamRecord, UpstreamState};
 use records::metrics::{CpuGroup, HostCounter, Metric, Unit};
 
 use super::counters::{label, named};
@@ -65,6 +66,29 @@ fn findings(run: &Run) -> Vec<(Vec<Label>, f64)> {
         [("critical", Severity::Critical), ("warning", Severity::Warning), ("info", Severity::Info)];
     let count = |wanted: Severity| open.iter().filter(|severity| **severity == wanted).count() as f64;
     severities.map(|(name, severity)| (vec![label("severity", name)], count(severity))).into()
+}
+
+/// State and connections of each upstream.
+pub(super) fn of_upstreams(run: &Run) -> Vec<Family> {
+    let samples = |of: fn(&UpstreamRecord) -> f64| {
+        let sample =
+            move |upstream: &UpstreamStats| (vec![label("upstream", upstream.name())], of(upstream.record()));
+        run.upstreams().iter().map(sample).collect::<Vec<_>>()
+    };
+    let is_up = |record: &UpstreamRecord| f64::from(u8::from(record.state == UpstreamState::Up));
+    vec![
+        Family::gauge("upstream_up", "1 if this upstream is up, 0 if not", samples(is_up)),
+        Family::gauge(
+            "upstream_connections_open",
+            "Connections to this upstream, idle ones included",
+            samples(|record| record.open as f64),
+        ),
+        Family::gauge(
+            "upstream_connections_idle",
+            "Connections to this upstream without a request",
+            samples(|record| record.idle as f64),
+        ),
+    ]
 }
 
 /// Resources of the process.

@@ -1,8 +1,9 @@
 //! Latencies, as histograms with classic buckets.
 
+use model::figures::FigurePart;
 use model::runs::Run;
 use records::histogram::{Histogram, Histograms, SparseHistogram};
-use records::metrics::{Metric, RouteLatency, TimeResolution};
+use records::metrics::{Metric, TimeResolution};
 
 use super::counters::{label, named};
 use super::family::{ClassicHistogram, Family, Label};
@@ -30,12 +31,12 @@ pub(super) fn of_load(run: &Run) -> Vec<Family> {
     run.load().map(|series| each(series.whole(), TimeResolution::FINE)).unwrap_or_default()
 }
 
-/// Latencies of each route.
-pub(super) fn of_routes(run: &Run) -> Vec<Family> {
-    let add = |class: RouteLatency, _: &[Label], samples: &mut Vec<_>| {
-        samples.extend(run.routes().iter().map(|route| {
-            let latencies = &route.series().whole()[class];
-            (vec![label("route", route.name())], classic(latencies, run.log_resolution()))
+/// Latencies of each route or upstream.
+pub(super) fn of_named<R: FigurePart>(run: &Run) -> Vec<Family> {
+    let add = |class: R::Latency, _: &[Label], samples: &mut Vec<_>| {
+        samples.extend(R::table(run).iter().map(|part| {
+            let latencies = &part.series().whole()[class];
+            (vec![label(R::NOUN, part.name())], classic(latencies, run.log_resolution()))
         }));
     };
     named(add, Family::histogram)

@@ -1,8 +1,8 @@
 //! A run's figures for Prometheus and others that scrape.
 //!
 //! Counters and histograms cover the whole run; rates and quantiles are made of them elsewhere. The names are stable, and
-//! `docs/metrics.md` lists them. Label values are bounded: versions, groups, ciphers, causes, the routes of the
-//! configuration, and as many clients as are asked for.
+//! `docs/metrics.md` lists them. Label values are bounded: versions, groups, ciphers, causes, the routes and upstreams
+//! of the configuration, and as many clients as are asked for.
 
 mod counters;
 mod family;
@@ -10,6 +10,7 @@ mod gauges;
 mod histograms;
 
 use model::runs::Run;
+use records::kinds::{RouteRecord, UpstreamRecord};
 
 use family::Family;
 pub use family::MetricsFormat;
@@ -37,8 +38,11 @@ fn families(run: &Run, version: &str, clients_max: usize) -> Vec<Family> {
     all.extend(histograms::of_proxy(run));
     all.extend(counters::of_http(run));
     all.extend(histograms::of_http(run));
-    all.extend(counters::of_routes(run));
-    all.extend(histograms::of_routes(run));
+    all.extend(gauges::of_upstreams(run));
+    all.extend(counters::of_named::<UpstreamRecord>(run));
+    all.extend(histograms::of_named::<UpstreamRecord>(run));
+    all.extend(counters::of_named::<RouteRecord>(run));
+    all.extend(histograms::of_named::<RouteRecord>(run));
     all.extend(counters::of_clients(run, clients_max));
     all.extend(counters::of_load(run));
     all.extend(histograms::of_load(run));

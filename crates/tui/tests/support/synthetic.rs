@@ -154,6 +154,7 @@ impl SyntheticLoad {
             proxy: Some(ProxyRecord {
                 open: 0,
                 clients_deferred: 0,
+                upstreams_deferred: 0,
                 counters: self.proxy,
                 latencies: Latencies::new(&self.proxy_whole, &self.proxy_samples),
             }),
@@ -372,6 +373,7 @@ impl SyntheticLoad {
         let record = ProxyRecord {
             open: 64,
             clients_deferred: 0,
+            upstreams_deferred: 0,
             counters: self.proxy,
             latencies: Latencies::new(&interval, &self.proxy_samples),
         };

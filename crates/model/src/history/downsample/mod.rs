@@ -93,7 +93,7 @@ impl RunBuffer {
         self.read_seq = seq;
         match &record.body {
             // Its latencies are of the whole run.
-            Body::Route(route) if route.last => {
+            body if is_of_whole_run(body) => {
                 self.flush(out);
                 self.emit(record, out);
             }
@@ -102,6 +102,7 @@ impl RunBuffer {
             | Body::Usage(_)
             | Body::Http(_)
             | Body::Route(_)
+            | Body::Upstream(_)
             | Body::Load(_)
             | Body::Host(_)
             | Body::Client(_) => {
@@ -167,6 +168,9 @@ impl RunBuffer {
             Body::Route(route) => self.waiting.iter().position(
                 |waiting| matches!(&waiting.body, Body::Route(known) if known.route == route.route),
             ),
+            Body::Upstream(upstream) => self.waiting.iter().position(
+                |waiting| matches!(&waiting.body, Body::Upstream(known) if known.upstream == upstream.upstream),
+            ),
             Body::Usage(usage) => self.waiting.iter().position(|waiting| {
                 matches!(&waiting.body, Body::Usage(known)
                     if (known.dimension, &known.value) == (usage.dimension, &usage.value))
@@ -213,6 +217,15 @@ impl RunBuffer {
     }
 }
 
+/// True for the last record of a named part.
+fn is_of_whole_run(body: &Body) -> bool {
+    match body {
+        Body::Route(route) => route.last,
+        Body::Upstream(upstream) => upstream.last,
+        _ => false,
+    }
+}
+
 fn is_series(body: &Body) -> bool {
     matches!(body, Body::Proxy(_) | Body::Tls(_) | Body::Http(_) | Body::Load(_))
 }
@@ -227,7 +240,8 @@ fn merge(a: &Record, b: Record) -> Record {
         (Body::Proxy(a), Body::Proxy(b)) => b.downsample(a),
         (Body::Tls(a), Body::Tls(b)) => b.downsample(a),
         (Body::Http(a), Body::Http(b)) => b.downsample(a),
-        (Body::Route(a), Body::Route(b)) => b.downsample(a),
+        (Body::Route(a), Body::Route(b)) => b.downsample(&**a),
+        (Body::Upstream(a), Body::Upstream(b)) => b.downsample(&**a),
         (Body::Load(a), Body::Load(b)) => b.downsample(a),
         (Body::Client(a), Body::Client(b)) => b.downsample(a),
         (Body::Host(a), Body::Host(b)) => b.downsample(a),
@@ -250,6 +264,7 @@ fn merge(a: &Record, b: Record) -> Record {
             | Body::Tls(_)
             | Body::Http(_)
             | Body::Route(_)
+            | Body::Upstream(_)
             | Body::Load(_)
             | Body::Client(_)
             | Body::Host(_),

@@ -21,7 +21,7 @@ use records::codec::Writer;
 use records::ids::{ClientId, RunId};
 use records::kinds::{
     HandshakeCosts, HealthRecord, HostRecord, HttpGauges, HttpRecord, LoadRecord, RouteRecord, RunRecord,
-    TlsRecord,
+    TlsRecord, UpstreamRecord,
 };
 use records::metrics::{
     ClientCounter, Counters, CpuGroup, HttpCounter, HttpLatency, LatencyClass, LoadCounter, LoadLatency,
@@ -284,6 +284,11 @@ impl Run {
     /// The routes that served requests.
     pub fn routes(&self) -> &NamedTable<RouteRecord> {
         &self.routes
+    }
+
+    /// The upstreams of the proxy.
+    pub fn upstreams(&self) -> &NamedTable<UpstreamRecord> {
+        &self.upstreams
     }
 
     /// Single requests: failed ones, the slowest of each interval, and a sample.

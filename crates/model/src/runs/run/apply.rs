@@ -86,6 +86,7 @@ impl Run {
             | Body::Connection(_)
             | Body::Usage(_)
             | Body::Route(_)
+            | Body::Upstream(_)
             | Body::Request(_)
             | Body::Mark(_)
             | Body::Calibration(_)
@@ -127,6 +128,9 @@ impl Run {
             }
             Body::Route(route) => {
                 self.routes.apply(&stamp, *route, self.series_start(), self.reading.lost());
+            }
+            Body::Upstream(upstream) => {
+                self.upstreams.apply(&stamp, *upstream, self.series_start(), self.reading.lost());
             }
             Body::Request(request) => self.requests.apply(&stamp, request),
             Body::Load(load) => {

@@ -45,7 +45,9 @@ use crate::insight::findings::FindingTracker;
 use records::codec::Writer;
 use records::ids::RunId;
 use records::kinds::heap_size::HeapSize as _;
-use records::kinds::{HandshakeCosts, HealthRecord, HttpRecord, LoadRecord, RouteRecord, Stamp, TlsRecord};
+use records::kinds::{
+    HandshakeCosts, HealthRecord, HttpRecord, LoadRecord, RouteRecord, Stamp, TlsRecord, UpstreamRecord,
+};
 
 pub use events::log::LogLine;
 pub use hosts::{CpuUse, WorkerActivity};
@@ -64,6 +66,7 @@ pub struct Run {
     http: MeasuredPart<HttpRecord>,
     http_gauges: GaugeHistory,
     routes: NamedTable<RouteRecord>,
+    upstreams: NamedTable<UpstreamRecord>,
     requests: Requests,
     load: MeasuredPart<LoadRecord>,
     clients: Clients,
@@ -92,6 +95,7 @@ impl Run {
             http: MeasuredPart::default(),
             http_gauges: GaugeHistory::default(),
             routes: NamedTable::default(),
+            upstreams: NamedTable::default(),
             requests: Requests::default(),
             load: MeasuredPart::default(),
             clients: Clients::new(history),
@@ -123,6 +127,7 @@ impl Run {
             // For a single run only: intervals of several runs do not end together.
             http_gauges: GaugeHistory::default(),
             routes: NamedTable::merged(&members),
+            upstreams: NamedTable::merged(&members),
             requests: Requests::merged(&members),
             load: MeasuredPart::merged(&members),
             clients: Clients::merged(&members),
@@ -157,6 +162,7 @@ impl Run {
             http,
             http_gauges: _,
             routes,
+            upstreams,
             requests: _,
             load,
             clients,
@@ -182,6 +188,7 @@ impl Run {
             http: http.resumed(history),
             http_gauges: GaugeHistory::default(),
             routes: routes.idle_at(us, history),
+            upstreams: upstreams.idle_at(us, history),
             load: load.resumed(history),
             clients: clients.idle_at(us, history),
             log: log.until(us),
@@ -212,6 +219,7 @@ impl Run {
             http,
             http_gauges,
             routes,
+            upstreams,
             requests,
             load,
             clients,
@@ -233,6 +241,7 @@ impl Run {
         http.abridge();
         *http_gauges = GaugeHistory::default();
         *routes = NamedTable::default();
+        *upstreams = NamedTable::default();
         *requests = Requests::default();
         load.abridge();
         *clients = Clients::new(1);
@@ -259,6 +268,7 @@ impl Run {
             http,
             http_gauges,
             routes,
+            upstreams,
             requests,
             load,
             clients,
@@ -283,6 +293,7 @@ impl Run {
             + http.heap_bytes()
             + http_gauges.heap_bytes()
             + routes.heap_bytes()
+            + upstreams.heap_bytes()
             + requests.heap_bytes()
             + load.heap_bytes()
             + clients.bytes()

@@ -1,4 +1,4 @@
-//! What came through in a run: the series of its parts, and what is kept of clients, routes, requests and failures.
+//! What came through in a run: the series of its parts, and what is kept of clients, upstreams, routes, requests and failures.
 
 pub(in crate::runs) mod client;
 pub(in crate::runs) mod clients;

@@ -1,4 +1,4 @@
-//! The named parts of a run's traffic: the routes of HTTP mode.
+//! The named parts of a run's traffic: its upstreams, and the routes of HTTP mode.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::runs::run::retention::SeriesStart;
 use crate::runs::series::MetricSeries;
 use crate::runs::series::window::Window;
 use records::kinds::heap_size::HeapSize as _;
-use records::kinds::{NamedRecord, RouteRecord, Stamp};
+use records::kinds::{NamedRecord, RouteRecord, Stamp, UpstreamRecord};
 use records::metrics::Counters;
 
 /// Parts of a kind that are kept of a run. The writer distinguishes fewer; further ones of a hostile journal are
@@ -23,6 +23,9 @@ pub trait NamedPart: NamedRecord {
 
     /// Changed parts whose record was deferred in the last interval.
     fn deferred(run: &Run) -> u64;
+
+    /// Adds what is known of a part of this name in another run, but for counters and latencies.
+    fn merge(&mut self, _other: &Self) {}
 }
 
 impl NamedPart for RouteRecord {
@@ -35,6 +38,26 @@ impl NamedPart for RouteRecord {
     }
 }
 
+impl NamedPart for UpstreamRecord {
+    fn table(run: &Run) -> &NamedTable<Self> {
+        &run.upstreams
+    }
+
+    fn deferred(run: &Run) -> u64 {
+        run.proxy.upstreams_deferred
+    }
+
+    /// Connections of simultaneous runs add up, and an upstream that is down for one of them is down.
+    fn merge(&mut self, other: &Self) {
+        self.open += other.open;
+        self.idle += other.idle;
+        if other.state > self.state || self.state_us == 0 {
+            (self.state, self.state_us) = (other.state, other.state_us);
+            self.reason.clone_from(&other.reason);
+        }
+    }
+}
+
 /// A part's counts in some seconds. Each latency class has its own samples.
 pub type NamedWindow<R> = Window<<R as NamedRecord>::Counter, <R as NamedRecord>::Latency>;
 /// A part's intervals and its latencies of the whole run.
@@ -42,11 +65,15 @@ pub type NamedSeries<R> = MetricSeries<<R as NamedRecord>::Counter, <R as NamedR
 
 pub type RouteStats = NamedStats<RouteRecord>;
 pub type RouteWindow = NamedWindow<RouteRecord>;
+pub type UpstreamStats = NamedStats<UpstreamRecord>;
+pub type UpstreamWindow = NamedWindow<UpstreamRecord>;
 
 #[derive(Debug)]
 pub struct NamedStats<R: NamedRecord> {
     /// Its last record, without latencies.
     record: R,
+    /// When that was made, `CLOCK_MONOTONIC` in microseconds.
+    recorded_us: u64,
     series: NamedSeries<R>,
     /// Records of the run that were known to be lost when its last record was read.
     lost_before: u64,
@@ -61,6 +88,11 @@ impl<R: NamedRecord> NamedStats<R> {
     /// Its last record, without latencies.
     pub fn record(&self) -> &R {
         &self.record
+    }
+
+    /// When [`Self::record`] was made, `CLOCK_MONOTONIC` in microseconds.
+    pub fn recorded_us(&self) -> u64 {
+        self.recorded_us
     }
 
     /// Totals of the run, up to its last record.
@@ -100,6 +132,7 @@ impl<R: NamedRecord> NamedTable<R> {
         let latencies = std::mem::take(record.latencies_mut());
         let part = self.0.entry(record.name().to_owned()).or_insert_with(|| NamedStats {
             record: R::default(),
+            recorded_us: 0,
             series: SeriesStart { history: begun.history.min(HISTORY_MAX), ..begun }.series(),
             lost_before: 0,
         });
@@ -110,7 +143,7 @@ impl<R: NamedRecord> NamedTable<R> {
             let after_loss = lost > std::mem::replace(&mut part.lost_before, lost);
             part.series.apply_alone(stamp, record.counters(), &latencies, after_loss);
         }
-        part.record = record;
+        (part.record, part.recorded_us) = (record, stamp.mono_us);
     }
 
     /// The parts that were idle after a moment, with their totals; others are read again.
@@ -118,7 +151,15 @@ impl<R: NamedRecord> NamedTable<R> {
         let idle = self.0.iter().filter(|(_, part)| part.series.last_us() <= us);
         let resumed = |(name, part): (&String, &NamedStats<R>)| {
             let series = part.series.resumed(history.min(HISTORY_MAX));
-            (name.clone(), NamedStats { record: part.record.clone(), series, lost_before: 0 })
+            (
+                name.clone(),
+                NamedStats {
+                    record: part.record.clone(),
+                    recorded_us: part.recorded_us,
+                    series,
+                    lost_before: 0,
+                },
+            )
         };
         Self(idle.map(resumed).collect())
     }
@@ -161,8 +202,16 @@ impl<R: NamedPart> NamedTable<R> {
                 (part.map(NamedStats::series), member.shift_us)
             });
             if let Some(series) = MetricSeries::merged(all) {
-                let record = R::named(name.clone());
-                merged.0.insert(name.clone(), NamedStats { record, series, lost_before: 0 });
+                let mut record = R::named(name.clone());
+                let mut recorded_us = 0;
+                let together = members.iter().filter(|member| member.is_together);
+                for (member, part) in
+                    together.filter_map(|member| Some((member, R::table(member.run).get(name)?)))
+                {
+                    record.merge(&part.record);
+                    recorded_us = recorded_us.max(member.shifted_us(part.recorded_us));
+                }
+                merged.0.insert(name.clone(), NamedStats { record, recorded_us, series, lost_before: 0 });
             }
         }
         merged

@@ -12,6 +12,7 @@ pub(in crate::runs::run) struct ProxyPart {
     pub(in crate::runs::run) series: Option<MetricSeries<ProxyCounter, ProxyLatency>>,
     pub(in crate::runs::run) open: u64,
     pub(in crate::runs::run) clients_deferred: u64,
+    pub(in crate::runs::run) upstreams_deferred: u64,
 }
 
 impl ProxyPart {
@@ -22,13 +23,14 @@ impl ProxyPart {
         record: &ProxyRecord,
         begun: SeriesStart,
     ) -> Option<u64> {
-        let ProxyRecord { open, clients_deferred, counters, latencies } = record;
-        (self.open, self.clients_deferred) = (*open, *clients_deferred);
+        let ProxyRecord { open, clients_deferred, upstreams_deferred, counters, latencies } = record;
+        self.open = *open;
+        (self.clients_deferred, self.upstreams_deferred) = (*clients_deferred, *upstreams_deferred);
         self.series.get_or_insert_with(|| begun.series()).apply(stamp, counters, latencies)
     }
 
     pub(in crate::runs::run) fn finish(&mut self, record: &ProxyRecord, begun: SeriesStart) {
-        let ProxyRecord { open, clients_deferred: _, counters, latencies } = record;
+        let ProxyRecord { open, clients_deferred: _, upstreams_deferred: _, counters, latencies } = record;
         self.open = *open;
         self.series.get_or_insert_with(|| begun.series()).finish(counters, latencies);
     }
@@ -40,22 +42,19 @@ impl ProxyPart {
             series: MetricSeries::merged(series),
             open: together().map(|proxy| proxy.open).sum(),
             clients_deferred: together().map(|proxy| proxy.clients_deferred).sum(),
+            upstreams_deferred: together().map(|proxy| proxy.upstreams_deferred).sum(),
         }
     }
 
     /// The part for reading on from the middle of the run: earlier counts are read again.
     pub(in crate::runs::run) fn resumed(&self, history: usize) -> Self {
-        let Self { series, open: _, clients_deferred: _ } = self;
-        Self {
-            series: series.as_ref().map(|_| MetricSeries::new(None, history)),
-            open: 0,
-            clients_deferred: 0,
-        }
+        let Self { series, open: _, clients_deferred: _, upstreams_deferred: _ } = self;
+        Self { series: series.as_ref().map(|_| MetricSeries::new(None, history)), ..Self::default() }
     }
 
     /// Keeps the totals and the last ten seconds only.
     pub(in crate::runs::run) fn abridge(&mut self) {
-        let Self { series, open: _, clients_deferred: _ } = self;
+        let Self { series, open: _, clients_deferred: _, upstreams_deferred: _ } = self;
         series.iter_mut().for_each(MetricSeries::abridge);
     }
 

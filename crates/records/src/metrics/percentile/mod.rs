@@ -1,5 +1,7 @@
 //! Percentiles: the listed ones, and others by name.
 
+pub(super) mod interval;
+
 /// A percentile that is listed somewhere.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Percentile {

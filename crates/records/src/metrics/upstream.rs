@@ -1,0 +1,44 @@
+//! The family of counters and latencies of each upstream.
+
+use crate::metrics::counters::metrics;
+
+metrics! {
+    /// The proxy's counters for each upstream.
+    UpstreamCounter {
+        Connections = "UPSTREAM_CONNECTIONS_TOTAL", Count, "400", "Connections to this upstream that were established."
+            => figure: "connections", metric: "upstream_connections";
+        Refused = "UPSTREAM_REFUSED_TOTAL", Count, "12", "Attempts to connect to this upstream that were refused, or found no socket at its path."
+            => figure: "failed.refused", metric: "upstream_attempts_failed", label: "refused";
+        TimedOut = "UPSTREAM_TIMED_OUT_TOTAL", Count, "0", "Attempts to connect to this upstream that took too long."
+            => figure: "failed.timed_out", metric: "upstream_attempts_failed", label: "timed out";
+        FailedOther = "UPSTREAM_FAILED_OTHER_TOTAL", Count, "0", "Attempts to connect to this upstream that failed for another reason."
+            => figure: "failed.other", metric: "upstream_attempts_failed", label: "other";
+        Broken = "UPSTREAM_BREAKS_TOTAL", Count, "1", "Connections that this upstream broke; in HTTP mode, requests that it did not answer, or not completely, or with a malformed response."
+            => figure: "broken", metric: "upstream_connections_broken";
+        Late = "UPSTREAM_LATE_TOTAL", Count, "0", "Requests that this upstream did not begin to answer in time; in HTTP mode only."
+            => figure: "late", metric: "upstream_requests_late";
+        Exchanges = "UPSTREAM_EXCHANGES_TOTAL", Count, "9000", "Times this upstream began to answer what a client had sent; in HTTP mode, requests sent to it that are over."
+            => figure: "exchanges", metric: "upstream_exchanges";
+        Status5xx = "UPSTREAM_STATUS_5XX_TOTAL", Count, "2", "Of these, requests answered with 500 or above; in HTTP mode only."
+            => figure: "status.5xx", metric: "upstream_responses_5xx";
+        BytesIn = "UPSTREAM_BYTES_IN_TOTAL", Bytes, "40210", "Plaintext from clients to this upstream, counted when its connection has ended; in HTTP mode, request bodies, counted when the request is over."
+            => figure: "bytes.in", metric: "upstream_in_bytes";
+        BytesOut = "UPSTREAM_BYTES_OUT_TOTAL", Bytes, "71902331", "Plaintext from this upstream to clients, counted when its connection has ended; in HTTP mode, response bodies, counted when the request is over."
+            => figure: "bytes.out", metric: "upstream_out_bytes";
+    }
+}
+
+metrics! {
+    /// The proxy's latencies for each upstream.
+    UpstreamLatency {
+        Connect = "UPSTREAM_CONNECT", Histogram, "HISTFAAA…", "Connecting to this upstream begun to connected, of attempts that succeeded."
+            => figure: "connect", metric: "upstream_connecting_seconds";
+        FirstByte = "UPSTREAM_FIRST_BYTE", Histogram, "HISTFAAA…", "Last byte a client sent before this upstream answered to the first byte of the answer; in HTTP mode, request head sent to response head received."
+            => figure: "first_byte", metric: "upstream_first_byte_seconds";
+    }
+}
+
+impl UpstreamCounter {
+    /// The attempts to connect that failed, by cause.
+    pub const FAILED: [Self; 3] = [Self::Refused, Self::TimedOut, Self::FailedOther];
+}
