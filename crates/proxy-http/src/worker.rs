@@ -1,6 +1,7 @@
 //! State that the connections of a worker share.
 
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use proxy_core::handler::WorkerContext;
 use proxy_core::proxy_protocol::TrustedPeers;
-use proxy_core::{LiveOptions, Upstreams};
-use records::delta::{FinishedRequest, HttpDelta, ProxyDelta};
+use proxy_core::{LiveOptions, Upstreams, count_failed_attempt};
+use records::delta::{FinishedRequest, HttpDelta, ProxyDelta, UpstreamDelta, UpstreamDeltas};
 use records::histogram::Histogram;
 use records::kinds::HttpGauges;
-use records::metrics::{ProxyCounter, ProxyLatency};
+use records::metrics::{ProxyCounter, ProxyLatency, RequestFailure, UpstreamCounter, UpstreamLatency};
 
 use crate::config::Routing;
 use crate::guard::frame_tap::BlockFields;
@@ -59,6 +60,9 @@ pub(crate) struct HttpWorker {
     limits: RefCell<Rc<HttpLimits>>,
     number: usize,
     delta: RefCell<HttpDelta>,
+    upstream_counts: RefCell<UpstreamDeltas>,
+    /// Open and idle connections of each upstream at the last hand-over.
+    handed_over_conns: RefCell<Vec<(i64, i64)>>,
     /// How long connecting to an upstream took.
     connects: RefCell<Histogram>,
     connects_failed: Cell<u64>,
@@ -91,6 +95,8 @@ impl HttpWorker {
             turn: Cell::new(number),
             number,
             delta: RefCell::default(),
+            upstream_counts: RefCell::default(),
+            handed_over_conns: RefCell::default(),
             connects: RefCell::default(),
             connects_failed: Cell::default(),
             requests: Cell::new(0),
@@ -152,13 +158,46 @@ impl HttpWorker {
     }
 
     /// Counts a connection to an upstream, and how long it took to establish.
-    pub(crate) fn count_connect(&self, took: Duration) {
+    pub(crate) fn count_connect(&self, upstream: usize, took: Duration) {
         self.connects.borrow_mut().record(took);
+        self.count_upstream(upstream, |upstream| {
+            upstream.count(UpstreamCounter::Connections, 1);
+            upstream.time(UpstreamLatency::Connect, took);
+        });
     }
 
     /// Counts a connection to an upstream that could not be established.
-    pub(crate) fn count_connect_failed(&self) {
+    pub(crate) fn count_connect_failed(&self, upstream: usize, error: &io::Error) {
         self.connects_failed.set(self.connects_failed.get() + 1);
+        self.count_upstream(upstream, |upstream| count_failed_attempt(upstream, error));
+    }
+
+    /// Counts a request that was sent to an upstream and is over.
+    pub(crate) fn count_exchange(&self, upstream: usize, request: &FinishedRequest<'_>) {
+        self.count_upstream(upstream, |upstream| {
+            upstream.count(UpstreamCounter::Exchanges, 1);
+            upstream.count(UpstreamCounter::BytesIn, request.body_in);
+            upstream.count(UpstreamCounter::BytesOut, request.body_out);
+            if let Some(took) = request.upstream_time {
+                upstream.time(UpstreamLatency::FirstByte, took);
+            }
+            use RequestFailure as F;
+            match request.failure {
+                Some(F::UpstreamClosed | F::UpstreamInvalid | F::UpstreamCut) => {
+                    upstream.count(UpstreamCounter::Broken, 1);
+                }
+                Some(F::UpstreamTimeout) => upstream.count(UpstreamCounter::Late, 1),
+                Some(_) => {}
+                None => {
+                    let is_5xx = request.status.is_some_and(|status| status >= 500);
+                    upstream.count(UpstreamCounter::Status5xx, u64::from(is_5xx));
+                }
+            }
+        });
+    }
+
+    fn count_upstream(&self, upstream: usize, add: impl FnOnce(&mut UpstreamDelta)) {
+        add(self.upstream_counts.borrow_mut().at(upstream));
     }
 
     /// Changes the other counters.
@@ -198,5 +237,17 @@ impl HttpWorker {
             upstream_idle: pool.idle() as i64,
         };
         http.gauges.add(gauges.since(self.handed_over.replace(gauges)));
+        let mut counts = self.upstream_counts.borrow_mut();
+        delta.upstreams.add(&counts);
+        counts.clear();
+        let mut before = self.handed_over_conns.borrow_mut();
+        before.resize(self.upstreams.len(), (0, 0));
+        for (index, before) in before.iter_mut().enumerate() {
+            let (open, idle) = pool.conns_of(index);
+            let upstream = delta.upstreams.at(index);
+            upstream.open_change += open - before.0;
+            upstream.idle_change += idle - before.1;
+            *before = (open, idle);
+        }
     }
 }

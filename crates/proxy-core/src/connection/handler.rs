@@ -67,7 +67,13 @@ pub trait Handler: Sized + 'static {
     fn is_unused(&self, session: &ClientSession) -> bool;
 
     /// Returns its shared resources, before it is dropped. `outcome` is the end of the connection.
-    fn stop(&mut self, outcome: ConnectionOutcome, resources: &mut Self::Resources);
+    fn stop(
+        &mut self,
+        outcome: ConnectionOutcome,
+        session: &ClientSession,
+        context: &mut WorkerContext,
+        resources: &mut Self::Resources,
+    );
 
     /// The keys of connections to wake. One of them may have been closed since.
     fn take_woken(resources: &mut Self::Resources) -> Vec<usize>;

@@ -255,7 +255,7 @@ impl<H: Handler> Connection<H> {
                 EndReason { outcome, detail }
             }
             ConnState::Serving(handler) => {
-                handler.stop(outcome, resources);
+                handler.stop(outcome, &self.session, context, resources);
                 self.session.set_handler_bytes(0, None);
                 self.session.count_error(outcome, false, context);
                 EndReason { outcome, detail }
@@ -279,7 +279,7 @@ impl<H: Handler> Connection<H> {
         let ending = match self.state {
             ConnState::Closing(ending) | ConnState::Closed(ending) => ending,
             ConnState::Serving(mut handler) => {
-                handler.stop(ConnectionOutcome::Ended, resources);
+                handler.stop(ConnectionOutcome::Ended, &self.session, context, resources);
                 EndReason::default()
             }
             ConnState::Handshake(_) => EndReason::default(),

@@ -64,6 +64,7 @@ pub struct BoundProxy {
     addrs: Vec<SocketAddr>,
     control: Arc<ProxyControl>,
     notices: Arc<NoticeLog>,
+    upstreams: Arc<Upstreams>,
     tls: LiveTls,
     handler_settings: Arc<dyn HandlerSettings>,
     pool: WorkerPool,
@@ -73,8 +74,7 @@ pub struct BoundProxy {
 impl BoundProxy {
     /// Where it listens, and a worker to be driven by hand.
     pub(crate) fn into_first_worker(self) -> (SocketAddr, crate::worker::Worker<Relay>) {
-        let upstreams = Upstreams::resolve(&self.config.upstreams, self.notices).expect("it was resolved");
-        let dialer = UpstreamDialer::new(Arc::new(upstreams), 0);
+        let dialer = UpstreamDialer::new(self.upstreams, 0);
         (self.addrs[0], crate::worker::Worker::new(self.pool.into_first_prepared(), dialer))
     }
 }
@@ -99,11 +99,22 @@ impl BoundProxy {
     /// # Errors
     /// When the kernel refuses a thread; none is left running.
     pub fn start(self) -> Result<Proxy, ProxyStartError> {
-        let Self { config, descriptors, addrs, control, notices, tls, handler_settings, pool } = self;
+        let Self { config, descriptors, addrs, control, notices, upstreams, tls, handler_settings, pool } =
+            self;
         let files = tls.files();
         let (tls, pool) = (Mutex::new(tls), Mutex::new(pool));
-        let proxy =
-            Proxy { config, descriptors, addrs, control, notices, tls, files, handler_settings, pool };
+        let proxy = Proxy {
+            config,
+            descriptors,
+            addrs,
+            control,
+            notices,
+            upstreams,
+            tls,
+            files,
+            handler_settings,
+            pool,
+        };
         // Threads started before a failure end when the incomplete proxy is dropped here.
         proxy.pool().start().map_err(|(worker, source)| ProxyStartError::Worker { worker, source })?;
         Ok(proxy)
@@ -246,6 +257,7 @@ impl Proxy {
         if let Some(itself) = upstreams.any_at(&addrs) {
             return Err(ProxyStartError::Itself(config.upstreams[itself].clone()));
         }
+        let upstreams = Arc::new(upstreams);
         let shared = WorkerShared {
             clients_max: config.clients_max,
             records_names: config.records_names,
@@ -257,8 +269,18 @@ impl Proxy {
             notices: Arc::clone(&notices),
         };
         let pool =
-            WorkerPool::new(run(Arc::new(upstreams)), shared, addrs.clone(), sets, config.workers.get())
+            WorkerPool::new(run(Arc::clone(&upstreams)), shared, addrs.clone(), sets, config.workers.get())
                 .map_err(|(worker, source)| ProxyStartError::Worker { worker, source })?;
-        Ok(BoundProxy { config, descriptors, addrs, control, notices, tls, handler_settings, pool })
+        Ok(BoundProxy {
+            config,
+            descriptors,
+            addrs,
+            control,
+            notices,
+            upstreams,
+            tls,
+            handler_settings,
+            pool,
+        })
     }
 }

@@ -22,6 +22,7 @@ use crate::tls::{
     FileChanges, LiveTls, PresentedCertificates, TicketKeyError, TicketKeySnapshot, TlsConfig, TlsFiles,
     TlsRefresh,
 };
+use crate::upstream::balance::Upstreams;
 use crate::worker::control::ProxyControl;
 use crate::worker::pool::{WorkerFailure, WorkerPool};
 
@@ -36,6 +37,7 @@ pub struct Proxy {
     addrs: Vec<SocketAddr>,
     control: Arc<ProxyControl>,
     notices: Arc<NoticeLog>,
+    upstreams: Arc<Upstreams>,
     /// Locked by the thread that reads or changes settings, never by a worker.
     tls: Mutex<LiveTls>,
     files: TlsFiles,
@@ -63,6 +65,11 @@ impl Proxy {
     /// minute. Call it about once a second.
     pub fn take_notices(&self) -> Vec<NoticeRecord> {
         self.notices.take(Instant::now())
+    }
+
+    /// The names of its upstreams, in the order in which they are counted.
+    pub fn upstream_names(&self) -> Vec<String> {
+        (0..self.upstreams.len()).map(|index| self.upstreams.name(index).to_owned()).collect()
     }
 
     pub fn settings(&self) -> Vec<Setting> {
@@ -203,11 +210,12 @@ impl Proxy {
         self.tls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds to `into` the counts of all workers since the last call. Waits up to `patience` for busy workers; a late
+    /// Adds to `into` the counts of all workers since the last call, and the state of each upstream. Waits up to `patience` for busy workers; a late
     /// worker's counts come with the next call.
     pub fn collect(&mut self, into: &mut ProxyDelta, patience: Duration) {
         let pool = self.pool.get_mut().unwrap_or_else(PoisonError::into_inner);
         pool.collect(into, patience);
+        self.upstreams.report(&mut into.upstreams, Instant::now());
     }
 
     /// Turns new connections away, accepts those that have begun, lets all of them run to their end, and at the drain

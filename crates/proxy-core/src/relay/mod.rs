@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use mio::event::Event;
 use records::kinds::ConnectionOutcome;
-use records::metrics::{ProxyCounter, ProxyLatency};
+use records::metrics::{ProxyCounter, ProxyLatency, UpstreamCounter, UpstreamLatency};
 
 pub(crate) use self::settings::RelaySettings;
 use crate::accept::proxy_protocol::Endpoints;
@@ -126,10 +126,25 @@ impl Handler for Relay {
             && !session.has_moved_bytes()
     }
 
-    fn stop(&mut self, _: ConnectionOutcome, dialer: &mut UpstreamDialer) {
+    fn stop(
+        &mut self,
+        outcome: ConnectionOutcome,
+        session: &ClientSession,
+        context: &mut WorkerContext,
+        dialer: &mut UpstreamDialer,
+    ) {
         match &mut self.upstream {
             UpstreamConn::Connecting { attempt, .. } => attempt.abandon(dialer),
-            UpstreamConn::Connected { index, .. } => dialer.upstreams.leave(*index),
+            UpstreamConn::Connected { index, .. } => {
+                dialer.upstreams.leave(*index);
+                let upstream = context.stats.upstream(*index);
+                let (bytes_in, bytes_out) = session.moved_bytes();
+                upstream.open_change -= 1;
+                upstream.count(UpstreamCounter::BytesIn, bytes_in);
+                upstream.count(UpstreamCounter::BytesOut, bytes_out);
+                let is_broken = outcome == ConnectionOutcome::UpstreamBroken;
+                upstream.count(UpstreamCounter::Broken, u64::from(is_broken));
+            }
         }
     }
 
@@ -151,11 +166,16 @@ impl Relay {
         let (key, token) = (session.key(), session.handler_token());
         let (registry, tls) = (&context.registry, &context.upstream_tls);
         let caller = DialContext { registry, key, token, now: context.now, tls };
-        match attempt.advance(dialer, caller) {
+        match attempt.advance(dialer, caller, &mut context.stats.delta.upstreams) {
             Ok(ConnectProgress::Established(stream, index)) => {
                 let now = Instant::now();
+                let took = stream.connect_time(began_at, now);
                 context.stats.count(ProxyCounter::UpstreamConnects, 1);
-                context.stats.time(ProxyLatency::Connect, stream.connect_time(began_at, now));
+                context.stats.time(ProxyLatency::Connect, took);
+                let upstream = context.stats.upstream(index);
+                upstream.open_change += 1;
+                upstream.count(UpstreamCounter::Connections, 1);
+                upstream.time(UpstreamLatency::Connect, took);
                 self.upstream = UpstreamConn::Connected { stream, index };
                 session.touch(now);
                 self.arm_idle(session, context);
@@ -178,12 +198,14 @@ impl Relay {
         session: &mut ClientSession,
         context: &mut WorkerContext,
     ) -> Result<(), ConnEnd> {
-        let UpstreamConn::Connected { stream, .. } = &mut self.upstream else { return Ok(()) };
+        let UpstreamConn::Connected { stream, index } = &mut self.upstream else { return Ok(()) };
         while stream.is_readable() && session.has_room() {
             match stream.read(&mut context.scratch[..READ_BYTES_MAX]) {
                 Ok(IoResult::Bytes(n)) => {
                     if let Some(sent_at) = self.unanswered_since.take() {
-                        session.count_exchange(context.now - sent_at, context);
+                        let took = context.now - sent_at;
+                        session.count_exchange(took, context);
+                        context.stats.upstream_exchange(*index, took);
                     }
                     session.send_scratch(n, context)?;
                 }

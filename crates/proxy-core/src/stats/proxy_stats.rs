@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use records::delta::{CONNECTION_RECORDS_MAX, ProxyDelta};
+use records::delta::{CONNECTION_RECORDS_MAX, ProxyDelta, UpstreamDelta};
 use records::ids::{ClientId, ConnId};
 use records::kinds::{ConnectionOutcome, ConnectionRecord};
-use records::metrics::{ClientCounter, ProxyCounter, ProxyLatency};
+use records::metrics::{ClientCounter, ProxyCounter, ProxyLatency, UpstreamCounter, UpstreamLatency};
 
 use crate::stats::clients::{ClientSlot, ClientSlots};
 use crate::stats::handshake_time::HandshakeTime;
@@ -106,6 +106,18 @@ impl ProxyStats {
         self.count(ProxyCounter::Exchanges, 1);
         self.time(ProxyLatency::Exchange, took);
         self.clients.exchange(client, took);
+    }
+
+    /// The counts of the upstream at this index.
+    pub(crate) fn upstream(&mut self, index: usize) -> &mut UpstreamDelta {
+        self.delta.upstreams.at(index)
+    }
+
+    /// Counts the beginning of an upstream's answer.
+    pub(crate) fn upstream_exchange(&mut self, index: usize, took: Duration) {
+        let upstream = self.upstream(index);
+        upstream.count(UpstreamCounter::Exchanges, 1);
+        upstream.time(UpstreamLatency::FirstByte, took);
     }
 
     /// Counts a handshake that is complete. `id` owns `client`. Returns where the connection's bytes are counted.

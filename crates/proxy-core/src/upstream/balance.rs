@@ -7,11 +7,12 @@
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use records::kinds::Level;
+use records::delta::{UpstreamDeltas, UpstreamStatus};
+use records::kinds::{Level, UpstreamState};
 
 use crate::io::socket::Socket;
 use crate::notices::{NoticeLog, Subject, is_shortage};
@@ -54,6 +55,17 @@ struct UpstreamHealth {
     down_until_ms: AtomicU64,
     /// Whether a notice has reported that the upstream answers with TLS.
     has_answered_with_tls: AtomicBool,
+    /// Locked when the state changes, and by the collector once an interval.
+    changed: Mutex<StateChange>,
+}
+
+/// The last change between up and down.
+#[derive(Debug, Default)]
+struct StateChange {
+    /// In milliseconds since the epoch; 0 if it was always up.
+    at_ms: u64,
+    /// Why it is down; empty if it is up.
+    reason: String,
 }
 
 /// Connections of one upstream, including attempts. It has two cache lines to itself: processors fetch them in pairs.
@@ -179,6 +191,7 @@ impl Upstreams {
         let until = self.since_epoch_ms(now + back_off(before));
         member.health.down_until_ms.store(until, Ordering::Relaxed);
         if before == 0 {
+            member.health.set_changed(self.since_epoch_ms(now), error.to_string());
             let text = format!("the upstream {} cannot be reached: {error}", member.name);
             self.notices.say(Subject::Upstream(index), Level::Warning, &text, now);
         }
@@ -191,6 +204,7 @@ impl Upstreams {
             && member.health.failures.swap(0, Ordering::Relaxed) != 0
         {
             member.health.down_until_ms.store(0, Ordering::Relaxed);
+            member.health.set_changed(self.since_epoch_ms(now), String::new());
             let text = format!("the upstream {} can be reached again", member.name);
             self.notices.say(Subject::Upstream(index), Level::Notice, &text, now);
         }
@@ -205,6 +219,14 @@ impl Upstreams {
                 member.name
             );
             self.notices.say(Subject::Upstream(index), Level::Warning, &text, now);
+        }
+    }
+
+    /// Adds the state of each upstream to the counts of an interval.
+    pub(crate) fn report(&self, into: &mut UpstreamDeltas, now: Instant) {
+        let now_ms = self.since_epoch_ms(now);
+        for (index, member) in self.members.iter().enumerate() {
+            into.at(index).status = Some(member.health.status(now_ms));
         }
     }
 
@@ -233,6 +255,26 @@ impl UpstreamHealth {
         let until = now_ms + back_off(failures).as_millis() as u64;
         let order = Ordering::Relaxed;
         due <= now_ms && self.down_until_ms.compare_exchange(due, until, order, order).is_ok()
+    }
+}
+
+impl UpstreamHealth {
+    fn status(&self, now_ms: u64) -> UpstreamStatus {
+        let changed = self.changed();
+        let is_down = self.failures.load(Ordering::Relaxed) > 0;
+        UpstreamStatus {
+            state: if is_down { UpstreamState::Down } else { UpstreamState::Up },
+            age: Duration::from_millis(now_ms.saturating_sub(changed.at_ms)),
+            reason: if is_down { changed.reason.clone() } else { String::new() },
+        }
+    }
+
+    fn set_changed(&self, at_ms: u64, reason: String) {
+        *self.changed() = StateChange { at_ms, reason: records::text::clean::text(&reason) };
+    }
+
+    fn changed(&self) -> MutexGuard<'_, StateChange> {
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -293,6 +335,26 @@ mod tests {
         let said: Vec<_> = notices.take(now).into_iter().map(|notice| notice.text).collect();
         assert_eq!(said.len(), 2, "once an episode: {said:?}");
         assert!(said[0].contains("127.0.0.1:1 cannot be reached") && said[1].contains("again"), "{said:?}");
+    }
+
+    #[test]
+    fn the_state_of_an_upstream_is_reported_with_its_age_and_its_reason() {
+        let (upstreams, _) = upstreams(2);
+        let status = |now| {
+            let mut deltas = UpstreamDeltas::default();
+            upstreams.report(&mut deltas, now);
+            deltas.all().iter().map(|delta| delta.status.clone().unwrap()).collect::<Vec<_>>()
+        };
+        let at = |s| upstreams.epoch + Duration::from_secs(s);
+        upstreams.failed(1, &refused(), at(2));
+        upstreams.failed(1, &Errno::HOSTUNREACH.into(), at(4));
+        let [up, down] = &status(at(5))[..] else { panic!() };
+        assert_eq!((up.state, up.age, &*up.reason), (UpstreamState::Up, Duration::from_secs(5), ""));
+        assert_eq!((down.state, down.age), (UpstreamState::Down, Duration::from_secs(3)));
+        assert!(down.reason.contains("refused"), "the failure that it began with: {}", down.reason);
+        upstreams.succeeded(1, at(6));
+        let back = &status(at(7))[1];
+        assert_eq!((back.state, back.age, &*back.reason), (UpstreamState::Up, Duration::from_secs(1), ""));
     }
 
     #[test]

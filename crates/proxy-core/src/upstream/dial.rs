@@ -10,9 +10,11 @@ use std::time::{Duration, Instant};
 
 use mio::event::Event;
 use mio::{Registry, Token};
+use records::delta::UpstreamDeltas;
 
 use crate::io::socket::Socket;
 use crate::upstream::balance::Upstreams;
+use crate::upstream::counting::count_failed_attempt;
 use crate::upstream::stream::{UpstreamStream, WorkerTls};
 use crate::upstream::target::UpstreamTarget;
 
@@ -142,7 +144,7 @@ impl ConnectAttempt {
         }
     }
 
-    /// Advances as far as possible now.
+    /// Advances as far as possible now, and counts failed attempts.
     ///
     /// # Errors
     /// The last candidate's, when none is left to try, or the time is up.
@@ -150,6 +152,7 @@ impl ConnectAttempt {
         &mut self,
         dialer: &mut UpstreamDialer,
         caller: DialContext<'_>,
+        counts: &mut UpstreamDeltas,
     ) -> io::Result<ConnectProgress> {
         let mut failed = io::ErrorKind::TimedOut.into();
         loop {
@@ -168,6 +171,7 @@ impl ConnectAttempt {
                 Err(error) => {
                     self.tried |= 1 << candidate.upstream;
                     dialer.upstreams.failed(candidate.upstream, &error, caller.now);
+                    count_failed_attempt(counts.at(candidate.upstream), &error);
                     self.abandon(dialer);
                     failed = error;
                 }

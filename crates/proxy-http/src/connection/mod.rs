@@ -118,7 +118,13 @@ impl Handler for HttpConnection {
         self.client.is_idle() && self.client.head_began_at().is_none() && !session.owes_client()
     }
 
-    fn stop(&mut self, outcome: ConnectionOutcome, _: &mut Rc<HttpWorker>) {
+    fn stop(
+        &mut self,
+        outcome: ConnectionOutcome,
+        _: &ClientSession,
+        _: &mut WorkerContext,
+        _: &mut Rc<HttpWorker>,
+    ) {
         self.tasks.clear();
         drop(self.client.tunnel.take());
         self.client.count_framed(Some(cut_by(outcome)));

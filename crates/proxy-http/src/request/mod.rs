@@ -232,7 +232,7 @@ impl RequestState {
         let cut = cut.or_else(|| (!self.is_complete.get()).then_some(RequestFailure::ClientGone));
         let failure = self.failure.get().or(cut);
         let ClientConn { worker, conn, id, version, .. } = &*self.client;
-        worker.count_end(&FinishedRequest {
+        let finished = FinishedRequest {
             route: self.route.get(),
             conn: *conn,
             client: self.forwarded_for.get().unwrap_or(*id),
@@ -250,7 +250,11 @@ impl RequestState {
             body_out: self.body_out.get(),
             is_reused: self.is_reused.get(),
             is_retried: self.is_retried.get(),
-        });
+        };
+        worker.count_end(&finished);
+        if let Some(upstream) = self.upstream.get() {
+            worker.count_exchange(upstream, &finished);
+        }
         failure
     }
 }

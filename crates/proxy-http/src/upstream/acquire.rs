@@ -82,7 +82,7 @@ pub(crate) async fn acquire(
             Err(WaitError::Acquire(AcquireError::QueueFull)) => return Err(RequestFailure::QueueFull),
             Err(WaitError::QueueTimeout) => return Err(RequestFailure::QueueTimeout),
             Err(WaitError::Acquire(AcquireError::Connect(error))) => {
-                worker.count_connect_failed();
+                worker.count_connect_failed(chosen.index, &error);
                 worker.upstreams.failed(chosen.index, &error, worker.now());
                 let is_late = error.kind() == io::ErrorKind::TimedOut;
                 failure = if is_late { RequestFailure::ConnectTimeout } else { RequestFailure::Connect };
@@ -217,7 +217,7 @@ impl Lease {
         let mut pool = self.worker.pool.borrow_mut();
         let connection = pool.connection(self.key);
         if !connection.is_reused() {
-            self.worker.count_connect(connection.connect_time());
+            self.worker.count_connect(self.upstream, connection.connect_time());
         }
     }
 

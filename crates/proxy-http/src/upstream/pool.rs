@@ -57,6 +57,8 @@ struct UpstreamConns {
     /// Idle connections, and since when; the one used last is at the end.
     idle: VecDeque<(usize, Instant)>,
     queue: RequestQueue,
+    /// Connections, idle ones included.
+    open: usize,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -117,6 +119,12 @@ impl UpstreamPool {
     /// Connections that no request uses.
     pub(crate) fn idle(&self) -> usize {
         self.idle
+    }
+
+    /// Connections to an upstream, idle ones included, and idle ones.
+    pub(crate) fn conns_of(&self, upstream: usize) -> (i64, i64) {
+        let of = &self.of_upstream[upstream];
+        (of.open as i64, of.idle.len() as i64)
     }
 
     /// Waits for a connection to an upstream: an idle one unless `must_be_new`, or a new one, which may not be connected
@@ -204,6 +212,7 @@ impl UpstreamPool {
             Ok(socket) => {
                 let stream = self.upstreams.stream(upstream, socket, &self.tls)?;
                 entry.insert(PooledConn::new(stream, upstream, opened_at));
+                self.of_upstream[upstream].open += 1;
                 Ok(Some(key))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -267,6 +276,7 @@ impl UpstreamPool {
 
     pub(crate) fn close(&mut self, key: usize) {
         let mut connection = self.connections.remove(key);
+        self.of_upstream[connection.upstream].open -= 1;
         if connection.is_idle {
             if let Some(registry) = &self.registry {
                 connection.stream.close_notify(registry);

@@ -341,6 +341,7 @@ impl Session {
         let record_sink = RecordSink::new(journal, recording, events.clone());
         let mut publisher = Publisher::new(run, record_sink, records_per_second, Timestamps::now());
         publisher.name_routes(workload.routes.clone().unwrap_or_default());
+        publisher.name_upstreams(&workload.upstream_names());
         let suppressed = read_back.as_ref().map(ReadBack::suppressed_total).unwrap_or_default();
         let console = Console::new(events.clone(), config.frontend);
         let experiment = config.experiment.map(|plan| match config.frontend {

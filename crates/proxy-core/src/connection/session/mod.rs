@@ -262,7 +262,12 @@ impl ClientSession {
 
     /// Whether any plaintext has moved, either way.
     pub fn has_moved_bytes(&self) -> bool {
-        self.account.bytes_in != 0 || self.account.bytes_out != 0
+        self.moved_bytes() != (0, 0)
+    }
+
+    /// Bytes from the client that were forwarded, and bytes for the client.
+    pub(crate) fn moved_bytes(&self) -> (u64, u64) {
+        (self.account.bytes_in, self.account.bytes_out)
     }
 
     /// Whether anything waits for the client but TLS's own messages.

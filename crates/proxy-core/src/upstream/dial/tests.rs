@@ -34,7 +34,7 @@ impl BusyUpstream {
     ) -> io::Result<ConnectProgress> {
         let (registry, token, tls) = (self.poll.registry(), Token(key), &Rc::default());
         let caller = DialContext { registry, key, token, now, tls };
-        attempt.advance(&mut self.dialer, caller)
+        attempt.advance(&mut self.dialer, caller, &mut UpstreamDeltas::default())
     }
 }
 

@@ -44,7 +44,16 @@ impl Workload {
             of(self.load.is_some(), FigureSide::Load),
         ];
         let sides = [FigureSide::Run, FigureSide::Process].into_iter().chain(parts.into_iter().flatten());
-        FigureSubjects::new(sides.collect(), self.routes.as_deref().unwrap_or_default())
+        FigureSubjects::new(
+            sides.collect(),
+            self.routes.as_deref().unwrap_or_default(),
+            &self.upstream_names(),
+        )
+    }
+
+    /// The names of the proxy's upstreams, by index; none without our own proxy.
+    pub(crate) fn upstream_names(&self) -> Vec<String> {
+        self.proxy.as_ref().map(Proxy::upstream_names).unwrap_or_default()
     }
 
     /// Whether a proxy, ours or another, is counted.
