@@ -82,7 +82,7 @@ pub use tls::{
     UpstreamTls, UpstreamTlsError, UpstreamTlsFailure, calibrate, describe_chain,
 };
 pub use upstream::balance::{UPSTREAMS_MAX, UpstreamChoice, Upstreams};
-pub use upstream::counting::count_failed_attempt;
+pub use upstream::counting::{count_connection, count_failed_attempt};
 pub use upstream::stream::{UpstreamHandshake, UpstreamStream, WorkerTls};
 pub use upstream::target::{
     ParseUpstreamError, ProbeError, ResolveError, Upstream, UpstreamAddr, UpstreamScheme, UpstreamTarget,

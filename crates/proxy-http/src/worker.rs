@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use proxy_core::handler::WorkerContext;
 use proxy_core::proxy_protocol::TrustedPeers;
-use proxy_core::{LiveOptions, Upstreams, count_failed_attempt};
+use proxy_core::{LiveOptions, Upstreams, count_connection, count_failed_attempt};
 use records::delta::{FinishedRequest, HttpDelta, ProxyDelta, UpstreamDelta, UpstreamDeltas};
 use records::histogram::Histogram;
 use records::kinds::HttpGauges;
@@ -22,6 +22,7 @@ use crate::request::RequestState;
 use crate::runtime::tasks::{SpareTasks, WokenConnections};
 use crate::runtime::timers::Timers;
 use crate::runtime::written::WrittenBytes;
+use crate::upstream::connection::PooledConn;
 use crate::upstream::pool::UpstreamPool;
 
 /// The number of request heads whose memory is reused, and the largest such memory, in bytes.
@@ -157,13 +158,11 @@ impl HttpWorker {
         self.delta.borrow_mut().finish(request);
     }
 
-    /// Counts a connection to an upstream, and how long it took to establish.
-    pub(crate) fn count_connect(&self, upstream: usize, took: Duration) {
+    /// Counts a new connection to an upstream.
+    pub(crate) fn count_connect(&self, upstream: usize, connection: &PooledConn) {
+        let took = connection.connect_time();
         self.connects.borrow_mut().record(took);
-        self.count_upstream(upstream, |upstream| {
-            upstream.count(UpstreamCounter::Connections, 1);
-            upstream.time(UpstreamLatency::Connect, took);
-        });
+        self.count_upstream(upstream, |upstream| count_connection(upstream, took, connection.handshake()));
     }
 
     /// Counts a connection to an upstream that could not be established.

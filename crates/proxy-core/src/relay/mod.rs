@@ -12,13 +12,14 @@ use std::time::Instant;
 
 use mio::event::Event;
 use records::kinds::ConnectionOutcome;
-use records::metrics::{ProxyCounter, ProxyLatency, UpstreamCounter, UpstreamLatency};
+use records::metrics::{ProxyCounter, ProxyLatency, UpstreamCounter};
 
 pub(crate) use self::settings::RelaySettings;
 use crate::accept::proxy_protocol::Endpoints;
 use crate::connection::READ_BYTES_MAX;
 use crate::connection::handler::{ClientSession, ConnEnd, Handler, NextStep, WorkerContext};
 use crate::io::socket::IoResult;
+use crate::upstream::counting::count_connection;
 use crate::upstream::dial::{ConnectAttempt, ConnectProgress, DialContext, UpstreamDialer};
 use crate::upstream::stream::UpstreamStream;
 
@@ -174,8 +175,7 @@ impl Relay {
                 context.stats.time(ProxyLatency::Connect, took);
                 let upstream = context.stats.upstream(index);
                 upstream.open_change += 1;
-                upstream.count(UpstreamCounter::Connections, 1);
-                upstream.time(UpstreamLatency::Connect, took);
+                count_connection(upstream, took, stream.handshake(now));
                 self.upstream = UpstreamConn::Connected { stream, index };
                 session.touch(now);
                 self.arm_idle(session, context);

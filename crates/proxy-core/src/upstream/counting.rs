@@ -1,11 +1,33 @@
-//! Counts of each upstream: what both modes tell of a failed attempt.
+//! Counts of each upstream: what both modes tell of a connection, and of a failed attempt.
 
 use std::io;
+use std::time::Duration;
 
 use records::delta::UpstreamDelta;
-use records::metrics::UpstreamCounter;
+use records::metrics::{UpstreamCounter, UpstreamLatency};
 
 use crate::notices::is_shortage;
+use crate::tls::{UpstreamTlsError, UpstreamTlsFailure};
+use crate::upstream::stream::UpstreamHandshake;
+
+/// Counts a connection that is established, after this time without TLS.
+pub fn count_connection(upstream: &mut UpstreamDelta, took: Duration, handshake: Option<UpstreamHandshake>) {
+    upstream.count(UpstreamCounter::Connections, 1);
+    upstream.time(UpstreamLatency::Connect, took);
+    let Some(UpstreamHandshake { took, compute, is_resumed, has_offered, is_tls13 }) = handshake else {
+        return;
+    };
+    let (counter, latency) = if is_resumed {
+        (UpstreamCounter::TlsResumed, UpstreamLatency::TlsResumed)
+    } else {
+        (UpstreamCounter::TlsFull, UpstreamLatency::TlsFull)
+    };
+    upstream.count(counter, 1);
+    upstream.count(UpstreamCounter::TlsRefused, u64::from(has_offered && !is_resumed));
+    upstream.count(UpstreamCounter::Tls12, u64::from(!is_tls13));
+    upstream.time(latency, took);
+    upstream.time(UpstreamLatency::TlsCompute, compute);
+}
 
 /// Counts a failed attempt to connect under its cause. A shortage of the proxy's own is no failure of the upstream.
 #[cold]
@@ -18,7 +40,16 @@ pub fn count_failed_attempt(upstream: &mut UpstreamDelta, error: &io::Error) {
         E::ConnectionRefused | E::NotFound => UpstreamCounter::Refused,
         // The backlog of a unix socket stayed full.
         E::TimedOut | E::WouldBlock => UpstreamCounter::TimedOut,
-        _ => UpstreamCounter::FailedOther,
+        // It ended in the middle of the handshake.
+        E::UnexpectedEof => UpstreamCounter::FailedTls,
+        _ => match error.get_ref().and_then(|inner| inner.downcast_ref::<UpstreamTlsError>()) {
+            Some(error) => match error.cause {
+                UpstreamTlsFailure::Certificate => UpstreamCounter::FailedCertificate,
+                UpstreamTlsFailure::Alert => UpstreamCounter::FailedAlert,
+                UpstreamTlsFailure::Protocol => UpstreamCounter::FailedTls,
+            },
+            None => UpstreamCounter::FailedOther,
+        },
     };
     upstream.count(cause, 1);
 }
@@ -36,8 +67,12 @@ mod tests {
             count_failed_attempt(&mut upstream, &errno.into());
         }
         let of = |counters: &Counters<UpstreamCounter>| UpstreamCounter::FAILED.map(|cause| counters[cause]);
-        assert_eq!(of(&upstream.counters), [2, 2, 1]);
+        assert_eq!(of(&upstream.counters), [2, 2, 0, 0, 0, 1]);
         count_failed_attempt(&mut upstream, &Errno::MFILE.into());
-        assert_eq!(of(&upstream.counters), [2, 2, 1], "a shortage of descriptors is the proxy's own");
+        assert_eq!(
+            of(&upstream.counters),
+            [2, 2, 0, 0, 0, 1],
+            "a shortage of descriptors is the proxy's own"
+        );
     }
 }

@@ -9,7 +9,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use proxy_core::{Proxy, ProxyConfig, UpstreamTls};
-use records::metrics::ProxyCounter;
+use records::delta::NamedDelta as _;
+use records::metrics::{ProxyCounter, UpstreamCounter, UpstreamLatency};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -158,7 +159,21 @@ fn later_connections_resume_the_sessions_of_earlier_ones() {
             resumed.push(seen.recv_timeout(PATIENCE).unwrap().is_resumed);
         }
         assert_eq!(resumed, [false, true, true], "{version:?}");
-        proxy.finish();
+        let total = proxy.finish();
+        let upstream = &total.upstreams.all()[0];
+        let tls12 = if *version == TLS12 { 3 } else { 0 };
+        for (counter, expected) in [
+            (UpstreamCounter::Connections, 3),
+            (UpstreamCounter::TlsFull, 1),
+            (UpstreamCounter::TlsResumed, 2),
+            (UpstreamCounter::TlsRefused, 0),
+            (UpstreamCounter::Tls12, tls12),
+        ] {
+            assert_eq!(upstream.counters[counter], expected, "{counter:?} {version:?}");
+        }
+        let count = |class| upstream.latency(class).count();
+        assert_eq!((count(UpstreamLatency::TlsFull), count(UpstreamLatency::TlsResumed)), (1, 2));
+        assert_eq!(count(UpstreamLatency::TlsCompute), 3);
     }
 }
 
@@ -195,19 +210,26 @@ fn an_upstream_that_cannot_be_trusted_gets_no_byte_and_the_reason_is_said() {
     pki.issue_until("expired", &P256, &["localhost"], 2021);
     pki.issue("good", &P256, &["localhost"]);
     other.issue("stranger", &P256, &["localhost"]);
+    let certificate = UpstreamCounter::FailedCertificate;
     let cases = [
         (
             server(&pki, "wrong-name", &[&TLS13], false),
+            certificate,
             "the certificate is not for localhost, but for elsewhere.test",
         ),
-        (server(&pki, "expired", &[&TLS12], false), "the certificate has expired; renew it"),
+        (server(&pki, "expired", &[&TLS12], false), certificate, "the certificate has expired; renew it"),
         (
             server(&other, "stranger", &[&TLS13], false),
+            certificate,
             "the authority that it names; name the authority that signed it with --upstream-ca FILE",
         ),
-        (server(&pki, "good", &[&TLS12], true), "refuses the TLS handshake with the alert"),
+        (
+            server(&pki, "good", &[&TLS12], true),
+            UpstreamCounter::FailedAlert,
+            "refuses the TLS handshake with the alert",
+        ),
     ];
-    for (config, expected) in cases {
+    for (config, counter, expected) in cases {
         let (upstream, seen) = tcp_upstream(config, Ending::Clean);
         let mut proxy = start(&pki, &upstream, |_| {});
         let mut tls = proxy.connect(&proxy.client(&TLS13));
@@ -217,7 +239,8 @@ fn an_upstream_that_cannot_be_trusted_gets_no_byte_and_the_reason_is_said() {
         let said = notices(&proxy.proxy);
         assert!(said.contains(expected), "{said}");
         assert!(seen.try_recv().is_err(), "{expected}: the handshake is not complete");
-        proxy.finish();
+        let upstream = &proxy.finish().upstreams.all()[0].clone();
+        assert_eq!((upstream.counters[counter], upstream.counters.sum(&UpstreamCounter::FAILED)), (1, 1));
     }
 }
 

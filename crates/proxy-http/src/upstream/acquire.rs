@@ -217,7 +217,7 @@ impl Lease {
         let mut pool = self.worker.pool.borrow_mut();
         let connection = pool.connection(self.key);
         if !connection.is_reused() {
-            self.worker.count_connect(self.upstream, connection.connect_time());
+            self.worker.count_connect(self.upstream, connection);
         }
     }
 

@@ -120,7 +120,7 @@ const DASHBOARD: [&[&str]; 5] = [
 
 /// Which crates of ours alone may depend on a library.
 const CONFINED: &[(&str, &[&str])] = &[
-    ("rustls", &["tlsdash-proxy-core", "tlsdash-loadgen"]),
+    ("rustls", &["tlsdash-tls-client", "tlsdash-proxy-core", "tlsdash-loadgen"]),
     ("aws-lc-rs", &["tlsdash-proxy-core"]),
     ("x509-parser", &["tlsdash-proxy-core"]),
     ("ratatui", &["tlsdash-tui"]),
