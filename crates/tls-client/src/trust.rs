@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rustls_pki_types::CertificateDer;
+
 #[derive(Clone, Debug)]
 pub enum Trust {
     /// Exactly this certificate, in DER, whatever its names and dates.
@@ -15,6 +17,8 @@ pub enum Trust {
     Roots,
     /// A certificate signed by an authority in this PEM file.
     CaFile(PathBuf),
+    /// A certificate signed by one of these, in DER, or one of these itself.
+    Authorities(Arc<[CertificateDer<'static>]>),
     /// Any certificate, without proof that the server has its key: for benchmarks only.
     Insecure,
 }
@@ -46,6 +50,7 @@ impl fmt::Display for Trust {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Certificate(_) | Self::Known(_) => f.write_str("one known certificate"),
+            Self::Authorities(listed) => write!(f, "{} authorities", listed.len()),
             Self::Roots => f.write_str("the system's authorities"),
             Self::CaFile(path) => write!(f, "the authorities in {}", path.display()),
             Self::Insecure => f.write_str(records::setting::INSECURE),

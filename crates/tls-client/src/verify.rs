@@ -44,11 +44,8 @@ pub fn verifier(
         }
         Trust::Insecure => return Ok(Arc::new(NoVerifier { provider: Arc::clone(provider) })),
         Trust::Roots => system_roots()?,
-        Trust::CaFile(path) => {
-            let (roots, listed) = file_roots(path)?;
-            let inner = web_pki(roots, provider)?;
-            return Ok(Arc::new(CaFileVerifier { inner, listed }));
-        }
+        Trust::CaFile(path) => return listed_verifier(read_listed(path)?, provider),
+        Trust::Authorities(listed) => return listed_verifier(Arc::clone(listed), provider),
     };
     Ok(web_pki(roots, provider)?)
 }
@@ -74,31 +71,40 @@ fn system_roots() -> Result<RootCertStore, TrustError> {
     }))
 }
 
-/// The certificates of a file, as authorities and as they are.
-fn file_roots(path: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), TrustError> {
+/// The certificates of a file.
+fn read_listed(path: &Path) -> Result<Arc<[CertificateDer<'static>]>, TrustError> {
     let refuse = |why: String| TrustError::File { path: path.to_owned(), reason: why };
     let pem = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
-    let (mut roots, mut listed) = (RootCertStore::empty(), Vec::new());
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.map_err(|error| refuse(error.to_string()))?;
-        roots.add(certificate.clone()).map_err(|error| refuse(reason(&error)))?;
-        listed.push(certificate);
-    }
-    if roots.is_empty() {
+    let listed = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
+    let listed = listed.map_err(|error| refuse(error.to_string()))?;
+    if listed.is_empty() {
         return Err(refuse("it holds no certificate in PEM".to_owned()));
     }
-    Ok((roots, listed))
+    let mut roots = RootCertStore::empty();
+    listed.iter().try_for_each(|one| roots.add(one.clone())).map_err(|error| refuse(reason(&error)))?;
+    Ok(listed.into())
 }
 
-/// Accepts certificates signed by the authorities of a file, and the file's certificates themselves. Self-signed ones, as
+fn listed_verifier(
+    listed: Arc<[CertificateDer<'static>]>,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, TrustError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in listed.iter() {
+        roots.add(certificate.clone()).map_err(|error| TrustError::Library(reason(&error)))?;
+    }
+    Ok(Arc::new(ListedVerifier { inner: web_pki(roots, provider)?, listed }))
+}
+
+/// Accepts certificates signed by listed authorities, and the listed certificates themselves. Self-signed ones, as
 /// `openssl req -x509` makes them, are marked as authorities, which webpki refuses as a server's certificate.
 #[derive(Debug)]
-struct CaFileVerifier {
+struct ListedVerifier {
     inner: Arc<WebPkiServerVerifier>,
-    listed: Vec<CertificateDer<'static>>,
+    listed: Arc<[CertificateDer<'static>]>,
 }
 
-impl ServerCertVerifier for CaFileVerifier {
+impl ServerCertVerifier for ListedVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

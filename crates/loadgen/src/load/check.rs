@@ -96,7 +96,7 @@ pub fn probe(config: &LoadConfig, patience: Duration) -> Result<(), LoadStartErr
         let reason =
             if error.timed_out() { format!("no answer within {patience:?}") } else { error.to_string() };
         let advice = match &config.trust {
-            Trust::Roots | Trust::CaFile(_) => error.advice(),
+            Trust::Roots | Trust::CaFile(_) | Trust::Authorities(_) => error.advice(),
             Trust::Certificate(_) | Trust::Known(_) | Trust::Insecure => String::new(),
         };
         LoadStartError::Handshake { server: server.clone(), reason, advice }

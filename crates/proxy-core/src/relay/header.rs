@@ -6,9 +6,13 @@ use crate::accept::proxy_protocol::{self, ClientCertificate, Endpoints, Negotiat
 use crate::connection::handler::{ClientSession, WorkerContext};
 use crate::notices::Subject;
 
-/// Puts the header before the received bytes, so it goes out with them.
-pub(super) fn send(session: &mut ClientSession, endpoints: Option<Endpoints>, context: &WorkerContext) {
-    let (Some(endpoints), Some(version)) = (endpoints, context.sends_header) else { return };
+/// The header of a client; empty if none is sent.
+pub(super) fn encode(
+    session: &ClientSession,
+    endpoints: Option<Endpoints>,
+    context: &WorkerContext,
+) -> Vec<u8> {
+    let (Some(endpoints), Some(version)) = (endpoints, context.sends_header) else { return Vec::new() };
     let negotiated = session.negotiated();
     let cipher = negotiated.cipher_name();
     let common_name = match version {
@@ -32,6 +36,5 @@ pub(super) fn send(session: &mut ClientSession, endpoints: Option<Endpoints>, co
         server_name: negotiated.raw_server_name(),
         client_certificate,
     };
-    let bytes = proxy_protocol::encode(version, endpoints, &negotiated);
-    session.prepend(&bytes);
+    proxy_protocol::encode(version, endpoints, &negotiated)
 }

@@ -56,8 +56,8 @@ impl Handler for Relay {
     ) -> Self {
         // The client may have sent its first data with the end of the handshake.
         let unanswered_since = (!session.received().is_empty()).then_some(context.now);
-        header::send(session, endpoints, context);
-        let attempt = Box::new(ConnectAttempt::new(Instant::now(), context.limits.connect_timeout));
+        let header = header::encode(session, endpoints, context);
+        let attempt = Box::new(ConnectAttempt::new(Instant::now(), context.limits.connect_timeout, header));
         let upstream = UpstreamConn::Connecting { attempt, is_due: true };
         Self { upstream, unanswered_since, upstream_ended_at: None }
     }
@@ -176,6 +176,9 @@ impl Relay {
                 let upstream = context.stats.upstream(index);
                 upstream.open_change += 1;
                 count_connection(upstream, took, stream.handshake(now));
+                if !stream.is_tls() {
+                    session.prepend(attempt.header());
+                }
                 self.upstream = UpstreamConn::Connected { stream, index };
                 session.touch(now);
                 self.arm_idle(session, context);

@@ -52,6 +52,8 @@ pub(crate) struct ConnectAttempt {
     /// The upstreams that were tried before, as bits.
     tried: u64,
     candidate: Option<UpstreamCandidate>,
+    /// The PROXY header: it goes out in the clear, before TLS.
+    header: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -130,8 +132,13 @@ impl BacklogQueues {
 }
 
 impl ConnectAttempt {
-    pub(crate) fn new(now: Instant, timeout: Duration) -> Self {
-        Self { began_at: now, deadline: now + timeout, tried: 0, candidate: None }
+    pub(crate) fn new(now: Instant, timeout: Duration, header: Vec<u8>) -> Self {
+        Self { began_at: now, deadline: now + timeout, tried: 0, candidate: None, header }
+    }
+
+    /// The PROXY header that a plaintext upstream has yet to be sent.
+    pub(crate) fn header(&self) -> &[u8] {
+        &self.header
     }
 
     pub(crate) fn began_at(&self) -> Instant {
@@ -160,7 +167,7 @@ impl ConnectAttempt {
                 self.candidate = self.choose(dialer, caller.now);
             }
             let Some(candidate) = &mut self.candidate else { return Err(failed) };
-            match candidate.advance(&dialer.upstreams, &mut dialer.queues, caller) {
+            match candidate.advance(&dialer.upstreams, &mut dialer.queues, caller, &self.header) {
                 Ok(ConnectProgress::Established(stream, upstream)) => {
                     dialer.upstreams.succeeded(upstream, caller.now);
                     // The connection is counted until its end.
@@ -210,6 +217,7 @@ impl UpstreamCandidate {
         upstreams: &Upstreams,
         queues: &mut BacklogQueues,
         caller: DialContext<'_>,
+        header: &[u8],
     ) -> io::Result<ConnectProgress> {
         let mut failed = io::ErrorKind::TimedOut.into();
         loop {
@@ -230,7 +238,8 @@ impl UpstreamCandidate {
             };
             match next {
                 NextAddress::Connecting(socket, until) => {
-                    self.trying = Some((upstreams.stream(self.upstream, socket, caller.tls)?, until));
+                    let stream = upstreams.stream(self.upstream, socket, caller.tls)?;
+                    self.trying = Some((stream.after(header), until));
                 }
                 NextAddress::Busy(again_at) => return Ok(ConnectProgress::Wait(again_at)),
                 NextAddress::Failed(error) => failed = error,

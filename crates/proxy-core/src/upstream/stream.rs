@@ -118,6 +118,19 @@ impl UpstreamStream {
         Ok(Self { socket, tls, is_connected })
     }
 
+    /// Sends these bytes in the clear before the handshake; without TLS the caller sends them.
+    #[must_use]
+    pub(crate) fn after(mut self, header: &[u8]) -> Self {
+        if let Some(tls) = &mut self.tls {
+            tls.unsent.extend(header);
+        }
+        self
+    }
+
+    pub(crate) fn is_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
     pub fn note(&mut self, event: &Event) {
         self.socket.note(event);
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use socket2::{SockAddr, Socket, Type};
 
 use crate::accept::proxy_protocol::{self, ProxyProtocol};
-use crate::tls::UpstreamName;
+use crate::tls::{ClientTls, UpstreamName, UpstreamTls};
 
 /// How long [`Upstream::probe`] waits for each address.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -65,7 +65,7 @@ pub struct ResolveError {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the upstream {upstream} does not accept connections: {source}")]
+#[error("the upstream {upstream} cannot be reached: {source}")]
 pub struct ProbeError {
     upstream: Upstream,
     source: io::Error,
@@ -102,12 +102,12 @@ impl Upstream {
         }
     }
 
-    /// Connects once, as a check at the start, and closes the connection. An upstream that expects a PROXY header gets
-    /// a header that names the proxy itself.
+    /// Connects once, as a check at the start, with TLS up to the end of the handshake, and closes the connection. An
+    /// upstream that expects a PROXY header gets a header that names the proxy itself.
     ///
     /// # Errors
-    /// If the name cannot be resolved, or none of its addresses accepts within a second.
-    pub fn probe(&self, header: Option<ProxyProtocol>) -> Result<(), ProbeError> {
+    /// If the name cannot be resolved, none of its addresses accepts within a second, or no TLS can be spoken with it.
+    pub fn probe(&self, header: Option<ProxyProtocol>, tls: &UpstreamTls) -> Result<(), ProbeError> {
         let failed = |source| ProbeError { upstream: self.clone(), source };
         let addrs: Vec<SockAddr> = match &self.addr {
             UpstreamAddr::Unix(path) => vec![SockAddr::unix(path).map_err(failed)?],
@@ -124,7 +124,7 @@ impl Upstream {
                         // An upstream that has closed the connection again has still accepted it.
                         let _ = socket.send(&proxy_protocol::encode_local(version));
                     }
-                    return Ok(());
+                    return self.probe_tls(&socket, tls).map_err(failed);
                 }
                 // A full backlog: the upstream is only busy.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -132,6 +132,14 @@ impl Upstream {
             }
         }
         Err(failed(last))
+    }
+
+    fn probe_tls(&self, socket: &Socket, tls: &UpstreamTls) -> io::Result<()> {
+        let Some(name) = self.tls_name() else { return Ok(()) };
+        let client = ClientTls::new(tls).map_err(io::Error::other)?;
+        socket.set_read_timeout(Some(PROBE_TIMEOUT))?;
+        socket.set_write_timeout(Some(PROBE_TIMEOUT))?;
+        client.check(&name, &mut &*socket)
     }
 
     /// Looks up a name's addresses; a path is taken as it is.
@@ -274,15 +282,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("app.sock");
         let unix = Upstream::unix(&path);
-        assert!(unix.probe(None).unwrap_err().to_string().contains("app.sock"));
+        assert!(unix.probe(None, &UpstreamTls::default()).unwrap_err().to_string().contains("app.sock"));
         let _listening = std::os::unix::net::UnixListener::bind(&path).unwrap();
-        unix.probe(None).unwrap();
+        unix.probe(None, &UpstreamTls::default()).unwrap();
 
         let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let upstream: Upstream = tcp.local_addr().unwrap().to_string().parse().unwrap();
-        upstream.probe(None).unwrap();
+        upstream.probe(None, &UpstreamTls::default()).unwrap();
         drop(tcp);
-        upstream.probe(None).unwrap_err();
+        upstream.probe(None, &UpstreamTls::default()).unwrap_err();
     }
 
     #[test]
@@ -295,7 +303,7 @@ mod tests {
             (Some(ProxyProtocol::V1), b"PROXY UNKNOWN\r\n"),
             (Some(ProxyProtocol::V2), local),
         ] {
-            upstream.probe(header).unwrap();
+            upstream.probe(header, &UpstreamTls::default()).unwrap();
             let mut received = Vec::new();
             tcp.accept().unwrap().0.read_to_end(&mut received).unwrap();
             assert_eq!(received, expected, "{header:?}");

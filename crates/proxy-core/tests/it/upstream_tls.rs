@@ -288,12 +288,60 @@ fn an_upstream_that_breaks_off_does_not_look_as_if_it_had_ended() {
 }
 
 #[test]
+fn a_proxy_header_goes_out_before_tls() {
+    let pki = Pki::new();
+    pki.issue("app", &P256, &["localhost"]);
+    let config = server(&pki, "app", &[&TLS13], false);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (sender, seen) = channel();
+    let (lines, header) = channel();
+    thread::spawn(move || {
+        let mut stream = listener.accept().unwrap().0;
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        while !line.ends_with(b"\r\n") && stream.read(&mut byte).unwrap() == 1 {
+            line.push(byte[0]);
+        }
+        lines.send(String::from_utf8(line).unwrap()).unwrap();
+        serve(stream, config, Ending::Clean, &sender);
+    });
+    let mut proxy = start(&pki, &format!("tls://localhost:{port}"), |config| {
+        config.proxy_protocol = Some(proxy_core::proxy_protocol::ProxyProtocol::V1);
+    });
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    let own = tls.sock.local_addr().unwrap();
+    echo(&mut tls, b"hello");
+    let line = header.recv_timeout(PATIENCE).unwrap();
+    assert!(line.starts_with("PROXY TCP4 127.0.0.1 127.0.0.1 ") && line.contains(&own.port().to_string()));
+    assert_eq!(seen.recv_timeout(PATIENCE).unwrap().name.as_deref(), Some("localhost"));
+    proxy.expect(ProxyCounter::BytesIn, 5);
+}
+
+#[test]
+fn a_probe_completes_the_handshake() {
+    let pki = Pki::new();
+    pki.issue("app", &P256, &["localhost"]);
+    let (upstream, _seen) = tcp_upstream(server(&pki, "app", &[&TLS13], false), Ending::Clean);
+    let upstream: proxy_core::Upstream = upstream.parse().unwrap();
+    let trusting = UpstreamTls { ca: Some(pki.client_ca()), ..UpstreamTls::default() };
+    upstream.probe(None, &trusting).unwrap();
+    let other = UpstreamTls { ca: Some(Pki::new().client_ca()), ..UpstreamTls::default() };
+    let error = upstream.probe(None, &other).unwrap_err().to_string();
+    assert!(error.contains("cannot be reached: the certificate"), "{error}");
+}
+
+#[test]
 fn what_speaks_no_tls_or_says_nothing_is_given_up() {
     fn silent(stream: &mut dyn TestStream, _: &AtomicU64) {
         let mut all = Vec::new();
         let _ = stream.read_to_end(&mut all);
     }
-    fn closing(_: &mut dyn TestStream, _: &AtomicU64) {}
+    fn closing(stream: &mut dyn TestStream, _: &AtomicU64) {
+        // All of the hello, since unread bytes would make the end a reset.
+        let mut record = [0; 5];
+        let _ = stream.read_exact(&mut record);
+        let _ = stream.read_exact(&mut vec![0; usize::from(u16::from_be_bytes([record[3], record[4]]))]);
+    }
     fn plain(stream: &mut dyn TestStream, _: &AtomicU64) {
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
         let _ = stream.read(&mut [0; 1024]);

@@ -113,7 +113,7 @@ pub(crate) fn check_protocol(plan: &Plan, tls: &Tls) -> anyhow::Result<()> {
 fn warnings(config: &ProxyConfig, upstreams: &[Upstream], is_http: bool) -> Vec<NoticeRecord> {
     let warning = |topic, text: String| NoticeRecord::new(Level::Warning, topic, &text);
     let files = config.tls.warnings().map(|of_file| warning(CERTIFICATE, of_file.to_string()));
-    let probe = |upstream: &Upstream| upstream.probe(config.proxy_protocol).err();
+    let probe = |upstream: &Upstream| upstream.probe(config.proxy_protocol, &config.tls.upstream).err();
     let absent: Vec<_> = upstreams.iter().filter_map(probe).collect();
     let what_then = if is_http {
         "its requests fail with 502 until it is there"

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use aws_lc_rs::digest;
 use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
+use rustls::pki_types::CertificateDer;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 
@@ -21,6 +22,7 @@ use crate::tls::settings::ClientAuth;
 #[derive(Clone, Debug)]
 pub struct Authorities {
     roots: Arc<RootCertStore>,
+    listed: Arc<[CertificateDer<'static>]>,
     digest: AuthDigest,
     origin: FileOrigin,
 }
@@ -33,15 +35,24 @@ impl Authorities {
     pub fn load(path: &Path) -> Result<Self, TlsFileError> {
         let origin = FileOrigin::of(&[path]);
         let (mut roots, mut all) = (RootCertStore::empty(), digest::Context::new(&digest::SHA256));
-        for certificate in read_chain(path)? {
+        let listed = read_chain(path)?;
+        for certificate in &listed {
             all.update(&(certificate.len() as u64).to_be_bytes());
-            all.update(&certificate);
-            roots.add(certificate).map_err(|error| TlsFileError::malformed(path, describe(&error)))?;
+            all.update(certificate);
+            roots
+                .add(certificate.clone())
+                .map_err(|error| TlsFileError::malformed(path, describe(&error)))?;
         }
-        Ok(Self { roots: Arc::new(roots), digest: to_binding(&all.finish()), origin })
+        let digest = to_binding(&all.finish());
+        Ok(Self { roots: Arc::new(roots), listed: listed.into(), digest, origin })
     }
 
-    pub(in crate::tls) fn path(&self) -> &Path {
+    /// The certificates, in DER.
+    pub(in crate::tls) fn listed(&self) -> Arc<[CertificateDer<'static>]> {
+        Arc::clone(&self.listed)
+    }
+
+    fn path(&self) -> &Path {
         &self.origin.paths()[0]
     }
 

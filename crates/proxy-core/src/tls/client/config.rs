@@ -1,13 +1,16 @@
 //! TLS to upstreams: whom it trusts, what it presents, and the sessions that each worker can resume.
 
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-use rustls::client::{ClientConfig, Resumption, Tls12Resumption, UnbufferedClientConnection};
+use rustls::client::{Resumption, Tls12Resumption, UnbufferedClientConnection};
 use rustls::pki_types::ServerName;
 use rustls::sign::SingleCertAndKey;
+use rustls::{ClientConfig, ClientConnection, Error};
 use tls_client::{SessionReset, SessionStore, Trust, TrustError, verifier};
 
 use crate::tls::client::engine::ClientEngine;
+use crate::tls::client::error::UpstreamTlsError;
 use crate::tls::engine::EngineError;
 use crate::tls::settings::TlsSettings;
 use crate::tls::{Authorities, Certificate, TlsConfigError};
@@ -57,12 +60,12 @@ pub(crate) struct ClientTls {
 }
 
 impl ClientTls {
-    pub(in crate::tls) fn new(upstream: &UpstreamTls) -> Result<Self, TlsConfigError> {
+    pub(crate) fn new(upstream: &UpstreamTls) -> Result<Self, TlsConfigError> {
         let settings = TlsSettings::default();
         let provider = Arc::new(settings.provider());
         let trust = match (&upstream.ca, upstream.is_insecure) {
             (_, true) => Trust::Insecure,
-            (Some(ca), false) => Trust::CaFile(ca.path().to_owned()),
+            (Some(ca), false) => Trust::Authorities(ca.listed()),
             (None, false) => Trust::Roots,
         };
         let verifier = verifier(&trust, &provider)?;
@@ -89,6 +92,23 @@ impl ClientTls {
     pub(crate) fn for_worker(&self) -> Self {
         let (base, server_name) = (Arc::clone(&self.base), self.server_name.clone());
         Self { base, server_name, sessions: Vec::new(), configs: Vec::new() }
+    }
+
+    /// Completes a handshake over a stream that blocks, as a check.
+    pub(crate) fn check(&self, name: &UpstreamName, stream: &mut (impl Read + Write)) -> io::Result<()> {
+        let tls_failed = |error: Error| io::Error::other(UpstreamTlsError::from(EngineError::Tls(error)));
+        let UpstreamName(name) = self.server_name.as_ref().unwrap_or(name).clone();
+        let mut connection = ClientConnection::new(Arc::clone(&self.base), name).map_err(tls_failed)?;
+        while connection.is_handshaking() {
+            connection.complete_io(stream).map_err(|error| {
+                let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+                inner.cloned().map_or(error, tls_failed)
+            })?;
+        }
+        connection.send_close_notify();
+        // The upstream need not hear of the end.
+        let _ = connection.write_tls(stream);
+        Ok(())
     }
 
     /// Begins a connection to the upstream number `index`, whose own name is `name`.
