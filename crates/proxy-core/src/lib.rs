@@ -21,7 +21,7 @@
 //! | `config` | the configuration of a proxy, its live settings, and the declaration of limits and settings |
 //! | `accept` | addresses, listening sockets and their closing without a lost connection, the PROXY header, limits on connections |
 //! | `tls` | everything that uses rustls: certificates, settings, the engine without I/O, negotiated parameters |
-//! | `upstream` | addresses, the choice between several upstreams, connecting |
+//! | `upstream` | addresses, routes by server name, the choice between several upstreams, connecting |
 //! | `connection` | one connection from accept to close: its states, and the client's session (socket, TLS, pending bytes) |
 //! | `relay` | the handler that forwards bytes to an upstream: two directions, deadlines |
 //! | `worker` | the loop of one thread (events, deadlines, reading, writing, accepting), and the pool of workers |
@@ -83,6 +83,11 @@ pub use tls::{
 };
 pub use upstream::balance::{UPSTREAMS_MAX, UpstreamChoice, Upstreams};
 pub use upstream::counting::{count_connection, count_failed_attempt};
+pub use upstream::host::{HostPattern, HostTable, ParseHostError, without_port};
+pub use upstream::route::{
+    DuplicateHost, NameRoute, ParseNameRouteError, UpstreamsError, check_upstreams, split_route,
+    upstream_bits,
+};
 pub use upstream::stream::{UpstreamHandshake, UpstreamStream, WorkerTls};
 pub use upstream::target::{
     ParseUpstreamError, ProbeError, ResolveError, Upstream, UpstreamAddr, UpstreamScheme, UpstreamTarget,

@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use proxy_core::proxy_protocol::TrustedPeers;
-use proxy_core::{BoundProxy, ListenerSource, LiveOptions, Proxy, ProxyConfig, ProxyStartError, Upstream};
+use proxy_core::{
+    BoundProxy, HostPattern, ListenerSource, LiveOptions, Proxy, ProxyConfig, ProxyStartError, Upstream,
+    upstream_bits,
+};
 
 use crate::connection::HttpConnection;
 use crate::limits::HttpLimits;
 use crate::route::timeouts::RouteTimeouts;
-use crate::route::{DuplicateRoute, HostPattern, Route, RouteTable};
+use crate::route::{DuplicateRoute, Route, RouteTable};
 use crate::settings::HttpSettings;
 use crate::worker::{HttpShared, HttpWorker};
 
@@ -99,15 +102,10 @@ pub fn bind(
 /// Adds the upstreams of the routes to those of the proxy.
 fn routing(upstreams: &mut Vec<Upstream>, routes: &[Route]) -> Result<Routing, DuplicateRoute> {
     let table = RouteTable::new(routes)?;
-    let mut place = |upstream: &Upstream| {
-        upstreams.iter().position(|other| other == upstream).unwrap_or_else(|| {
-            upstreams.push(upstream.clone());
-            upstreams.len() - 1
-        })
+    let mut destination = |route: &Route| Destination {
+        upstreams: upstream_bits(upstreams, &route.upstreams),
+        timeouts: route.timeouts,
     };
-    let destination = |route: &Route| {
-        let bit = |bits, upstream| bits | 1_u64.wrapping_shl(place(upstream) as u32);
-        Destination { upstreams: route.upstreams.iter().fold(0, bit), timeouts: route.timeouts }
-    };
-    Ok(Routing { table, destinations: routes.iter().map(destination).collect() })
+    let destinations = routes.iter().map(&mut destination).collect();
+    Ok(Routing { table, destinations })
 }

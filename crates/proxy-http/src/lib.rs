@@ -23,4 +23,4 @@ mod worker;
 pub use config::{HttpConfig, HttpStartError, bind};
 pub use limits::HttpLimits;
 pub use route::timeouts::RouteTimeouts;
-pub use route::{DuplicateRoute, HostPattern, ParseRouteError, Route};
+pub use route::{DuplicateRoute, ParseRouteError, Route};

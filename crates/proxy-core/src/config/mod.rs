@@ -12,6 +12,7 @@ use self::settings::ConfigError;
 use crate::accept::listen::ListenAddr;
 use crate::accept::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::tls::Tls;
+use crate::upstream::route::NameRoute;
 use crate::upstream::target::Upstream;
 
 /// The configuration of [`Proxy::start`](crate::Proxy::start).
@@ -19,8 +20,11 @@ use crate::upstream::target::Upstream;
 pub struct ProxyConfig {
     /// Where clients connect; at least one.
     pub listen: Vec<ListenAddr>,
-    /// Where the plaintext goes: to the upstream with the fewest connections. At least one, and at most 64.
+    /// Where the plaintext goes: to the upstream with the fewest connections. At least one with those of the routes, and
+    /// at most 64.
     pub upstreams: Vec<Upstream>,
+    /// Server names that other upstreams serve.
+    pub routes: Vec<NameRoute>,
     /// How the proxy speaks TLS, and with which certificates.
     pub tls: Tls,
     /// Threads, each with its own event loop.
@@ -54,6 +58,7 @@ impl ProxyConfig {
         Self {
             listen,
             upstreams: vec![upstream],
+            routes: Vec::new(),
             tls: tls.into(),
             workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             cpus: None,

@@ -20,6 +20,7 @@ use crate::relay::{Relay, RelaySettings};
 use crate::tls::{LiveTls, TicketKeySnapshot, Tls, TlsConfigError};
 use crate::upstream::balance::{UPSTREAMS_MAX, Upstreams};
 use crate::upstream::dial::UpstreamDialer;
+use crate::upstream::route::{DuplicateHost, NameRoute, NameRoutes};
 use crate::upstream::target::{ResolveError, Upstream};
 use crate::worker::control::ProxyControl;
 use crate::worker::pool::{RunWorker, WorkerPool, run_with};
@@ -41,6 +42,8 @@ pub enum ProxyStartError {
     /// There are no upstreams, or too many.
     #[error("{0} upstreams were given; expected 1 to {UPSTREAMS_MAX}")]
     Upstreams(usize),
+    #[error(transparent)]
+    Routes(#[from] DuplicateHost),
     #[error(transparent)]
     Resolve(#[from] ResolveError),
     /// There are not enough descriptors for the connections asked for.
@@ -134,11 +137,11 @@ struct ServiceSetup<F> {
 }
 
 /// Workers that relay bytes to the upstreams.
-fn relay_service() -> ServiceSetup<impl FnOnce(Arc<Upstreams>) -> RunWorker> {
+fn relay_service(routes: &[NameRoute]) -> ServiceSetup<impl FnOnce(Arc<Upstreams>) -> RunWorker + use<>> {
     let run = |upstreams: Arc<Upstreams>| {
         run_with::<Relay>(move |worker| UpstreamDialer::new(Arc::clone(&upstreams), worker))
     };
-    ServiceSetup { run, settings: Arc::new(RelaySettings) }
+    ServiceSetup { run, settings: Arc::new(RelaySettings::new(routes)) }
 }
 
 impl Proxy {
@@ -157,7 +160,8 @@ impl Proxy {
     /// # Errors
     /// When a socket cannot be used, or for the reasons of [`Proxy::bind`].
     pub fn bind_on(config: ProxyConfig, listeners: ListenerSource) -> Result<BoundProxy, ProxyStartError> {
-        Self::bind_to(config, listeners, relay_service())
+        let service = relay_service(&config.routes);
+        Self::bind_to(config, listeners, service)
     }
 
     /// Binds a proxy whose clients are served by the handler `H` instead of being relayed to an upstream. `resources` is
@@ -237,7 +241,9 @@ impl Proxy {
         let upstream_sockets = handler_settings.upstream_sockets();
         let connections_max = descriptors.connections_max(config.limits.connections_max, upstream_sockets)?;
         config.cpus.as_ref().map_or(Ok(()), Cpus::check)?;
-        let n = config.upstreams.len();
+        let mut upstreams = config.upstreams.clone();
+        let routes = NameRoutes::new(&mut upstreams, &config.routes)?;
+        let n = upstreams.len();
         if !(1..=UPSTREAMS_MAX).contains(&n) {
             return Err(ProxyStartError::Upstreams(n));
         }
@@ -247,17 +253,17 @@ impl Proxy {
             ticket_keys: config.tls.ticket_keys.take(),
             ..config.tls.clone()
         };
-        let speaks_to_upstreams = config.upstreams.iter().any(Upstream::is_tls);
+        let speaks_to_upstreams = upstreams.iter().any(Upstream::is_tls);
         let mut tls = LiveTls::new(tls, speaks_to_upstreams)?;
         let notices = Arc::new(NoticeLog::default());
         let control = ProxyControl::new(config.limits.clone(), connections_max, tls.config()?, is_managed);
         let control = Arc::new(control);
         control.set_workers(config.workers.get());
-        let upstreams = Upstreams::resolve(&config.upstreams, Arc::clone(&notices))?;
-        if let Some(itself) = upstreams.any_at(&addrs) {
-            return Err(ProxyStartError::Itself(config.upstreams[itself].clone()));
+        let resolved = Upstreams::resolve(&upstreams, Arc::clone(&notices))?;
+        if let Some(itself) = resolved.any_at(&addrs) {
+            return Err(ProxyStartError::Itself(upstreams.swap_remove(itself)));
         }
-        let upstreams = Arc::new(upstreams);
+        let upstreams = Arc::new(resolved);
         let shared = WorkerShared {
             clients_max: config.clients_max,
             records_names: config.records_names,
@@ -265,6 +271,7 @@ impl Proxy {
             cpus: config.cpus.clone(),
             sends_header: config.proxy_protocol,
             trusted: Arc::new(config.accept_proxy.clone()),
+            routes: Arc::new(routes),
             control: Arc::clone(&control),
             notices: Arc::clone(&notices),
         };

@@ -57,8 +57,10 @@ impl Handler for Relay {
         // The client may have sent its first data with the end of the handshake.
         let unanswered_since = (!session.received().is_empty()).then_some(context.now);
         let header = header::encode(session, endpoints, context);
-        let attempt = Box::new(ConnectAttempt::new(Instant::now(), context.limits.connect_timeout, header));
-        let upstream = UpstreamConn::Connecting { attempt, is_due: true };
+        let upstreams = context.routes.upstreams(session.tls_server_name());
+        let timeout = context.limits.connect_timeout;
+        let attempt = ConnectAttempt::new(Instant::now(), timeout, upstreams, header);
+        let upstream = UpstreamConn::Connecting { attempt: Box::new(attempt), is_due: true };
         Self { upstream, unanswered_since, upstream_ended_at: None }
     }
 

@@ -49,7 +49,7 @@ pub(crate) struct ConnectAttempt {
     began_at: Instant,
     /// The deadline of all attempts.
     deadline: Instant,
-    /// The upstreams that were tried before, as bits.
+    /// The upstreams that were tried before, or are not for this connection, as bits.
     tried: u64,
     candidate: Option<UpstreamCandidate>,
     /// The PROXY header: it goes out in the clear, before TLS.
@@ -132,8 +132,9 @@ impl BacklogQueues {
 }
 
 impl ConnectAttempt {
-    pub(crate) fn new(now: Instant, timeout: Duration, header: Vec<u8>) -> Self {
-        Self { began_at: now, deadline: now + timeout, tried: 0, candidate: None, header }
+    /// An attempt to reach one of these upstreams, which are bits.
+    pub(crate) fn new(now: Instant, timeout: Duration, upstreams: u64, header: Vec<u8>) -> Self {
+        Self { began_at: now, deadline: now + timeout, tried: !upstreams, candidate: None, header }
     }
 
     /// The PROXY header that a plaintext upstream has yet to be sent.

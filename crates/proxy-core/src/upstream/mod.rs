@@ -1,7 +1,9 @@
-//! Upstreams: addresses, the choice between several, connecting.
+//! Upstreams: addresses, routes by server name, the choice between several, connecting.
 
 pub(crate) mod balance;
 pub(crate) mod counting;
 pub(crate) mod dial;
+pub(crate) mod host;
+pub(crate) mod route;
 pub(crate) mod stream;
 pub(crate) mod target;

@@ -12,6 +12,7 @@ use crate::io::buffer::BufferPool;
 use crate::notices::NoticeLog;
 use crate::stats::proxy_stats::ProxyStats;
 use crate::tls::TlsConfig;
+use crate::upstream::route::NameRoutes;
 use crate::upstream::stream::WorkerTls;
 use crate::worker::control::ProxyControl;
 use crate::worker::pending::PendingBytes;
@@ -29,6 +30,7 @@ pub struct WorkerContext {
     /// The header that goes to the upstream, and who must send one to us.
     pub(crate) sends_header: Option<ProxyProtocol>,
     pub(crate) trusted: Arc<TrustedPeers>,
+    pub(crate) routes: Arc<NameRoutes>,
     pub(crate) timers: ConnTimers,
     pub(crate) pool: BufferPool,
     pub(crate) pending: PendingBytes,

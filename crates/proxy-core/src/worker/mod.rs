@@ -88,6 +88,7 @@ impl<H: Handler> Worker<H> {
             limits: shared.control.limits(),
             sends_header: shared.sends_header,
             trusted: shared.trusted,
+            routes: shared.routes,
             timers: ConnTimers::default(),
             pool: BufferPool::default(),
             pending: PendingBytes::default(),

@@ -14,6 +14,7 @@ use crate::accept::listeners::Listeners;
 use crate::accept::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::notices::NoticeLog;
 use crate::stats::seen::SeenAddresses;
+use crate::upstream::route::NameRoutes;
 
 /// Listeners have the tokens from here downwards.
 const FIRST_LISTENER: usize = WAKER.0 - 1;
@@ -26,6 +27,7 @@ pub(crate) struct WorkerShared {
     pub(crate) cpus: Option<Cpus>,
     pub(crate) sends_header: Option<ProxyProtocol>,
     pub(crate) trusted: Arc<TrustedPeers>,
+    pub(crate) routes: Arc<NameRoutes>,
     pub(crate) control: Arc<ProxyControl>,
     pub(crate) notices: Arc<NoticeLog>,
 }

@@ -24,6 +24,7 @@ mod outside;
 mod pki;
 mod proxy_header;
 mod replacing;
+mod routes;
 mod support;
 mod tls_choice;
 mod tls_clients;

@@ -23,8 +23,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::Method;
-use proxy_core::{Certificate, Proxy, ProxyConfig, Tls, Upstream};
-use proxy_http::{HostPattern, HttpConfig, Route, RouteTimeouts};
+use proxy_core::{Certificate, HostPattern, Proxy, ProxyConfig, Tls, Upstream};
+use proxy_http::{HttpConfig, Route, RouteTimeouts};
 use records::delta::ProxyDelta;
 use records::metrics::{HttpCounter, RequestFailure};
 use rustls::pki_types::{CertificateDer, ServerName};

@@ -2,11 +2,13 @@
 
 pub(crate) mod timeouts;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
-use proxy_core::{ParseUpstreamError, Upstream};
+use proxy_core::{
+    HostPattern, HostTable, ParseHostError, Upstream, UpstreamsError, check_upstreams, split_route,
+    without_port,
+};
 
 use crate::route::timeouts::RouteTimeouts;
 
@@ -23,16 +25,6 @@ pub struct Route {
     pub timeouts: RouteTimeouts,
 }
 
-/// The hosts of a route.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum HostPattern {
-    Any,
-    /// One host, in lower case.
-    Exact(String),
-    /// All hosts below a domain, which `*.` precedes.
-    Below(String),
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{text:?} is not a route: {problem}; expected [HOST]/PATH=UPSTREAM[,UPSTREAM...], such as /api=unix:/run/api.sock"
@@ -44,20 +36,14 @@ pub struct ParseRouteError {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum RouteProblem {
-    #[error("the upstream is missing")]
-    NoUpstream,
     #[error("the path is missing")]
     NoPath,
     #[error("the path is not in its normal form, {0:?}")]
     NotNormal(String),
-    #[error("the host is malformed")]
-    Host,
-    #[error("the host has a port: leave it out, a route serves its host at every port")]
-    Port,
     #[error(transparent)]
-    Upstream(#[from] ParseUpstreamError),
-    #[error("the upstream {0} is given twice")]
-    UpstreamTwice(Upstream),
+    Host(#[from] ParseHostError),
+    #[error(transparent)]
+    Upstreams(#[from] UpstreamsError),
 }
 
 /// Two routes have the same host and path.
@@ -87,10 +73,8 @@ pub(crate) enum SelectError {
 /// All routes, in the order in which a request tries them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RouteTable {
-    exact: HashMap<String, Vec<Prefix>>,
-    /// The longest domain first.
-    below: Vec<(String, Vec<Prefix>)>,
-    any: Vec<Prefix>,
+    /// The longest path of each host first.
+    hosts: HostTable<Vec<Prefix>>,
 }
 
 /// A path prefix and its route's index.
@@ -106,11 +90,7 @@ impl RouteTable {
     pub(crate) fn new(routes: &[Route]) -> Result<Self, DuplicateRoute> {
         let mut table = Self::default();
         for (route, Route { host, prefix, .. }) in routes.iter().enumerate() {
-            let prefixes = match host {
-                HostPattern::Any => &mut table.any,
-                HostPattern::Exact(host) => table.exact.entry(host.clone()).or_default(),
-                HostPattern::Below(domain) => table.below_domain(domain),
-            };
+            let prefixes = table.hosts.entry(host);
             if let Some(other) = prefixes.iter().find(|other| other.path == *prefix) {
                 let (first, second) = (other.route + 1, route + 1);
                 return Err(DuplicateRoute { first, second, host: host.clone(), prefix: prefix.clone() });
@@ -118,16 +98,7 @@ impl RouteTable {
             prefixes.push(Prefix { path: prefix.clone(), route });
             prefixes.sort_by_key(|prefix| std::cmp::Reverse(prefix.path.len()));
         }
-        table.below.sort_by_key(|(domain, _)| std::cmp::Reverse(domain.len()));
         Ok(table)
-    }
-
-    fn below_domain(&mut self, domain: &str) -> &mut Vec<Prefix> {
-        let at = self.below.iter().position(|(other, _)| other == domain).unwrap_or_else(|| {
-            self.below.push((domain.to_owned(), Vec::new()));
-            self.below.len() - 1
-        });
-        &mut self.below[at].1
     }
 
     /// The index of the route of a host, which may end with a port, and a path without its query.
@@ -135,16 +106,14 @@ impl RouteTable {
     /// # Errors
     /// If no route matches, or the path is ambiguous.
     pub(crate) fn select(&self, host: &str, path: &str) -> Result<usize, SelectError> {
-        let names_hosts = !self.exact.is_empty() || !self.below.is_empty();
-        let host =
-            if names_hosts { without_dot(without_port(host)).to_ascii_lowercase() } else { String::new() };
+        let host = without_port(host);
         if is_normal(path) {
-            return self.lookup(&host, path).ok_or(SelectError::NotFound);
+            return self.lookup(host, path).ok_or(SelectError::NotFound);
         }
         // What no client can send otherwise is not ambiguous.
-        let selected = self.lookup(&host, &decoded(path, |byte| !byte.is_ascii_graphic()));
+        let selected = self.lookup(host, &decoded(path, |byte| !byte.is_ascii_graphic()));
         // Some upstreams take a backslash for a slash.
-        let readings = [&SLASH[..], &SLASHES].map(|separators| self.lookup(&host, &normal(path, separators)));
+        let readings = [&SLASH[..], &SLASHES].map(|separators| self.lookup(host, &normal(path, separators)));
         if readings.iter().any(|other| *other != selected) {
             return Err(SelectError::Ambiguous);
         }
@@ -152,35 +121,15 @@ impl RouteTable {
     }
 
     fn lookup(&self, host: &str, path: &str) -> Option<usize> {
-        let of = |prefixes: &[Prefix]| {
+        self.hosts.find_map(host, |prefixes| {
             prefixes.iter().find(|prefix| begins_with(path, &prefix.path)).map(|prefix| prefix.route)
-        };
-        let exact = self.exact.get(host).and_then(|prefixes| of(prefixes));
-        let below = || {
-            let is_below = |domain: &str| {
-                host.strip_suffix(domain).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
-            };
-            self.below.iter().filter(|(domain, _)| is_below(domain)).find_map(|(_, prefixes)| of(prefixes))
-        };
-        exact.or_else(below).or_else(|| of(&self.any))
+        })
     }
 }
 
 /// Whether a path begins with a prefix, on whole segments.
 fn begins_with(path: &str, prefix: &str) -> bool {
     prefix == "/" || path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-/// A host without the dot at its end, which means the same name.
-fn without_dot(host: &str) -> &str {
-    host.strip_suffix('.').unwrap_or(host)
-}
-
-fn without_port(host: &str) -> &str {
-    match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    }
 }
 
 /// What ends a segment of a path, and what some upstreams take for it too.
@@ -241,19 +190,13 @@ impl FromStr for Route {
 }
 
 fn parse(text: &str) -> Result<Route, RouteProblem> {
-    let (from, upstreams) = text.split_once('=').ok_or(RouteProblem::NoUpstream)?;
+    let (from, upstreams) = split_route(text)?;
     let (host, path) = from.split_at(from.find('/').ok_or(RouteProblem::NoPath)?);
-    let upstreams = upstreams.split(',').map(|upstream| Ok(upstream.trim().parse()?));
-    route(host, path, upstreams.collect::<Result<_, RouteProblem>>()?)
+    route(host, path, upstreams)
 }
 
 fn route(host: &str, path: &str, upstreams: Vec<Upstream>) -> Result<Route, RouteProblem> {
-    if upstreams.is_empty() {
-        return Err(RouteProblem::NoUpstream);
-    }
-    if let Some((_, twice)) = upstreams.iter().enumerate().find(|(i, one)| upstreams[..*i].contains(one)) {
-        return Err(RouteProblem::UpstreamTwice(twice.clone()));
-    }
+    check_upstreams(&upstreams)?;
     if !path.starts_with('/') {
         return Err(RouteProblem::NoPath);
     }
@@ -261,11 +204,7 @@ fn route(host: &str, path: &str, upstreams: Vec<Upstream>) -> Result<Route, Rout
     if path != prefix && path.strip_suffix('/') != Some(prefix.as_str()) {
         return Err(RouteProblem::NotNormal(prefix));
     }
-    if without_port(host) != host {
-        return Err(RouteProblem::Port);
-    }
-    let host = host.parse().map_err(|()| RouteProblem::Host)?;
-    Ok(Route { host, prefix, upstreams, timeouts: RouteTimeouts::default() })
+    Ok(Route { host: host.parse()?, prefix, upstreams, timeouts: RouteTimeouts::default() })
 }
 
 impl Route {
@@ -288,32 +227,6 @@ impl fmt::Display for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let upstreams: Vec<_> = self.upstreams.iter().map(ToString::to_string).collect();
         write!(f, "{}={}", self.name(), upstreams.join(","))
-    }
-}
-
-impl FromStr for HostPattern {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let text = without_dot(text);
-        let (domain, is_below) = text.strip_prefix("*.").map_or((text, false), |domain| (domain, true));
-        let is_host_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-._[]:".contains(&byte);
-        match (domain.to_ascii_lowercase(), is_below) {
-            (domain, false) if domain.is_empty() => Ok(Self::Any),
-            (domain, _) if domain.is_empty() || !domain.bytes().all(is_host_byte) => Err(()),
-            (domain, true) => Ok(Self::Below(domain)),
-            (domain, false) => Ok(Self::Exact(domain)),
-        }
-    }
-}
-
-impl fmt::Display for HostPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Any => Ok(()),
-            Self::Exact(host) => f.write_str(host),
-            Self::Below(domain) => write!(f, "*.{domain}"),
-        }
     }
 }
 

@@ -15,8 +15,8 @@ fn the_command_line_is_consistent() {
 fn options_document() -> String {
     const HEADING: &str = "| option | value | meaning |\n|---|---|---|\n";
     let mut text = format!(
-        "# Options of the proxy\n\nEach is a flag and a word of the configuration file. Made by `just schema`, checked by the \
-         tests.\n\n{HEADING}"
+        "# Options of the proxy\n\nEach is a flag and a word of the configuration file; `[[route]]` tables are the routes of a \
+         file. Made by `just schema`, checked by the tests.\n\n{HEADING}"
     );
     let command = Cli::command();
     let flags = command.get_arguments().filter(|argument| argument.get_long().is_some());
@@ -24,8 +24,7 @@ fn options_document() -> String {
     text.push_str(&rows(&plain));
     let _ = write!(
         text,
-        "\n## HTTP mode\n\nThey go with `--mode http` only ([http.md](http.md)); `[[route]]` tables are the routes of a \
-         file.\n\n{HEADING}{}",
+        "\n## HTTP mode\n\nThey go with `--mode http` only ([http.md](http.md)).\n\n{HEADING}{}",
         rows(&of_http)
     );
     text

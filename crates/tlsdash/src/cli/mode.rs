@@ -9,7 +9,7 @@ use super::http::HttpOptions;
 use super::value::options::OptionValues;
 
 /// Options of HTTP mode only, besides the limits.
-const HTTP_ONLY: [&str; 4] = ["route", "trust-forwarded", "tls-headers", "log-paths"];
+const HTTP_ONLY: [&str; 3] = ["trust-forwarded", "tls-headers", "log-paths"];
 /// What means something in TCP mode only, and what takes its place.
 const TCP_ONLY: (&str, &str) = (
     "proxy-protocol",
@@ -72,7 +72,6 @@ pub(super) mod tests {
     #[test]
     fn options_of_the_other_mode_are_refused() {
         for (text, part) in [
-            ("[[route]]\npath = \"/a\"\nupstreams = \"h:1\"", "--route goes with --mode http only"),
             ("trust-forwarded = \"10.0.0.0/8\"", "--trust-forwarded goes with --mode http only"),
             ("tls-headers = true", "--tls-headers goes with --mode http only"),
             ("log-paths = \"on\"", "--log-paths goes with --mode http only"),

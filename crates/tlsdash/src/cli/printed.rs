@@ -13,7 +13,7 @@ use super::{Cli, ProxyOptions};
 /// Keys without a default, with their accepted values. Options that the proxy declares have their own examples.
 const EXAMPLES: &[(&str, &str)] = &[
     ("upstream", "[\"unix:/run/app.sock\"]"),
-    ("route", "[{ path = \"/api\", upstreams = [\"unix:/run/api.sock\"] }]"),
+    ("route", "[{ host = \"api.example\", upstreams = [\"unix:/run/api.sock\"] }]"),
     ("trust-forwarded", "\"10.0.0.0/8\""),
     ("log-paths", "\"off\""),
     ("log-names", "\"off\""),
@@ -48,13 +48,13 @@ impl ProxyOptions {
         let command = Cli::command();
         examples
             .sort_by_key(|(word, _)| command.get_arguments().position(|arg| arg.get_long() == Some(word)));
-        let has_routes = !own_mode.http.route.is_empty();
+        let has_routes = !self.route.is_empty();
         for (word, example) in examples.into_iter().filter(|(word, _)| !(has_routes && *word == ROUTE)) {
             if !text.lines().any(|line| line.starts_with(&format!("{word} = "))) {
                 let _ = writeln!(text, "# {word} = {example}");
             }
         }
-        text.push_str(&own_mode.http.routes_to_toml());
+        text.push_str(&self.routes_to_toml());
         text.push_str(&self.tables.to_toml()?);
         Ok(text)
     }

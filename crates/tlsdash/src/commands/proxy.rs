@@ -6,7 +6,8 @@ use std::num::NonZeroUsize;
 use anyhow::Context;
 use loadgen::{KnownCertificates, Load, LoadConfig, Plan, Protocol, Target, Template, Trust};
 use proxy_core::{
-    BoundProxy, Certificate, ListenerSource, Proxy, ProxyConfig, ProxyStartError, Tls, Upstream,
+    BoundProxy, Certificate, ListenerSource, NameRoute, Proxy, ProxyConfig, ProxyStartError, Tls, Upstream,
+    upstream_bits,
 };
 use proxy_http::{HttpConfig, HttpStartError, Route};
 use records::kinds::{Level, NoticeRecord, RunRecord};
@@ -157,6 +158,7 @@ impl BoundSession {
             ProxyStartError::Config(_)
             | ProxyStartError::Itself(_)
             | ProxyStartError::Upstreams(_)
+            | ProxyStartError::Routes(_)
             | ProxyStartError::Descriptors(_)
             | ProxyStartError::Cpus(_) => usage(error),
             error => error.into(),
@@ -231,10 +233,9 @@ impl BoundSession {
 /// Each upstream of the proxy and its routes, once.
 fn all_upstreams(config: &ProxyConfig, routes: &[Route]) -> Vec<Upstream> {
     let mut all = config.upstreams.clone();
-    for upstream in routes.iter().flat_map(|route| &route.upstreams) {
-        if !all.contains(upstream) {
-            all.push(upstream.clone());
-        }
+    let of_names = config.routes.iter().map(NameRoute::upstreams);
+    for upstreams in of_names.chain(routes.iter().map(|route| &*route.upstreams)) {
+        upstream_bits(&mut all, upstreams);
     }
     all
 }
@@ -262,10 +263,11 @@ fn load_target(listening: SocketAddr) -> anyhow::Result<Target> {
 
 fn proxy_config(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
     let upstreams = values(&options.upstream);
-    let Some(first) = upstreams.first().or_else(|| options.http.first_upstream()).cloned() else {
+    let Some(first) = upstreams.first().or_else(|| options.route.first()?.upstreams().first()).cloned()
+    else {
         let words = match options.mode {
             ProxyMode::Tcp => {
-                "--upstream is missing: the address that takes the plaintext (unix:/path or host:port;"
+                "--upstream and --route are missing: the address that takes the plaintext (unix:/path or host:port;"
             }
             ProxyMode::Http => {
                 "--upstream and --route are missing: the address that takes the requests (unix:/path or host:port;"
@@ -273,7 +275,8 @@ fn proxy_config(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
         };
         return Err(usage(format!("{words} `tlsdash demo` needs none)")));
     };
-    let is_tls_used = upstreams.iter().chain(options.http.upstreams()).any(Upstream::is_tls);
+    let of_routes = options.route.iter().flat_map(RouteOption::upstreams);
+    let is_tls_used = upstreams.iter().chain(of_routes).any(Upstream::is_tls);
     let upstream = options.upstream_tls.load(is_tls_used)?;
     let tls = Tls { upstream, ..options.tls_files.load(&options.tls, options.load.is_some())? };
     if options.tls_files.is_without_certificate() {
@@ -282,8 +285,10 @@ fn proxy_config(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
     let config = ProxyConfig::new(values(&options.listen), first, tls);
     let cpus: Option<Cpus> = options.cpus.as_deref().cloned();
     let pinned = cpus.as_ref().map(|cpus| NonZeroUsize::new(cpus.count()).unwrap_or(NonZeroUsize::MIN));
+    let routes = if options.mode == ProxyMode::Tcp { options.name_routes()? } else { Vec::new() };
     let config = ProxyConfig {
         upstreams,
+        routes,
         workers: options.workers.or(pinned).unwrap_or(config.workers),
         cpus,
         proxy_protocol: options.proxy_protocol.as_deref().copied(),

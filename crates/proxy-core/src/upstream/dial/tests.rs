@@ -51,7 +51,7 @@ fn only_the_first_waiter_retries_a_full_backlog_until_its_deadline() {
     let (mut stage, _filler) = BusyUpstream::full();
     let start = Instant::now();
     let [mut first, mut second] =
-        [0; 2].map(|_| ConnectAttempt::new(start, Duration::from_secs(1), Vec::new()));
+        [0; 2].map(|_| ConnectAttempt::new(start, Duration::from_secs(1), 1, Vec::new()));
     let Ok(ConnectProgress::Wait(until)) = stage.advance(&mut first, 1, start) else { panic!("not waiting") };
     assert_eq!(until - start, RETRY_INTERVAL);
     let Ok(ConnectProgress::Wait(until)) = stage.advance(&mut second, 2, start) else {
@@ -69,7 +69,7 @@ fn waiting_connections_are_served_in_order() {
     let (mut stage, _filler) = BusyUpstream::full();
     let now = Instant::now();
     let mut attempts: Vec<_> =
-        (0..4).map(|_| ConnectAttempt::new(now, Duration::from_secs(1), Vec::new())).collect();
+        (0..4).map(|_| ConnectAttempt::new(now, Duration::from_secs(1), 1, Vec::new())).collect();
     for (key, attempt) in attempts.iter_mut().enumerate().take(3) {
         assert!(is_waiting(&stage.advance(attempt, key, now)));
     }

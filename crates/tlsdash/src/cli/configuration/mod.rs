@@ -23,6 +23,7 @@ use crate::cli::mode::ProxyMode;
 use crate::cli::tls::TlsFileOptions;
 use crate::cli::upstream_tls::UpstreamTlsOptions;
 use crate::cli::value::options::OptionValues;
+use crate::cli::value::route::RouteOption;
 use crate::cli::value::{ParsedValue, PositiveDuration, one_or_many, workers};
 use crate::cli::{Flags, RunOptions, usage};
 use crate::control::ControlOptions;
@@ -56,6 +57,12 @@ pub(crate) struct ProxyOptions {
     #[arg(long, value_name = "TARGET")]
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_many")]
     pub(crate) upstream: Vec<ParsedValue<Upstream>>,
+    /// Send clients of a server name (TCP mode), or requests of a host and path (HTTP mode), to these upstreams, such as
+    /// api.example=unix:/run/api.sock or shop.example/static=127.0.0.1:9000,127.0.0.1:9001; may be repeated: --upstream
+    /// gets the rest
+    #[arg(long, value_name = "[HOST][/PATH]=UPSTREAM,...")]
+    #[serde(skip_serializing)]
+    pub(crate) route: Vec<RouteOption>,
     /// Run as this user, NAME or NAME:GROUP, after binding addresses and reading keys as root
     #[arg(long, value_name = "NAME")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -199,7 +206,7 @@ impl ProxyOptions {
         let table: toml::Table = text.parse().map_err(|error| ConfigurationError::syntax(text, &error))?;
         let mut options =
             Self::deserialize(table.clone()).map_err(|error| ConfigurationError::of_keys(text, &error))?;
-        for (route, line) in options.http.route.iter_mut().zip(table_lines(text, ROUTE)) {
+        for (route, line) in options.route.iter_mut().zip(table_lines(text, ROUTE)) {
             route.line = Some(line);
         }
         options.words = table.keys().cloned().collect();

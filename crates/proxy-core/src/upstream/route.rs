@@ -1,0 +1,156 @@
+//! Routes of TCP mode: the upstreams of a connection, by the server name that its client asks for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::host::{HostPattern, HostTable, ParseHostError};
+use super::target::{ParseUpstreamError, Upstream};
+
+/// Where connections go whose clients ask for a server name, such as `api.example=unix:/run/api.sock`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameRoute {
+    /// Not [`HostPattern::Any`], which is the default.
+    host: HostPattern,
+    upstreams: Vec<Upstream>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{text:?} is not a route: {problem}; expected HOST=UPSTREAM[,UPSTREAM...], such as api.example=unix:/run/api.sock"
+)]
+pub struct ParseNameRouteError {
+    text: String,
+    problem: NameRouteProblem,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum NameRouteProblem {
+    #[error("the host is missing: --upstream serves all other names")]
+    NoHost,
+    #[error(transparent)]
+    Host(#[from] ParseHostError),
+    #[error(transparent)]
+    Upstreams(#[from] UpstreamsError),
+}
+
+/// Why the upstreams of a route are malformed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UpstreamsError {
+    #[error("the upstream is missing")]
+    Missing,
+    #[error(transparent)]
+    Parse(#[from] ParseUpstreamError),
+    #[error("the upstream {0} is given twice")]
+    Twice(Upstream),
+}
+
+/// Splits `FROM=UPSTREAM[,UPSTREAM...]`, the text of a route of either mode.
+///
+/// # Errors
+/// If the upstreams are missing or malformed.
+pub fn split_route(text: &str) -> Result<(&str, Vec<Upstream>), UpstreamsError> {
+    let (from, upstreams) = text.split_once('=').ok_or(UpstreamsError::Missing)?;
+    let upstreams = upstreams.split(',').map(|upstream| Ok(upstream.trim().parse()?));
+    Ok((from, upstreams.collect::<Result<_, UpstreamsError>>()?))
+}
+
+/// Checks the upstreams of a route of either mode.
+///
+/// # Errors
+/// If there are none, or two are equal.
+pub fn check_upstreams(upstreams: &[Upstream]) -> Result<(), UpstreamsError> {
+    if upstreams.is_empty() {
+        return Err(UpstreamsError::Missing);
+    }
+    match upstreams.iter().enumerate().find(|(i, one)| upstreams[..*i].contains(one)) {
+        Some((_, twice)) => Err(UpstreamsError::Twice(twice.clone())),
+        None => Ok(()),
+    }
+}
+
+impl NameRoute {
+    /// # Errors
+    /// As for its text.
+    pub fn new(host: &str, upstreams: Vec<Upstream>) -> Result<Self, ParseNameRouteError> {
+        name_route(host, upstreams).map_err(|problem| ParseNameRouteError { text: host.to_owned(), problem })
+    }
+
+    pub fn host(&self) -> &HostPattern {
+        &self.host
+    }
+
+    /// At least one.
+    pub fn upstreams(&self) -> &[Upstream] {
+        &self.upstreams
+    }
+}
+
+fn name_route(host: &str, upstreams: Vec<Upstream>) -> Result<NameRoute, NameRouteProblem> {
+    check_upstreams(&upstreams)?;
+    match host.parse()? {
+        HostPattern::Any => Err(NameRouteProblem::NoHost),
+        host => Ok(NameRoute { host, upstreams }),
+    }
+}
+
+impl FromStr for NameRoute {
+    type Err = ParseNameRouteError;
+
+    fn from_str(text: &str) -> Result<Self, ParseNameRouteError> {
+        let parsed = split_route(text).map_err(NameRouteProblem::from);
+        parsed
+            .and_then(|(host, upstreams)| name_route(host, upstreams))
+            .map_err(|problem| ParseNameRouteError { text: text.to_owned(), problem })
+    }
+}
+
+impl fmt::Display for NameRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let upstreams: Vec<_> = self.upstreams.iter().map(ToString::to_string).collect();
+        write!(f, "{}={}", self.host, upstreams.join(","))
+    }
+}
+
+/// Two routes have the same host.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("two routes serve {0}")]
+pub struct DuplicateHost(HostPattern);
+
+/// The routes of a proxy: which of its upstreams, as the bits of a word, serve a name.
+#[derive(Debug, Default)]
+pub(crate) struct NameRoutes {
+    /// For any host: the upstreams that no route names.
+    table: HostTable<Option<u64>>,
+}
+
+impl NameRoutes {
+    /// Adds the upstreams of `routes` to those of the proxy, which serve all other names.
+    pub(crate) fn new(upstreams: &mut Vec<Upstream>, routes: &[NameRoute]) -> Result<Self, DuplicateHost> {
+        let mut table = HostTable::default();
+        *table.entry(&HostPattern::Any) = Some(upstream_bits(&mut upstreams.clone(), upstreams));
+        for NameRoute { host, upstreams: of_route } in routes {
+            let bits = upstream_bits(upstreams, of_route);
+            if table.entry(host).replace(bits).is_some() {
+                return Err(DuplicateHost(host.clone()));
+            }
+        }
+        Ok(Self { table })
+    }
+
+    /// The upstreams of connections whose clients ask for this name, which is empty without one.
+    pub(crate) fn upstreams(&self, name: &str) -> u64 {
+        self.table.find_map(name, |bits| *bits).unwrap_or(0)
+    }
+}
+
+/// The places of `some` among the upstreams of a proxy, as the bits of a word. Adds those that are missing.
+pub fn upstream_bits(all: &mut Vec<Upstream>, some: &[Upstream]) -> u64 {
+    some.iter().fold(0, |bits, upstream| {
+        let place = all.iter().position(|other| other == upstream).unwrap_or_else(|| {
+            all.push(upstream.clone());
+            all.len() - 1
+        });
+        // Beyond the width of a word there are too many upstreams, which is refused.
+        bits | 1_u64.wrapping_shl(place as u32)
+    })
+}
