@@ -76,10 +76,10 @@ pub use io::socket::{IoResult, Socket};
 pub use proxy::{BoundProxy, Proxy, ProxyStartError};
 pub use tls::{
     Authorities, CALIBRATION_CPU, CalibrationError, Certificate, CipherOrder, ClientAuth, FileChanges,
-    HarnessOutcome, NoCertificate, PresentedCertificates, RefreshError, Resumption, TicketKeyError,
-    TicketKeyFile, TicketKeySnapshot, TicketSend, TicketSnapshotError, Tls, TlsConfigError, TlsFileError,
-    TlsFileWarning, TlsFiles, TlsHarness, TlsRefresh, TlsSettings, UpstreamName, UpstreamNameError,
-    UpstreamTls, UpstreamTlsError, UpstreamTlsFailure, calibrate, describe_chain,
+    HarnessOutcome, NoCertificate, PresentedCertificates, RefreshError, Resumption, ServerNames,
+    TicketKeyError, TicketKeyFile, TicketKeySnapshot, TicketSend, TicketSnapshotError, Tls, TlsConfigError,
+    TlsFileError, TlsFileWarning, TlsFiles, TlsHarness, TlsRefresh, TlsSettings, UpstreamName,
+    UpstreamNameError, UpstreamTls, UpstreamTlsError, UpstreamTlsFailure, calibrate, describe_chain,
 };
 pub use upstream::balance::{UPSTREAMS_MAX, UpstreamChoice, Upstreams};
 pub use upstream::counting::{count_connection, count_failed_attempt};

@@ -11,6 +11,8 @@ use crate::handshake::{CLOSE_NOTIFY, End, Fault, Handshake, Step};
 
 /// A server that closes so soon has not waited in vain.
 const WAIT_MIN: Duration = Duration::from_secs(1);
+/// The alert of a server that does not serve the server name (RFC 6066, 3).
+const UNRECOGNIZED_NAME: u8 = 112;
 /// Alerts of a server that has no version, cipher suite or group in common with the client.
 const INCOMPATIBLE: [u8; 3] = [40, 70, 71];
 
@@ -67,7 +69,11 @@ fn of_fault(fault: Fault) -> (ConnectionOutcome, String) {
         }
         Fault::Alert(End::Server, alert) => {
             let is_incompatible = alert.is_some_and(|alert| INCOMPATIBLE.contains(&alert));
-            let outcome = if is_incompatible { O::Incompatible } else { O::HandshakeOther };
+            let outcome = match alert {
+                Some(UNRECOGNIZED_NAME) => O::UnrecognizedName,
+                _ if is_incompatible => O::Incompatible,
+                _ => O::HandshakeOther,
+            };
             (outcome, format!("alert of the server: {}", words(alert)))
         }
     }

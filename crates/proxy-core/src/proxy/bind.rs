@@ -242,7 +242,7 @@ impl Proxy {
         let connections_max = descriptors.connections_max(config.limits.connections_max, upstream_sockets)?;
         config.cpus.as_ref().map_or(Ok(()), Cpus::check)?;
         let mut upstreams = config.upstreams.clone();
-        let routes = NameRoutes::new(&mut upstreams, &config.routes)?;
+        let routes = Arc::new(NameRoutes::new(&mut upstreams, &config.routes)?);
         let n = upstreams.len();
         if !(1..=UPSTREAMS_MAX).contains(&n) {
             return Err(ProxyStartError::Upstreams(n));
@@ -255,6 +255,9 @@ impl Proxy {
         };
         let speaks_to_upstreams = upstreams.iter().any(Upstream::is_tls);
         let mut tls = LiveTls::new(tls, speaks_to_upstreams)?;
+        if routes.is_without_default() {
+            tls.refuse_other_names(Arc::clone(&routes));
+        }
         let notices = Arc::new(NoticeLog::default());
         let control = ProxyControl::new(config.limits.clone(), connections_max, tls.config()?, is_managed);
         let control = Arc::new(control);
@@ -271,7 +274,7 @@ impl Proxy {
             cpus: config.cpus.clone(),
             sends_header: config.proxy_protocol,
             trusted: Arc::new(config.accept_proxy.clone()),
-            routes: Arc::new(routes),
+            routes,
             control: Arc::clone(&control),
             notices: Arc::clone(&notices),
         };

@@ -146,6 +146,7 @@ impl ProxyStats {
             ConnectionOutcome::HandshakeAlert => ProxyCounter::FailedAlert,
             ConnectionOutcome::NotTls => ProxyCounter::FailedNotTls,
             ConnectionOutcome::Incompatible => ProxyCounter::FailedIncompatible,
+            ConnectionOutcome::UnrecognizedName => ProxyCounter::FailedName,
             ConnectionOutcome::UpstreamConnect => ProxyCounter::UpstreamConnectsFailed,
             ConnectionOutcome::UpstreamBroken => ProxyCounter::UpstreamBroken,
             ConnectionOutcome::ClientBroken => ProxyCounter::ClientBroken,

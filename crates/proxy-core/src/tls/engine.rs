@@ -39,6 +39,8 @@ pub(crate) enum EngineError {
     TooFragmented,
     #[error("the peer changes its keys too often ({KEYS_MAX} times, and once in {} KiB)", BYTES_PER_KEY >> 10)]
     TooManyKeys,
+    #[error("the client asks for no server name that is served here")]
+    UnrecognizedName,
     #[error("too much was sent under one key")]
     KeyExhausted,
     #[error("the connection cannot be written to in its present state")]
@@ -123,6 +125,11 @@ impl<C: TlsConnection> RecordEngine<C> {
 
     pub(in crate::tls) fn has_failed(&self) -> bool {
         self.has_failed
+    }
+
+    /// Nothing more may be received or sent.
+    pub(in crate::tls) fn fail(&mut self) {
+        self.has_failed = true;
     }
 
     /// Processes received bytes: `buffer` holds them behind [`RecordEngine::partial_len`] free bytes, and is decrypted in

@@ -42,4 +42,4 @@ pub(crate) use server::engine::Engine;
 pub(crate) use server::live::LiveTls;
 pub use server::live::{PresentedCertificates, RefreshError, TicketKeyError, Tls, TlsRefresh};
 pub(crate) use server::negotiated::NegotiatedTls;
-pub use settings::{CipherOrder, ClientAuth, Resumption, TicketSend, TlsSettings};
+pub use settings::{CipherOrder, ClientAuth, Resumption, ServerNames, TicketSend, TlsSettings};

@@ -137,6 +137,11 @@ impl NameRoutes {
         Ok(Self { table })
     }
 
+    /// Whether no upstream serves other names than those of the routes.
+    pub(crate) fn is_without_default(&self) -> bool {
+        self.upstreams("") == 0
+    }
+
     /// The upstreams of connections whose clients ask for this name, which is empty without one.
     pub(crate) fn upstreams(&self, name: &str) -> u64 {
         self.table.find_map(name, |bits| *bits).unwrap_or(0)

@@ -123,6 +123,7 @@ impl TestProxy {
             ProxyCounter::FailedEof,
             ProxyCounter::FailedAlert,
             ProxyCounter::FailedNotTls,
+            ProxyCounter::FailedName,
             ProxyCounter::FailedIncompatible,
             ProxyCounter::FailedOther,
         ];

@@ -174,6 +174,7 @@ fn cut_by(outcome: ConnectionOutcome) -> RequestFailure {
         | ConnectionOutcome::HandshakeAlert
         | ConnectionOutcome::NotTls
         | ConnectionOutcome::Incompatible
+        | ConnectionOutcome::UnrecognizedName
         | ConnectionOutcome::HandshakeOther
         | ConnectionOutcome::UpstreamConnect
         | ConnectionOutcome::UpstreamBroken

@@ -23,6 +23,8 @@ pub enum ConnectionOutcome {
     NotTls,
     /// No version, group or cipher in common.
     Incompatible,
+    /// The client asked for a server name that is not served, or for none.
+    UnrecognizedName,
     /// The handshake failed for another reason.
     HandshakeOther,
     /// No upstream could be reached.
@@ -50,6 +52,7 @@ impl ConnectionOutcome {
         (Self::HandshakeAlert, "handshake-alert"),
         (Self::NotTls, "not-tls"),
         (Self::Incompatible, "incompatible"),
+        (Self::UnrecognizedName, "unrecognized-name"),
         (Self::HandshakeOther, "handshake-other"),
         (Self::UpstreamConnect, "upstream-connect"),
         (Self::UpstreamBroken, "upstream-broken"),
@@ -73,6 +76,7 @@ impl ConnectionOutcome {
             | Self::HandshakeAlert
             | Self::NotTls
             | Self::Incompatible
+            | Self::UnrecognizedName
             | Self::HandshakeOther => true,
             Self::Ended
             | Self::UpstreamConnect
@@ -93,6 +97,7 @@ impl ConnectionOutcome {
             Self::HandshakeAlert => ProxyCounter::FailedAlert,
             Self::NotTls => ProxyCounter::FailedNotTls,
             Self::Incompatible => ProxyCounter::FailedIncompatible,
+            Self::UnrecognizedName => ProxyCounter::FailedName,
             Self::HandshakeOther => ProxyCounter::FailedOther,
             Self::UpstreamConnect => ProxyCounter::UpstreamConnectsFailed,
             Self::UpstreamBroken => ProxyCounter::UpstreamBroken,
@@ -162,6 +167,7 @@ impl ConnectionRecord {
             ConnectionOutcome::HandshakeTimeout => "handshake too slow",
             ConnectionOutcome::HandshakeEof => "left in the handshake",
             ConnectionOutcome::NotTls => "sends no TLS",
+            ConnectionOutcome::UnrecognizedName => "asks for an unknown name",
             ConnectionOutcome::HandshakeAlert
             | ConnectionOutcome::Incompatible
             | ConnectionOutcome::HandshakeOther => return Cow::Owned(handshake_failure(&self.detail)),

@@ -67,6 +67,8 @@ metrics! {
             => metric: "handshakes_failed", label: "not TLS";
         FailedIncompatible = "HANDSHAKES_FAILED_INCOMPATIBLE_TOTAL", Count, "0", "Handshakes with no version, group or cipher in common."
             => metric: "handshakes_failed", label: "incompatible";
+        FailedName = "HANDSHAKES_FAILED_NAME_TOTAL", Count, "0", "Handshakes refused because the client asked for a server name that is not served, or for none."
+            => metric: "handshakes_failed", label: "unrecognized name";
         FailedOther = "HANDSHAKES_FAILED_OTHER_TOTAL", Count, "0", "Handshakes that failed for another reason."
             => metric: "handshakes_failed", label: "other";
         BytesIn = "BYTES_IN_TOTAL", Bytes, "183022", "Plaintext from clients to upstreams."

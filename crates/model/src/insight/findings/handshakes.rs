@@ -22,9 +22,10 @@ const REFUSALS: [(ProxyCounter, &str); 4] = [
     (ProxyCounter::FailedOther, "other reasons"),
 ];
 /// Others, as evidence. The figure of failed handshakes elsewhere includes them.
-const NO_HANDSHAKE: [(ProxyCounter, &str); 2] = [
+const NO_HANDSHAKE: [(ProxyCounter, &str); 3] = [
     (ProxyCounter::FailedEof, "not among these: the client went away"),
     (ProxyCounter::FailedNotTls, "not among these: the first bytes were not TLS"),
+    (ProxyCounter::FailedName, "not among these: the server name is not served"),
 ];
 const SHARES: &[(Severity, HysteresisLimit)] =
     &[(Severity::Warning, HysteresisLimit::at(0.02)), (Severity::Critical, HysteresisLimit::at(0.5))];

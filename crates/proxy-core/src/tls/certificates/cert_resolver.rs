@@ -11,6 +11,8 @@ use rustls::{SignatureAlgorithm, SignatureScheme};
 use crate::tls::Certificate;
 use crate::tls::provider::schemes;
 use crate::tls::server::evidence::{HandshakeNotes, PresentedCertificate};
+use crate::tls::settings::ServerNames;
+use crate::upstream::route::NameRoutes;
 
 /// Certificates for the same name, those first whose keys sign with the least work.
 type Candidates = Vec<Candidate>;
@@ -46,6 +48,9 @@ pub(in crate::tls) struct CertResolver {
     /// For clients that ask for no name, or an unknown one: the first certificate, and others for one of its
     /// names.
     default: Candidates,
+    served: ServerNames,
+    /// The only names that are served; `None`: any.
+    routes: Option<Arc<NameRoutes>>,
 }
 
 impl CertResolver {
@@ -69,7 +74,18 @@ impl CertResolver {
         };
         let default =
             sorted.iter().filter(is_default).map(|certificate| Candidate::new(certificate)).collect();
-        Self { exact, wildcard, default }
+        Self { exact, wildcard, default, served: ServerNames::Any, routes: None }
+    }
+
+    /// The same for a proxy that may refuse names.
+    pub(in crate::tls) fn serving(self, served: ServerNames, routes: Option<Arc<NameRoutes>>) -> Self {
+        Self { served, routes, ..self }
+    }
+
+    /// Whether a client may ask for a name. `has_name`: a certificate has it.
+    fn serves(&self, name: Option<&str>, has_name: bool) -> bool {
+        let has_route = |routes: &Arc<NameRoutes>| routes.upstreams(name.unwrap_or_default()) != 0;
+        (has_name || self.served == ServerNames::Any) && self.routes.as_ref().is_none_or(has_route)
     }
 
     /// The certificate, the scheme that it signs with if there is one, and whether any has the name.
@@ -112,6 +128,10 @@ impl ResolvesServerCert for CertResolver {
             is_name_uncovered: name.is_some() && !has_name,
         });
         HandshakeNotes::resolved(name, presented);
+        if !chosen.is_some_and(|(.., has_name)| self.serves(name, has_name)) {
+            HandshakeNotes::refuse_name();
+            return None;
+        }
         chosen.map(|(candidate, ..)| Arc::clone(&candidate.certified))
     }
 }

@@ -17,6 +17,7 @@ use crate::tls::client::config::ClientTls;
 use crate::tls::resumption::tickets::{OWN_KEYS_MAX, RefusingTicketer, Ticketer};
 use crate::tls::server::evidence::Policy;
 use crate::tls::settings::{CipherOrder, Resumption, TicketSend, TlsSettings, supported_version};
+use crate::upstream::route::NameRoutes;
 use hello::Choices;
 use tls_client::TrustError;
 
@@ -70,6 +71,7 @@ pub(in crate::tls) struct TlsConfigInputs<'a> {
     /// Used with [`Resumption::Cache`].
     pub(in crate::tls) sessions: Arc<dyn StoresServerSessions>,
     pub(in crate::tls) upstream: Option<ClientTls>,
+    pub(in crate::tls) routes: Option<Arc<NameRoutes>>,
 }
 
 impl TlsSettings {
@@ -157,7 +159,9 @@ impl TlsConfig {
             Some(ca) => builder.with_client_cert_verifier(ca.verifier(settings.client_auth, &provider)?),
             None => builder.with_no_client_auth(),
         };
-        let mut config = builder.with_cert_resolver(Arc::new(CertResolver::new(&inputs.certificates)));
+        let mut config = builder.with_cert_resolver(Arc::new(
+            CertResolver::new(&inputs.certificates).serving(settings.server_names, inputs.routes),
+        ));
         config.ignore_client_order = settings.cipher_order == CipherOrder::Proxy;
         config.alpn_protocols = settings.alpn.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         config.session_storage = Arc::new(NoServerSessionStorage {});

@@ -13,6 +13,8 @@ use crate::tls::server::negotiated::NegotiatedTls;
 const TOO_OLD: EngineError = EngineError::Tls(Error::PeerIncompatible(PeerIncompatible::Tls12NotOffered));
 /// A record with the fatal alert `protocol_version` (RFC 8446, 6.2).
 const PROTOCOL_VERSION_ALERT: [u8; 7] = [21, 3, 3, 0, 2, 2, 70];
+/// A record with the fatal alert `unrecognized_name` (RFC 6066, 3), for which rustls has none.
+const UNRECOGNIZED_NAME_ALERT: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 
 /// The server's end of one TLS connection.
 pub(crate) struct Engine {
@@ -87,9 +89,9 @@ impl Engine {
             let offered = self.evidence.as_ref().and_then(|evidence| evidence.offered());
             HandshakeNotes::begin(self.server_name.take(), offered.filter(|_| is_resumed));
         }
-        let result = self.records.receive(buffer, |bytes| plaintext.extend(bytes), output);
-        if is_noted {
-            self.take_notes();
+        let mut result = self.records.receive(buffer, |bytes| plaintext.extend(bytes), output);
+        if is_noted && self.take_notes() {
+            result = Err(EngineError::UnrecognizedName);
         }
         match result {
             Ok(()) => {
@@ -103,11 +105,12 @@ impl Engine {
     /// Tells the peer why it is refused.
     #[cold]
     fn refuse(&mut self, error: EngineError, output: &mut Buffer) -> Result<(), EngineError> {
+        self.records.fail();
         let error = self.name_version(error);
-        if error == TOO_OLD {
-            output.extend(&PROTOCOL_VERSION_ALERT);
-        } else {
-            self.records.append_alert(output)?;
+        match error {
+            EngineError::UnrecognizedName => output.extend(&UNRECOGNIZED_NAME_ALERT),
+            ref error if *error == TOO_OLD => output.extend(&PROTOCOL_VERSION_ALERT),
+            _ => self.records.append_alert(output)?,
         }
         Err(error)
     }
@@ -119,13 +122,15 @@ impl Engine {
         if is_old && error == EngineError::Tls(without_algorithms) { TOO_OLD } else { error }
     }
 
-    /// Takes the notes of rustls' callbacks.
-    fn take_notes(&mut self) {
+    /// Takes the notes of rustls' callbacks. True if they refused the server name.
+    fn take_notes(&mut self) -> bool {
         let mut notes = HandshakeNotes::take();
         self.server_name = notes.server_name.take();
+        let is_name_refused = notes.is_name_refused;
         if let Some(evidence) = &mut self.evidence {
             evidence.add(notes);
         }
+        is_name_refused
     }
 
     /// Encrypts all of `plaintext` after the present content of `output`.

@@ -74,11 +74,13 @@ pub(in crate::tls) struct HandshakeNotes {
     pub(in crate::tls) server_name: Option<Box<str>>,
     presented: Option<PresentedCertificate>,
     pub(in crate::tls) offered: Option<OfferedSession>,
+    /// Whether the name is refused, so there is no certificate for it.
+    pub(in crate::tls) is_name_refused: bool,
 }
 
 thread_local! {
     static NOTES: RefCell<HandshakeNotes> = const {
-        RefCell::new(HandshakeNotes { server_name: None, presented: None, offered: None })
+        RefCell::new(HandshakeNotes { server_name: None, presented: None, offered: None, is_name_refused: false })
     };
 }
 
@@ -86,7 +88,7 @@ impl HandshakeNotes {
     /// Begins a call into rustls for a client that asked for this name, as far as that is known. `resumed`: the session
     /// that an earlier call has resumed.
     pub(in crate::tls) fn begin(server_name: Option<Box<str>>, resumed: Option<OfferedSession>) {
-        NOTES.set(Self { server_name, presented: None, offered: resumed });
+        NOTES.set(Self { server_name, offered: resumed, ..Self::default() });
     }
 
     /// Takes the notes of the call.
@@ -102,6 +104,11 @@ impl HandshakeNotes {
             }
             notes.presented = presented;
         });
+    }
+
+    /// Notes that the name of the `ClientHello` is not served.
+    pub(in crate::tls) fn refuse_name() {
+        NOTES.with_borrow_mut(|notes| notes.is_name_refused = true);
     }
 
     /// When the session began that this handshake resumes; `None` if it begins one. Asked where rustls issues a session:

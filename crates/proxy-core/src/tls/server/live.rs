@@ -17,6 +17,7 @@ use crate::tls::resumption::tickets::snapshot::TicketKeySnapshot;
 use crate::tls::resumption::tickets::{RotatingTicketKeys, TicketKeyFile, Ticketer};
 use crate::tls::server::config::{TlsConfig, TlsConfigError, TlsConfigInputs};
 use crate::tls::settings::{Resumption, TlsSettings};
+use crate::upstream::route::NameRoutes;
 
 /// Begins the names of these settings.
 const PREFIX: &str = "proxy.";
@@ -135,6 +136,8 @@ pub(crate) struct LiveTls {
     presented: PresentedCertificates,
     /// TLS to upstreams; `None` if none speaks it.
     client: Option<LiveClientTls>,
+    /// The only names that are served; `None`: all that certificates serve.
+    routes: Option<Arc<NameRoutes>>,
 }
 
 impl LiveTls {
@@ -154,7 +157,13 @@ impl LiveTls {
             own_keys,
             holds_keys: false,
             sessions: SessionCache::new(1),
+            routes: None,
         })
+    }
+
+    /// Refuses names that no route serves.
+    pub(crate) fn refuse_other_names(&mut self, routes: Arc<NameRoutes>) {
+        self.routes = Some(routes);
     }
 
     /// The configuration that follows from the present state.
@@ -167,7 +176,8 @@ impl LiveTls {
         let sessions = self.sessions.store(self.settings.ticket_lifetime, binding, Arc::clone(&ticketer));
         let certificates = self.certificates.iter().collect();
         let upstream = self.client.as_ref().map(LiveClientTls::config);
-        let inputs = TlsConfigInputs { certificates, client_ca, ticketer, sessions, upstream };
+        let routes = self.routes.clone();
+        let inputs = TlsConfigInputs { certificates, client_ca, ticketer, sessions, upstream, routes };
         TlsConfig::new(&self.settings, inputs)
     }
 

@@ -275,6 +275,7 @@ impl EngineError {
             Self::Tls(TlsError::AlertReceived(AlertDescription::CloseNotify)) => {
                 ConnectionOutcome::HandshakeEof
             }
+            Self::UnrecognizedName => ConnectionOutcome::UnrecognizedName,
             Self::Tls(TlsError::AlertReceived(_)) => ConnectionOutcome::HandshakeAlert,
             Self::Tls(TlsError::PeerIncompatible(_) | TlsError::NoApplicationProtocol) => {
                 ConnectionOutcome::Incompatible

@@ -37,6 +37,15 @@ pub enum TicketSend {
     AtOnce,
 }
 
+/// What a client gets that asks for a server name that no certificate has, or for none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerNames {
+    /// The first certificate.
+    Any,
+    /// The alert `unrecognized_name`, as with `strict-sni` of `HAProxy`.
+    Strict,
+}
+
 /// Whether a client must have a certificate, where authorities for them are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientAuth {
@@ -100,6 +109,7 @@ pub struct TlsSettings {
     /// Application protocols offered by ALPN, most preferred first. If empty, ALPN is omitted, because the proxy does
     /// not know its upstream's protocol.
     pub alpn: Vec<String>,
+    pub server_names: ServerNames,
     pub resumption: Resumption,
     /// TLS 1.3 tickets sent after each handshake. One is used once, and a client that resumes gets the next with it.
     pub tickets: usize,
@@ -123,6 +133,7 @@ impl Default for TlsSettings {
             cipher_order: CipherOrder::Proxy,
             groups: GROUPS.iter().map(|(_, group)| *group).collect(),
             alpn: Vec::new(),
+            server_names: ServerNames::Any,
             resumption: Resumption::Tickets,
             tickets: 1,
             ticket_lifetime: Duration::from_secs(12 * 3600),

@@ -9,7 +9,9 @@ use crate::config::options::{
     AllowedValues, DeclaredOptions, OptionError, OptionKind, OptionSpec, option_names,
 };
 
-use crate::tls::settings::{CIPHERS, CipherOrder, ClientAuth, GROUPS, Resumption, TicketSend, TlsSettings};
+use crate::tls::settings::{
+    CIPHERS, CipherOrder, ClientAuth, GROUPS, Resumption, ServerNames, TicketSend, TlsSettings,
+};
 
 /// TLS 1.3 tickets sent after a handshake at most; clients keep about as many.
 const TICKETS_MAX: f64 = 8.0;
@@ -27,11 +29,12 @@ const RESUMPTIONS: &[(Resumption, &str)] =
     &[(Resumption::Tickets, "tickets"), (Resumption::Cache, "cache"), (Resumption::Off, "off")];
 const TICKET_SENDS: &[(TicketSend, &str)] =
     &[(TicketSend::WithAnswer, "answer"), (TicketSend::AtOnce, "at-once")];
+const SERVER_NAMES: &[(ServerNames, &str)] = &[(ServerNames::Any, "any"), (ServerNames::Strict, "strict")];
 const CLIENT_AUTHS: &[(ClientAuth, &str)] =
     &[(ClientAuth::Optional, "optional"), (ClientAuth::Required, "required")];
 
 /// The settings. A new one is a field of [`TlsSettings`] and an entry here.
-const SETTINGS: [OptionSpec<TlsSettings>; 13] = [
+const SETTINGS: [OptionSpec<TlsSettings>; 14] = [
     text(
         ("tls-min", "VERSION"),
         |s| word(VERSIONS, s.min),
@@ -76,6 +79,13 @@ const SETTINGS: [OptionSpec<TlsSettings>; 13] = [
         "Application protocols of the upstream, most preferred first, such as h2,http/1.1",
     )
     .absent("ALPN is left out; h2,http/1.1 in HTTP mode", "h2,http/1.1"),
+    text(
+        ("sni", "WHICH"),
+        |s| word(SERVER_NAMES, s.server_names),
+        |s, text| choose(SERVER_NAMES, text).map(|names| s.server_names = names),
+        AllowedValues::OneOf(|| words(SERVER_NAMES)),
+        "Server names that are served: any, or strict, which refuses clients that ask for no name of a certificate",
+    ),
     text(
         ("resumption", "HOW"),
         |s| word(RESUMPTIONS, s.resumption),
