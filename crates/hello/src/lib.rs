@@ -1,7 +1,8 @@
 //! A client's offers, parsed from its `ClientHello` (RFC 8446, 4.1.2), because TLS libraries do not report all of them. It knows no
 //! such library.
 //!
-//! They are counted, and decide nothing but an alert: the reason of a full handshake, and parameters without an alternative.
+//! They are counted: the reason of a full handshake, and parameters without an alternative. They decide an alert, and by the
+//! server name which connections are passed to an upstream unread.
 
 mod ja4;
 mod names;
@@ -209,12 +210,16 @@ impl ClientHello {
         Some(())
     }
 
-    /// Reads a `server_name` extension (RFC 6066, 3).
+    /// Reads a `server_name` extension (RFC 6066, 3). A second name is malformed, because others could take it for the
+    /// first one.
     fn read_server_name(&mut self, mut content: HelloBytes<'_>) -> Option<()> {
         let mut names = content.vec16()?;
         while !names.0.is_empty() {
             let (kind, name) = (names.u8()?, names.vec16()?.0);
             let is_dns = |&byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+            if kind == 0 && self.server_name.is_some() {
+                return None;
+            }
             if kind == 0 && (1..=253).contains(&name.len()) && name.iter().all(is_dns) {
                 let mut name = Box::<str>::from(str::from_utf8(name).ok()?);
                 name.make_ascii_lowercase();

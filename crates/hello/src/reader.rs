@@ -12,6 +12,16 @@ pub struct HelloReader {
 }
 
 impl HelloReader {
+    /// Whether no further bytes are needed: the message was found, or there is none.
+    pub fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    /// Memory of a message of which bytes are missing.
+    pub fn kept_bytes(&self) -> usize {
+        self.partial.as_ref().map_or(0, |stream| stream.kept_bytes())
+    }
+
     /// Adds received bytes. Returns the message once it is complete, unless it is malformed.
     pub fn read(&mut self, bytes: &[u8]) -> Option<ClientHello> {
         if self.is_done {

@@ -173,6 +173,13 @@ fn what_is_offered_is_read() {
         hello.set(extension::SERVER_NAME, name(given));
         assert_eq!(hello.parsed().server_name.as_deref(), told);
     }
+    let names = long(&[&[0][..], &long(b"a.test"), &[0], &long(b"b.test")].concat());
+    hello.set(extension::SERVER_NAME, names);
+    assert_eq!(ClientHello::parse(&hello.body()), None, "two names in one extension");
+    hello.set(extension::SERVER_NAME, name("a.test"));
+    hello.extensions.push((extension::SERVER_NAME, name("b.test")));
+    assert_eq!(ClientHello::parse(&hello.body()), None, "and in two");
+    hello.set(extension::SERVER_NAME, name("a.test"));
     hello.extensions.retain(|(kind, _)| *kind != extension::SUPPORTED_VERSIONS);
     let choices = hello.parsed().choices;
     assert!(!choices.has_tls13() && choices.single(choices, false).version);

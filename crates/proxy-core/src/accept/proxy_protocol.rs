@@ -140,7 +140,7 @@ fn mapped(addr: SocketAddr) -> SocketAddr {
 /// The negotiated TLS parameters for a header of version 2; empty for unknown parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NegotiatedInfo<'a> {
-    /// Such as `TLSv1.3`.
+    /// Such as `TLSv1.3`; if it is empty, TLS was not terminated.
     pub version: &'a str,
     /// The suite's IANA name.
     pub cipher: &'a str,
@@ -204,7 +204,7 @@ pub fn parse(bytes: &[u8]) -> Result<ParsedHeader, HeaderError> {
     }
 }
 
-/// Writes the header for a client's connection, behind which TLS was terminated.
+/// Writes the header for a client's connection.
 pub fn encode(version: ProxyProtocol, endpoints: Endpoints, negotiated: &NegotiatedInfo<'_>) -> Vec<u8> {
     let addr = ProxiedAddress::stream(endpoints.source, endpoints.destination);
     let mut header = Vec::with_capacity(256);
@@ -242,7 +242,8 @@ fn fields<'a>(negotiated: &NegotiatedInfo<'a>) -> impl Iterator<Item = Tlv<'a>> 
     }
     let alpn = (!alpn.is_empty()).then(|| Tlv::Alpn(alpn.into()));
     let authority = (!server_name.is_empty()).then(|| Tlv::Authority(server_name.into()));
-    [alpn, authority, Some(Tlv::Ssl(tls))].into_iter().flatten()
+    let tls = (!version.is_empty()).then_some(Tlv::Ssl(tls));
+    [alpn, authority, tls].into_iter().flatten()
 }
 
 #[cfg(test)]

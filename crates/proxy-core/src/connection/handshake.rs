@@ -1,4 +1,5 @@
-//! The first state of a connection: the PROXY header of a trusted peer, then the TLS handshake.
+//! The first state of a connection: the PROXY header of a trusted peer, then the TLS handshake, or the decision to pass TLS
+//! to an upstream unread.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,6 +10,7 @@ use records::kinds::ConnectionOutcome;
 
 use super::handler::ConnEnd;
 use super::handshake_timer::{HandshakeTimer, TimedRead};
+use super::passing::{AwaitedHello, HelloDecision};
 use super::session::{ClientSession, READS_PER_TURN_MAX};
 use crate::accept::proxy_protocol::{self, Endpoints, ParsedHeader};
 use crate::io::socket::IoResult;
@@ -23,6 +25,8 @@ const TICKET_PATIENCE: Duration = Duration::from_millis(100);
 pub(super) struct HandshakeState {
     /// Only where the PROXY protocol is used.
     header: Option<Box<PeerHeader>>,
+    /// Only where TLS of some names is passed, until that is decided.
+    hello: Option<Box<AwaitedHello>>,
     time: HandshakeTimer,
 }
 
@@ -41,7 +45,8 @@ impl HandshakeState {
             let endpoints = Endpoints::new(peer, socket.local_addr()?);
             Some(Box::new(PeerHeader { endpoints, awaited: is_trusted.then(Vec::new) }))
         };
-        Ok(Self { header, time: HandshakeTimer::default() })
+        let hello = context.routes.has_passed().then(Box::default);
+        Ok(Self { header, hello, time: HandshakeTimer::default() })
     }
 
     /// Whether the peer must still send a PROXY header: until then the client is unknown.
@@ -51,6 +56,15 @@ impl HandshakeState {
 
     fn awaited(&self) -> Option<&Vec<u8>> {
         self.header.as_ref().and_then(|header| header.awaited.as_ref())
+    }
+
+    /// Bytes that came before and go in front of the next read.
+    fn reserved_bytes(&self, session: &ClientSession) -> usize {
+        match (self.awaited(), &self.hello) {
+            (Some(header), _) => header.len(),
+            (None, Some(hello)) => hello.len(),
+            (None, None) => session.partial_len(),
+        }
     }
 
     /// Reads available bytes. The handshake may be complete afterwards, also if this fails.
@@ -67,7 +81,7 @@ impl HandshakeState {
             if !session.wants_read() || !session.is_handshaking() {
                 break;
             }
-            let reserved = self.awaited().map_or_else(|| session.partial_len(), Vec::len);
+            let reserved = self.reserved_bytes(session);
             match session.receive(reserved, context) {
                 Ok(IoResult::Bytes(n)) => self.take(reserved + n, session, context)?,
                 Ok(IoResult::Blocked) => {}
@@ -88,7 +102,7 @@ impl HandshakeState {
         context: &mut WorkerContext,
     ) -> Result<(), ConnEnd> {
         let len = self.take_header(len, session, context)?;
-        if len == 0 {
+        if len == 0 || self.awaits_hello(len, session, context) {
             return Ok(());
         }
         let is_http = starts_an_http_request(&context.scratch[..len]);
@@ -139,16 +153,43 @@ impl HandshakeState {
         }
     }
 
-    /// Counts the handshake, and delays a session ticket. Returns the addresses of a PROXY header.
+    /// Decides from the first `len` bytes of the scratch buffer whether they are passed to an upstream. False if they are
+    /// for TLS here.
+    fn awaits_hello(&mut self, len: usize, session: &mut ClientSession, context: &mut WorkerContext) -> bool {
+        let Some(hello) = &mut self.hello else { return false };
+        let decision = hello.decide(&mut context.scratch[..len], &context.routes);
+        if let HelloDecision::Wait = decision {
+            // The time of the handshake begins with its first byte.
+            let now = Instant::now();
+            self.time.add(TimedRead {
+                ready_at: context.ready_at,
+                began_at: now,
+                ended_at: now,
+                crypto: CryptoTime::default(),
+                has_answered: false,
+            });
+            session.set_handler_bytes(hello.held_bytes(), None);
+            return true;
+        }
+        self.hello = None;
+        session.set_handler_bytes(0, None);
+        let HelloDecision::Pass(name) = decision else { return false };
+        session.pass(name, len, context);
+        true
+    }
+
+    /// Counts the handshake, unless TLS is passed, and delays a session ticket. Returns the addresses of a PROXY header.
     pub(super) fn complete(
         &self,
         session: &mut ClientSession,
         context: &mut WorkerContext,
     ) -> Option<Endpoints> {
         context.handshaking -= 1;
-        session.count_handshake(&self.time.parts(session.path_info()), context);
         session.clear_deadline(context);
-        session.hold_ticket(self.time.until().unwrap_or(context.now) + TICKET_PATIENCE, context);
+        if !session.is_passed() {
+            session.count_handshake(&self.time.parts(session.path_info()), context);
+            session.hold_ticket(self.time.until().unwrap_or(context.now) + TICKET_PATIENCE, context);
+        }
         self.header.as_ref().map(|header| header.endpoints)
     }
 

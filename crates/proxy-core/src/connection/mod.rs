@@ -14,6 +14,7 @@ mod half_duplex;
 pub mod handler;
 mod handshake;
 mod handshake_timer;
+mod passing;
 mod session;
 
 use std::io;

@@ -57,7 +57,9 @@ impl Handler for Relay {
         // The client may have sent its first data with the end of the handshake.
         let unanswered_since = (!session.received().is_empty()).then_some(context.now);
         let header = header::encode(session, endpoints, context);
-        let upstreams = context.routes.upstreams(session.tls_server_name());
+        let (routes, name) = (&context.routes, session.tls_server_name());
+        let passed = session.is_passed().then(|| routes.passed(name)).flatten();
+        let upstreams = passed.unwrap_or_else(|| routes.upstreams(name));
         let timeout = context.limits.connect_timeout;
         let attempt = ConnectAttempt::new(Instant::now(), timeout, upstreams, header);
         let upstream = UpstreamConn::Connecting { attempt: Box::new(attempt), is_due: true };

@@ -8,6 +8,7 @@ use crate::upstream::route::NameRoute;
 
 const MODE: &str = "proxy.mode";
 const ROUTE: &str = "proxy.route";
+const PASS: &str = "proxy.pass";
 
 /// The own settings of a proxy that forwards bytes.
 #[derive(Debug)]
@@ -15,8 +16,15 @@ pub(crate) struct RelaySettings(Vec<Setting>);
 
 impl RelaySettings {
     pub(crate) fn new(routes: &[NameRoute]) -> Self {
-        let routes: Vec<_> = routes.iter().map(ToString::to_string).collect();
-        Self(vec![fixed_setting(MODE, "tcp".to_owned()), fixed_setting(ROUTE, routes.join(" "))])
+        let words = |is_passed: bool| {
+            let routes = routes.iter().filter(|route| route.is_passed() == is_passed);
+            routes.map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        };
+        Self(vec![
+            fixed_setting(MODE, "tcp".to_owned()),
+            fixed_setting(ROUTE, words(false)),
+            fixed_setting(PASS, words(true)),
+        ])
     }
 }
 

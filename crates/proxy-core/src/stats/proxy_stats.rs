@@ -138,6 +138,12 @@ impl ProxyStats {
         self.handshake_details(client, id, session, time.compute_ns)
     }
 
+    /// Counts a connection that is passed to an upstream unread. Returns where its bytes are counted.
+    pub(crate) fn passed(&mut self, session: &NegotiatedTls<'_>) -> UsageSlots {
+        self.count(ProxyCounter::Passed, 1);
+        self.usage.passed(session)
+    }
+
     /// Counts an error under its cause. `in_handshake`: it ended the connection before its handshake was done.
     pub(crate) fn error(&mut self, client: ClientSlot, outcome: ConnectionOutcome, in_handshake: bool) {
         let cause = match outcome {

@@ -16,7 +16,8 @@ const NO_VALUE: &str = "none";
 /// Where the traffic of a connection is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UsageSlots {
-    combination: u16,
+    /// `None` if TLS was passed to an upstream.
+    combination: Option<u16>,
     certificate: Option<u16>,
     name: Option<u16>,
     fingerprint: Option<u16>,
@@ -55,10 +56,15 @@ impl UsageCounts {
         self.combinations[usize::from(combination)].add(&counted, session.single_choices());
         let client = self.client(session, &counted);
         UsageSlots {
-            combination,
+            combination: Some(combination),
             certificate: session.certificate().map(|name| self.certificates.add(name.as_bytes(), &counted)),
             ..client
         }
+    }
+
+    /// Counts a connection whose TLS is passed to an upstream.
+    pub(crate) fn passed(&mut self, session: &NegotiatedTls<'_>) -> UsageSlots {
+        self.client(session, &[(UsageCounter::Passed, 1)])
     }
 
     /// Counts a handshake that failed after its `ClientHello` was read.
@@ -85,7 +91,9 @@ impl UsageCounts {
     /// Counts the bytes of an ended connection.
     pub(crate) fn closed(&mut self, slots: UsageSlots, bytes_in: u64, bytes_out: u64) {
         let counted = [(UsageCounter::BytesIn, bytes_in), (UsageCounter::BytesOut, bytes_out)];
-        self.combinations[usize::from(slots.combination)].add(&counted, SingleChoices::default());
+        if let Some(combination) = slots.combination {
+            self.combinations[usize::from(combination)].add(&counted, SingleChoices::default());
+        }
         let values = [
             (&mut self.certificates, slots.certificate),
             (&mut self.names, slots.name),

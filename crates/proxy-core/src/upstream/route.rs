@@ -12,6 +12,8 @@ pub struct NameRoute {
     /// Not [`HostPattern::Any`], which is the default.
     host: HostPattern,
     upstreams: Vec<Upstream>,
+    /// Whether the upstreams terminate TLS.
+    is_passed: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -79,6 +81,16 @@ impl NameRoute {
         &self.host
     }
 
+    /// The same for upstreams that terminate TLS themselves.
+    #[must_use]
+    pub fn passed(self) -> Self {
+        Self { is_passed: true, ..self }
+    }
+
+    pub fn is_passed(&self) -> bool {
+        self.is_passed
+    }
+
     /// At least one.
     pub fn upstreams(&self) -> &[Upstream] {
         &self.upstreams
@@ -89,7 +101,7 @@ fn name_route(host: &str, upstreams: Vec<Upstream>) -> Result<NameRoute, NameRou
     check_upstreams(&upstreams)?;
     match host.parse()? {
         HostPattern::Any => Err(NameRouteProblem::NoHost),
-        host => Ok(NameRoute { host, upstreams }),
+        host => Ok(NameRoute { host, upstreams, is_passed: false }),
     }
 }
 
@@ -116,25 +128,35 @@ impl fmt::Display for NameRoute {
 #[error("two routes serve {0}")]
 pub struct DuplicateHost(HostPattern);
 
-/// The routes of a proxy: which of its upstreams, as the bits of a word, serve a name.
+/// The routes of a proxy by server name.
 #[derive(Debug, Default)]
 pub(crate) struct NameRoutes {
     /// For any host: the upstreams that no route names.
-    table: HostTable<Option<u64>>,
+    table: HostTable<Option<NameDestination>>,
+    has_passed: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct NameDestination {
+    /// Which upstreams of the proxy, as the bits of a word.
+    upstreams: u64,
+    is_passed: bool,
 }
 
 impl NameRoutes {
     /// Adds the upstreams of `routes` to those of the proxy, which serve all other names.
     pub(crate) fn new(upstreams: &mut Vec<Upstream>, routes: &[NameRoute]) -> Result<Self, DuplicateHost> {
         let mut table = HostTable::default();
-        *table.entry(&HostPattern::Any) = Some(upstream_bits(&mut upstreams.clone(), upstreams));
-        for NameRoute { host, upstreams: of_route } in routes {
-            let bits = upstream_bits(upstreams, of_route);
-            if table.entry(host).replace(bits).is_some() {
+        let default = upstream_bits(&mut upstreams.clone(), upstreams);
+        *table.entry(&HostPattern::Any) = Some(NameDestination { upstreams: default, is_passed: false });
+        for NameRoute { host, upstreams: of_route, is_passed } in routes {
+            let destination =
+                NameDestination { upstreams: upstream_bits(upstreams, of_route), is_passed: *is_passed };
+            if table.entry(host).replace(destination).is_some() {
                 return Err(DuplicateHost(host.clone()));
             }
         }
-        Ok(Self { table })
+        Ok(Self { table, has_passed: routes.iter().any(NameRoute::is_passed) })
     }
 
     /// Whether no upstream serves other names than those of the routes.
@@ -142,9 +164,23 @@ impl NameRoutes {
         self.upstreams("") == 0
     }
 
-    /// The upstreams of connections whose clients ask for this name, which is empty without one.
+    /// The upstreams that get the plaintext of clients that ask for this name, which is empty without one. Upstreams that
+    /// terminate TLS are none of them.
     pub(crate) fn upstreams(&self, name: &str) -> u64 {
-        self.table.find_map(name, |bits| *bits).unwrap_or(0)
+        let terminated =
+            |destination: NameDestination| (!destination.is_passed).then_some(destination.upstreams);
+        self.table.find_map(name, |destination| destination.and_then(terminated)).unwrap_or(0)
+    }
+
+    /// The upstreams that get the TLS of clients that ask for this name; `None` if it is terminated.
+    pub(crate) fn passed(&self, name: &str) -> Option<u64> {
+        let destination = self.table.find_map(name, |destination| *destination)?;
+        destination.is_passed.then_some(destination.upstreams)
+    }
+
+    /// Whether any name is passed.
+    pub(crate) fn has_passed(&self) -> bool {
+        self.has_passed
     }
 }
 

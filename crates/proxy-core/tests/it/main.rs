@@ -21,6 +21,7 @@ mod not_run;
 mod obsolete;
 mod openssl;
 mod outside;
+mod passing;
 mod pki;
 mod proxy_header;
 mod replacing;

@@ -139,7 +139,8 @@ impl TestProxy {
         ];
         assert_eq!(sum[ClientCounter::Errors], total.counters.sum(&errors));
         let handshakes = count(ProxyCounter::HandshakesFull) + count(ProxyCounter::HandshakesResumed);
-        assert_eq!(count(ProxyCounter::Accepted), handshakes + count(ProxyCounter::HandshakesFailed));
+        let others = count(ProxyCounter::HandshakesFailed) + count(ProxyCounter::Passed);
+        assert_eq!(count(ProxyCounter::Accepted), handshakes + others);
         let reasons = FullReason::ALL.map(|(_, counter, _)| counter);
         assert_eq!(total.tls.counters.sum(&reasons), count(ProxyCounter::HandshakesFull), "{:?}", total.tls);
         total

@@ -71,9 +71,11 @@ metrics! {
             => metric: "handshakes_failed", label: "unrecognized name";
         FailedOther = "HANDSHAKES_FAILED_OTHER_TOTAL", Count, "0", "Handshakes that failed for another reason."
             => metric: "handshakes_failed", label: "other";
-        BytesIn = "BYTES_IN_TOTAL", Bytes, "183022", "Plaintext from clients to upstreams."
+        Passed = "CONNECTIONS_PASSED_TOTAL", Count, "0", "Connections whose TLS was passed to an upstream unread."
+            => figure: "connections.passed", metric: "connections_passed";
+        BytesIn = "BYTES_IN_TOTAL", Bytes, "183022", "Plaintext from clients to upstreams; of passed connections TLS as it is."
             => figure: "bytes.in", metric: "plaintext_in_bytes";
-        BytesOut = "BYTES_OUT_TOTAL", Bytes, "92012230", "Plaintext from upstreams to clients."
+        BytesOut = "BYTES_OUT_TOTAL", Bytes, "92012230", "Plaintext from upstreams to clients; of passed connections TLS as it is."
             => figure: "bytes.out", metric: "plaintext_out_bytes";
         WireIn = "WIRE_BYTES_IN_TOTAL", Bytes, "402113", "TLS bytes received from clients."
             => metric: "tls_in_bytes";

@@ -106,6 +106,7 @@ metrics! {
             => label: "unknown key";
         FullMismatch = "USAGE_FULL_MISMATCH_TOTAL", Count, "0", "Full handshakes whose ticket is for another name, version, cipher or rule for client certificates."
             => label: "mismatch";
+        Passed = "USAGE_PASSED_TOTAL", Count, "0", "Connections whose TLS was passed to an upstream unread; only for server names.";
         NotCovered = "USAGE_NOT_COVERED_TOTAL", Count, "0", "Handshakes, failed ones included, for a server name that no certificate of the proxy has; only for server names.";
     }
 }

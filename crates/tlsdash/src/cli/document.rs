@@ -15,7 +15,7 @@ fn the_command_line_is_consistent() {
 fn options_document() -> String {
     const HEADING: &str = "| option | value | meaning |\n|---|---|---|\n";
     let mut text = format!(
-        "# Options of the proxy\n\nEach is a flag and a word of the configuration file; `[[route]]` tables are the routes of a \
+        "# Options of the proxy\n\nEach is a flag and a word of the configuration file; `[[route]]` and `[[pass]]` tables are those of a \
          file. Made by `just schema`, checked by the tests.\n\n{HEADING}"
     );
     let command = Cli::command();

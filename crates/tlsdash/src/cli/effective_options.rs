@@ -41,7 +41,7 @@ impl ProxyOptions {
 
     /// Whether no upstream is configured, as in the demo, whose upstream ends with it.
     pub(crate) fn is_without_upstream(&self) -> bool {
-        self.upstream.is_empty() && self.route.is_empty()
+        self.upstream.is_empty() && self.route.is_empty() && self.pass.is_empty()
     }
 
     /// Sets the option of a setting to its value. Returns false if no option is that setting.

@@ -11,10 +11,13 @@ use super::value::options::OptionValues;
 /// Options of HTTP mode only, besides the limits.
 const HTTP_ONLY: [&str; 3] = ["trust-forwarded", "tls-headers", "log-paths"];
 /// What means something in TCP mode only, and what takes its place.
-const TCP_ONLY: (&str, &str) = (
-    "proxy-protocol",
-    "upstream connections serve many clients; X-Forwarded-For names the client, and --tls-headers tells how it speaks TLS",
-);
+const TCP_ONLY: [(&str, &str); 2] = [
+    (
+        "proxy-protocol",
+        "upstream connections serve many clients; X-Forwarded-For names the client, and --tls-headers tells how it speaks TLS",
+    ),
+    ("pass", "a second proxy in that mode can pass TLS, with this one as the upstream of all other names"),
+];
 
 /// What the proxy does with the plaintext.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -30,8 +33,8 @@ pub(crate) enum ProxyMode {
 impl ProxyOptions {
     /// Options of the other mode, each with the reason why it is refused.
     pub(super) fn other_mode_options(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let (word, instead) = TCP_ONLY;
-        let of_tcp = std::iter::once((word, format!("goes with --mode tcp only: {instead}")));
+        let of_tcp = TCP_ONLY.into_iter();
+        let of_tcp = of_tcp.map(|(word, instead)| (word, format!("goes with --mode tcp only: {instead}")));
         let limits = OptionValues::<HttpLimits>::names();
         let of_http = HTTP_ONLY.into_iter().chain(limits);
         let of_http = of_http.map(|word| (word, "goes with --mode http only".to_owned()));
@@ -42,6 +45,7 @@ impl ProxyOptions {
     pub(super) fn is_given(&self, word: &str) -> bool {
         match word {
             "proxy-protocol" => self.proxy_protocol.is_some(),
+            "pass" => !self.pass.is_empty(),
             word => self.http.is_given(word) || self.http_limits.is_given(word),
         }
     }
@@ -52,7 +56,7 @@ impl ProxyOptions {
             ProxyMode::Tcp => {
                 Self { http: HttpOptions::default(), http_limits: OptionValues::default(), ..self.clone() }
             }
-            ProxyMode::Http => Self { proxy_protocol: None, ..self.clone() },
+            ProxyMode::Http => Self { proxy_protocol: None, pass: Vec::new(), ..self.clone() },
         }
     }
 }
@@ -76,6 +80,10 @@ pub(super) mod tests {
             ("tls-headers = true", "--tls-headers goes with --mode http only"),
             ("log-paths = \"on\"", "--log-paths goes with --mode http only"),
             ("header-timeout = \"1s\"", "--header-timeout goes with --mode http only"),
+            (
+                "mode = \"http\"\n[[pass]]\nhost = \"x\"\nupstreams = \"h:1\"",
+                "--pass goes with --mode tcp only",
+            ),
             (
                 "mode = \"http\"\nproxy-protocol = \"v2\"",
                 "serve many clients; X-Forwarded-For names the client",

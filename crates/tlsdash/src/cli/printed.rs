@@ -6,7 +6,7 @@ use clap::CommandFactory;
 use proxy_core::{Limits, TlsSettings};
 use proxy_http::HttpLimits;
 
-use super::configuration::ROUTE;
+use super::configuration::{PASS, ROUTE};
 use super::value::options::examples;
 use super::{Cli, ProxyOptions};
 
@@ -14,6 +14,7 @@ use super::{Cli, ProxyOptions};
 const EXAMPLES: &[(&str, &str)] = &[
     ("upstream", "[\"unix:/run/app.sock\"]"),
     ("route", "[{ host = \"api.example\", upstreams = [\"unix:/run/api.sock\"] }]"),
+    ("pass", "[{ host = \"legacy.example\", upstreams = [\"10.0.0.9:443\"] }]"),
     ("trust-forwarded", "\"10.0.0.0/8\""),
     ("log-paths", "\"off\""),
     ("log-names", "\"off\""),
@@ -48,13 +49,17 @@ impl ProxyOptions {
         let command = Cli::command();
         examples
             .sort_by_key(|(word, _)| command.get_arguments().position(|arg| arg.get_long() == Some(word)));
-        let has_routes = !self.route.is_empty();
-        for (word, example) in examples.into_iter().filter(|(word, _)| !(has_routes && *word == ROUTE)) {
+        let has_tables = |word: &str| match word {
+            ROUTE => !own_mode.route.is_empty(),
+            PASS => !own_mode.pass.is_empty(),
+            _ => false,
+        };
+        for (word, example) in examples.into_iter().filter(|(word, _)| !has_tables(word)) {
             if !text.lines().any(|line| line.starts_with(&format!("{word} = "))) {
                 let _ = writeln!(text, "# {word} = {example}");
             }
         }
-        text.push_str(&self.routes_to_toml());
+        text.push_str(&own_mode.routes_to_toml());
         text.push_str(&self.tables.to_toml()?);
         Ok(text)
     }

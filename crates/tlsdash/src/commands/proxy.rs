@@ -263,8 +263,7 @@ fn load_target(listening: SocketAddr) -> anyhow::Result<Target> {
 
 fn proxy_config(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
     let upstreams = values(&options.upstream);
-    let Some(first) = upstreams.first().or_else(|| options.route.first()?.upstreams().first()).cloned()
-    else {
+    let Some(first) = upstreams.first().or_else(|| options.any_route()?.upstreams().first()).cloned() else {
         let words = match options.mode {
             ProxyMode::Tcp => {
                 "--upstream and --route are missing: the address that takes the plaintext (unix:/path or host:port;"

@@ -57,6 +57,7 @@ mod tests {
             "proxy.tls-min",
             "proxy.mode",
             "proxy.route",
+            "proxy.pass",
             "proxy.queue-max",
             "load.rate",
         ] {

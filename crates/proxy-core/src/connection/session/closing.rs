@@ -33,7 +33,7 @@ impl ClientSession {
     #[cold]
     pub(crate) fn tls_failed(&self, error: &EngineError) -> ConnEnd {
         let outcome = if self.is_handshaking() {
-            error.handshake_outcome(self.engine.has_answered())
+            error.handshake_outcome(self.tls.has_answered())
         } else {
             ConnectionOutcome::ClientBroken
         };
@@ -92,7 +92,7 @@ impl ClientSession {
         if outcome.is_error() {
             context.stats.error(self.account.slot, outcome, in_handshake);
             if in_handshake {
-                context.stats.usage.failed(&self.engine.session());
+                context.stats.usage.failed(&self.tls.session());
             }
         }
     }
@@ -119,7 +119,7 @@ impl ClientSession {
     }
 
     fn record(&self, outcome: ConnectionOutcome, detail: String, lifetime: Duration) -> ConnectionRecord {
-        let session = self.engine.session();
+        let session = self.tls.session();
         ConnectionRecord {
             conn: self.account.id,
             client: self.account.client,

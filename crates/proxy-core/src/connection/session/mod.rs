@@ -23,7 +23,7 @@ use crate::io::socket_options::PathInfo;
 use crate::stats::clients::ClientSlot;
 use crate::stats::handshake_time::HandshakeTime;
 use crate::stats::usage::UsageSlots;
-use crate::tls::{Engine, PARTIAL_BYTES_MAX};
+use crate::tls::{ClientTls, Engine, PARTIAL_BYTES_MAX};
 use crate::worker::context::WorkerContext;
 use crate::worker::timers::{Deadline, TimerKind};
 
@@ -36,7 +36,7 @@ pub(crate) const SCRATCH_BYTES: usize = READ_BYTES_MAX + PARTIAL_BYTES_MAX;
 pub struct ClientSession {
     key: usize,
     socket: Socket,
-    engine: Engine,
+    tls: ClientTls,
     /// Plaintext that the handler has not taken.
     from_client: HalfDuplex,
     /// Ciphertext that the client has not taken.
@@ -81,7 +81,7 @@ impl ClientSession {
         key: usize,
         context: &mut WorkerContext,
     ) -> io::Result<Self> {
-        let engine = Engine::new(&context.tls).map_err(io::Error::other)?;
+        let tls = Engine::new(&context.tls).map(ClientTls::Terminated).map_err(io::Error::other)?;
         let socket = Socket::accepted(socket, &context.registry, token(key, SocketRole::Client))?;
         let client = ClientId::from(peer.ip());
         let account = Account {
@@ -97,7 +97,7 @@ impl ClientSession {
         let mut session = Self {
             key,
             socket,
-            engine,
+            tls,
             from_client: HalfDuplex::default(),
             to_client: HalfDuplex::default(),
             prefix_bytes: 0,
@@ -151,9 +151,21 @@ impl ClientSession {
 
     pub(crate) fn count_handshake(&mut self, time: &HandshakeTime, context: &mut WorkerContext) {
         let Account { slot, client, .. } = self.account;
-        let session = self.engine.session();
+        let session = self.tls.session();
         self.account.usage = Some(context.stats.handshake(slot, client, &session, time));
-        self.engine.forget_handshake();
+        self.tls.forget_handshake();
+    }
+
+    /// Passes the client's TLS to an upstream unread, beginning with the first `len` bytes of the scratch buffer.
+    pub(crate) fn pass(&mut self, server_name: Box<str>, len: usize, context: &mut WorkerContext) {
+        self.tls = ClientTls::Passed(server_name);
+        self.from_client.pending.extend(&context.scratch[..len]);
+        self.account.usage = Some(context.stats.passed(&self.tls.session()));
+    }
+
+    /// Whether an upstream terminates the client's TLS.
+    pub(crate) fn is_passed(&self) -> bool {
+        self.tls.is_passed()
     }
 
     /// The kernel's knowledge of the path to the client.
@@ -166,7 +178,7 @@ impl ClientSession {
         // With TLS 1.3 the client has finished its handshake before the server has, so only a ticket can be waiting.
         // With TLS 1.2 the client waits for the buffered bytes.
         let is_waiting = context.tls.holds_tickets() && !self.to_client.pending.is_empty();
-        if is_waiting && self.engine.session().is_tls13() {
+        if is_waiting && self.tls.session().is_tls13() {
             context.timers.arm(&mut self.ticket, self.key, TimerKind::Ticket, until);
             // A client with Nagle's algorithm on sends its request only once its Finished is acknowledged, which
             // the ticket would have done on its way.
@@ -218,7 +230,7 @@ impl ClientSession {
     }
 
     pub(crate) fn negotiated(&self) -> crate::tls::NegotiatedTls<'_> {
-        self.engine.session()
+        self.tls.session()
     }
 
     /// Its number within the run.
@@ -232,32 +244,32 @@ impl ClientSession {
 
     /// The version of TLS, such as `TLSv1.3`.
     pub fn tls_version(&self) -> &'static str {
-        self.engine.session().version_name()
+        self.tls.session().version_name()
     }
 
     /// The IANA name of the cipher suite.
     pub fn tls_cipher(&self) -> String {
-        self.engine.session().cipher_name()
+        self.tls.session().cipher_name()
     }
 
     /// The server name that the client asked for, as it was sent; empty without one.
     pub fn tls_server_name(&self) -> &str {
-        self.engine.session().raw_server_name()
+        self.tls.session().raw_server_name()
     }
 
     /// Whether the client has a certificate, which has been verified.
     pub fn has_client_certificate(&self) -> bool {
-        self.engine.session().has_client_certificate()
+        self.tls.session().has_client_certificate()
     }
 
     /// The common name of the client's verified certificate; `None` without one, or where it cannot be passed on.
     pub fn client_common_name(&self) -> Option<String> {
-        self.engine.session().common_name().ok().flatten()
+        self.tls.session().common_name().ok().flatten()
     }
 
     /// The application protocol that was negotiated, empty if there is none.
     pub fn alpn(&self) -> &[u8] {
-        self.engine.session().raw_alpn()
+        self.tls.session().raw_alpn()
     }
 
     /// Whether any plaintext has moved, either way.

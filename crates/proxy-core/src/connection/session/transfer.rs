@@ -23,7 +23,7 @@ impl ClientSession {
     }
 
     pub(crate) fn is_handshaking(&self) -> bool {
-        self.engine.is_handshaking()
+        self.tls.is_handshaking()
     }
 
     /// Whether there is something to read, and room for it.
@@ -40,7 +40,7 @@ impl ClientSession {
 
     /// Bytes that TLS keeps until they are a whole record: they go in front of the next read.
     pub(crate) fn partial_len(&self) -> usize {
-        self.engine.partial_len()
+        self.tls.partial_len()
     }
 
     /// Gives both directions memory from the worker's pool.
@@ -65,13 +65,13 @@ impl ClientSession {
     pub(crate) fn decrypt(&mut self, len: usize, context: &mut WorkerContext) -> Result<bool, ConnEnd> {
         let before = self.from_client.pending.len();
         let bytes = &mut context.scratch[..len];
-        let result = self.engine.receive(bytes, &mut self.from_client.pending, &mut self.to_client.pending);
+        let result = self.tls.receive(bytes, &mut self.from_client.pending, &mut self.to_client.pending);
         let has_grown = self.from_client.pending.len() > before;
         if self.from_client.sink_closed {
             self.from_client.pending.clear();
         }
         result.map_err(|error| self.tls_failed(&error))?;
-        self.from_client.source_ended |= self.engine.is_peer_closed();
+        self.from_client.source_ended |= self.tls.is_peer_closed();
         Ok(has_grown)
     }
 
@@ -163,7 +163,7 @@ impl ClientSession {
     /// How the connection ends.
     pub fn send(&mut self, plaintext: &[u8], context: &mut WorkerContext) -> Result<(), ConnEnd> {
         self.count_sent(plaintext.len(), context);
-        let result = self.engine.encrypt(plaintext, &mut self.to_client.pending);
+        let result = self.tls.encrypt(plaintext, &mut self.to_client.pending);
         result.map_err(|error| self.tls_failed(&error))
     }
 
@@ -171,7 +171,7 @@ impl ClientSession {
     #[inline]
     pub(crate) fn send_scratch(&mut self, n: usize, context: &mut WorkerContext) -> Result<(), ConnEnd> {
         self.count_sent(n, context);
-        let result = self.engine.encrypt(&context.scratch[..n], &mut self.to_client.pending);
+        let result = self.tls.encrypt(&context.scratch[..n], &mut self.to_client.pending);
         result.map_err(|error| self.tls_failed(&error))
     }
 
@@ -185,9 +185,11 @@ impl ClientSession {
         context.pool.lend(&mut self.to_client.pending);
     }
 
-    /// Counts an exchange: a request of the client, and the first byte of its answer.
+    /// Counts an exchange: a request of the client, and the first byte of its answer. In passed TLS it does not show.
     pub fn count_exchange(&mut self, took: Duration, context: &mut WorkerContext) {
-        context.stats.exchange(self.account.slot, took);
+        if !self.is_passed() {
+            context.stats.exchange(self.account.slot, took);
+        }
     }
 
     /// Counts the client's failed requests on a connection that continues.
@@ -199,7 +201,7 @@ impl ClientSession {
         self.release_ticket(context);
         context.pool.lend(&mut self.to_client.pending);
         // After a failure TLS has sent an alert already.
-        let _ = self.engine.close_notify(&mut self.to_client.pending);
+        let _ = self.tls.close_notify(&mut self.to_client.pending);
     }
 
     /// Ends the stream to the client, once it has read its pending bytes; it may continue to send.

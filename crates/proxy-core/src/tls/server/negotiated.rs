@@ -20,6 +20,7 @@ use crate::tls::settings::options::suite_name;
 use hello::{ClientHello, SingleChoices};
 
 /// The parameters negotiated up to now; each part is absent until it is known.
+#[derive(Default)]
 pub(crate) struct NegotiatedTls<'a> {
     version: Option<ProtocolVersion>,
     cipher: Option<CipherSuite>,
@@ -48,6 +49,11 @@ impl<'a> NegotiatedTls<'a> {
             client: connection.peer_certificates().and_then(<[_]>::first),
             evidence,
         }
+    }
+
+    /// Of TLS that is passed to an upstream, where only the `ClientHello` is read.
+    pub(in crate::tls) fn of_passed(server_name: &'a str) -> Self {
+        Self { server_name: Some(server_name), ..Self::default() }
     }
 
     pub(crate) fn is_tls13(&self) -> bool {

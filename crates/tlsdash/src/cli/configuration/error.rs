@@ -108,7 +108,7 @@ fn refusal<'t>(word: &Key<'t>, value: DeValue<'t>) -> Option<String> {
         return Some(problem.to_owned());
     }
     if is_table {
-        return Some(format!("{problem}; the tables are [[route]], [keys] and [colors]"));
+        return Some(format!("{problem}; the tables are [[route]], [[pass]], [keys] and [colors]"));
     }
     let meant = similar_flag(word.get_ref());
     Some(meant.map_or_else(|| problem.to_owned(), |known| format!("{problem}; did you mean `{known}`?")))

@@ -37,8 +37,9 @@ const CONFIGURATION_BYTES_MAX: u64 = 1 << 20;
 /// The default address of the proxy.
 const LISTEN: &str = ":8443";
 
-/// The word of the routes.
+/// The words of the routes.
 pub(super) const ROUTE: &str = "route";
+pub(super) const PASS: &str = "pass";
 
 /// What the proxy takes, on the command line and in the configuration file.
 #[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
@@ -63,6 +64,11 @@ pub(crate) struct ProxyOptions {
     #[arg(long, value_name = "[HOST][/PATH]=UPSTREAM,...")]
     #[serde(skip_serializing)]
     pub(crate) route: Vec<RouteOption>,
+    /// Pass the TLS of clients of a server name to these upstreams unread, such as legacy.example=10.0.0.9:443: they
+    /// terminate it; may be repeated
+    #[arg(long, value_name = "HOST=UPSTREAM,...")]
+    #[serde(skip_serializing)]
+    pub(crate) pass: Vec<RouteOption>,
     /// Run as this user, NAME or NAME:GROUP, after binding addresses and reading keys as root
     #[arg(long, value_name = "NAME")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -206,8 +212,10 @@ impl ProxyOptions {
         let table: toml::Table = text.parse().map_err(|error| ConfigurationError::syntax(text, &error))?;
         let mut options =
             Self::deserialize(table.clone()).map_err(|error| ConfigurationError::of_keys(text, &error))?;
-        for (route, line) in options.route.iter_mut().zip(table_lines(text, ROUTE)) {
-            route.line = Some(line);
+        for (routes, word) in [(&mut options.route, ROUTE), (&mut options.pass, PASS)] {
+            for (route, line) in routes.iter_mut().zip(table_lines(text, word)) {
+                route.line = Some(line);
+            }
         }
         options.words = table.keys().cloned().collect();
         Ok(options)
@@ -305,7 +313,7 @@ mod tests {
             ("tickets = 2\nticket = 2", "line 2: ticket: unknown field `ticket`; did you mean"),
             (
                 "tickets = 2\n[limits]\ntickets = 2",
-                "line 2: limits: unknown field `limits`; the tables are [[route]]",
+                "line 2: limits: unknown field `limits`; the tables are [[route]], [[pass]]",
             ),
             ("[keys]\nquit = [\"q\"]\nhelp = \"h\"", "line 3: keys: "),
             ("[colors]\n\nkeys.quit = 1", "line 3: colors: "),

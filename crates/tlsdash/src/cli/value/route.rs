@@ -1,5 +1,6 @@
 //! Routes, by flags and by the configuration file. The mode decides what a route selects by.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::str::FromStr;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use serde::Deserialize;
 
 use super::options::{OptionValueError, read};
 use super::{ParsedValue, one_or_many, values};
+use crate::cli::configuration::{PASS, ROUTE};
 use crate::cli::{ProxyOptions, usage};
 
 /// A route, with its line in a file.
@@ -142,20 +144,20 @@ impl RouteOption {
         }
     }
 
-    /// The route number `n` in words, from 0.
-    fn place(&self, n: usize) -> String {
+    /// The route number `n` of this flag in words, from 0.
+    fn place(&self, flag: &str, n: usize) -> String {
         match self.line {
-            Some(line) => format!("the route in line {line}"),
-            None => format!("--route {}", n + 1),
+            Some(line) => format!("the {flag} in line {line}"),
+            None => format!("--{flag} {}", n + 1),
         }
     }
 
-    fn name_route(&self, n: usize) -> anyhow::Result<NameRoute> {
+    fn name_route(&self, flag: &str, n: usize) -> anyhow::Result<NameRoute> {
         match &self.kind {
             RouteKind::Name(route) => Ok(route.clone()),
             RouteKind::Request(route) => Err(usage(format!(
                 "{}: the path {} goes with --mode http only; in TCP mode the server name alone selects a route",
-                self.place(n),
+                self.place(flag, n),
                 route.prefix
             ))),
         }
@@ -165,18 +167,18 @@ impl RouteOption {
         match &self.kind {
             RouteKind::Request(route) => Ok(route.clone()),
             RouteKind::Name(route) => Route::new(&route.host().to_string(), "", route.upstreams().to_vec())
-                .map_err(|error| usage(format!("{}: {error}", self.place(n)))),
+                .map_err(|error| usage(format!("{}: {error}", self.place(ROUTE, n)))),
         }
     }
 
     /// The route as a table of a configuration file.
-    fn to_toml(&self) -> String {
+    fn to_toml(&self, word: &str) -> String {
         let upstreams: Vec<_> = self.upstreams().iter().map(|one| format!("{:?}", one.to_string())).collect();
         let (host, request) = match &self.kind {
             RouteKind::Name(route) => (route.host(), None),
             RouteKind::Request(route) => (&route.host, Some(route)),
         };
-        let mut text = format!("\n[[route]]\nhost = {:?}\n", host.to_string());
+        let mut text = format!("\n[[{word}]]\nhost = {:?}\n", host.to_string());
         if let Some(Route { prefix, .. }) = request {
             let _ = writeln!(text, "path = {prefix:?}");
         }
@@ -189,14 +191,17 @@ impl RouteOption {
 }
 
 impl ProxyOptions {
-    /// The routes of TCP mode.
+    /// The routes of TCP mode, with those of passed TLS.
     ///
     /// # Errors
     /// When a route has a path, or two are the same.
     pub(crate) fn name_routes(&self) -> anyhow::Result<Vec<NameRoute>> {
-        let routes = self.route.iter().enumerate().map(|(n, route)| route.name_route(n));
-        let routes = routes.collect::<Result<_, _>>()?;
-        check_names(&self.route, None)?;
+        let terminated = numbered(&self.route).map(|(n, route)| route.name_route(ROUTE, n));
+        let passed = numbered(&self.pass).map(|(n, route)| Ok(route.name_route(PASS, n)?.passed()));
+        let routes = terminated.chain(passed).collect::<Result<_, _>>()?;
+        let terminated = numbered(&self.route).map(|(n, route)| (route.place(ROUTE, n), route.name()));
+        let passed = numbered(&self.pass).map(|(n, route)| (route.place(PASS, n), route.name()));
+        check_names(terminated.chain(passed))?;
         Ok(routes)
     }
 
@@ -205,28 +210,40 @@ impl ProxyOptions {
     /// # Errors
     /// When a route has no path, or two are the same.
     pub(crate) fn request_routes(&self) -> anyhow::Result<Vec<Route>> {
-        let routes = self.route.iter().enumerate().map(|(n, route)| route.request_route(n));
+        let routes = numbered(&self.route).map(|(n, route)| route.request_route(n));
         let routes = routes.collect::<Result<_, _>>()?;
-        check_names(&self.route, (!self.upstream.is_empty()).then_some("/"))?;
+        let names = numbered(&self.route).map(|(n, route)| (route.place(ROUTE, n), route.name()));
+        let of_upstream = (!self.upstream.is_empty()).then(|| ("--upstream".to_owned(), "/".to_owned()));
+        check_names(names.chain(of_upstream))?;
         Ok(routes)
+    }
+
+    pub(crate) fn any_route(&self) -> Option<&RouteOption> {
+        self.route.first().or_else(|| self.pass.first())
     }
 
     /// The routes as tables of a configuration file.
     pub(crate) fn routes_to_toml(&self) -> String {
-        self.route.iter().map(RouteOption::to_toml).collect()
+        let terminated = self.route.iter().map(|route| route.to_toml(ROUTE));
+        terminated.chain(self.pass.iter().map(|route| route.to_toml(PASS))).collect()
     }
 }
 
+fn numbered(routes: &[RouteOption]) -> impl Iterator<Item = (usize, &RouteOption)> {
+    routes.iter().enumerate()
+}
+
+/// Checks the names of routes, each behind its place.
+///
 /// # Errors
-/// When two routes are the same, or one is that of `--upstream`; names both.
-fn check_names(routes: &[RouteOption], of_upstream: Option<&str>) -> anyhow::Result<()> {
-    let place = |n: usize| routes.get(n).map_or_else(|| "--upstream".to_owned(), |route| route.place(n));
-    let names = routes.iter().map(RouteOption::name).chain(of_upstream.map(str::to_owned));
-    let names: Vec<String> = names.collect();
-    for (second, name) in names.iter().enumerate() {
-        if let Some(first) = names[..second].iter().position(|other| other == name) {
-            return Err(usage(format!("{} and {} both serve {name}", place(first), place(second))));
+/// When two are the same; names both places.
+fn check_names(routes: impl Iterator<Item = (String, String)>) -> anyhow::Result<()> {
+    let mut places = HashMap::new();
+    for (place, name) in routes {
+        if let Some(first) = places.get(&name) {
+            return Err(usage(format!("{first} and {place} both serve {name}")));
         }
+        places.insert(name, place);
     }
     Ok(())
 }
@@ -247,6 +264,21 @@ mod tests {
         let printed = options(text).to_toml().unwrap();
         assert_eq!(options(&printed).to_toml().unwrap(), printed);
         assert_eq!(routes(&options(&printed)), ["*.example=unix:/a,h:1"]);
+    }
+
+    #[test]
+    fn passed_names_have_tables_of_their_own_and_none_is_terminated_too() {
+        let pass = "[[pass]]\nhost = \"x\"\nupstreams = \"h:1\"\n";
+        let given = options(pass);
+        let routes = given.name_routes().unwrap();
+        assert!(routes[0].is_passed() && given.any_route().is_some());
+        let printed = given.to_toml().unwrap();
+        assert!(printed.contains("\n[[pass]]\nhost = \"x\"\n"), "{printed}");
+        assert_eq!(options(&printed).to_toml().unwrap(), printed);
+        let both = format!("{pass}[[route]]\nhost = \"x\"\nupstreams = \"h:1\"\n");
+        assert_eq!(refused(&both), "the route in line 4 and the pass in line 1 both serve x");
+        let path = pass.replace("\"x\"", "\"x\"\npath = \"/a\"");
+        assert!(refused(&path).starts_with("the pass in line 1: the path /a goes with --mode http only"));
     }
 
     #[test]

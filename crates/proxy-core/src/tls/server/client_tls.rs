@@ -1,0 +1,85 @@
+//! TLS of one client: terminated here, or passed to an upstream unread.
+
+use super::engine::{Engine, EngineError};
+use super::negotiated::NegotiatedTls;
+use crate::io::buffer::Buffer;
+
+pub(crate) enum ClientTls {
+    Terminated(Engine),
+    /// Records pass as they are. Holds the server name of the `ClientHello`.
+    Passed(Box<str>),
+}
+
+/// The functions of [`Engine`].
+impl ClientTls {
+    pub(crate) fn is_passed(&self) -> bool {
+        matches!(self, Self::Passed(_))
+    }
+
+    pub(crate) fn partial_len(&self) -> usize {
+        match self {
+            Self::Terminated(engine) => engine.partial_len(),
+            Self::Passed(_) => 0,
+        }
+    }
+
+    pub(crate) fn is_handshaking(&self) -> bool {
+        matches!(self, Self::Terminated(engine) if engine.is_handshaking())
+    }
+
+    pub(crate) fn is_peer_closed(&self) -> bool {
+        matches!(self, Self::Terminated(engine) if engine.is_peer_closed())
+    }
+
+    pub(crate) fn has_answered(&self) -> bool {
+        matches!(self, Self::Terminated(engine) if engine.has_answered())
+    }
+
+    pub(crate) fn session(&self) -> NegotiatedTls<'_> {
+        match self {
+            Self::Terminated(engine) => engine.session(),
+            Self::Passed(name) => NegotiatedTls::of_passed(name),
+        }
+    }
+
+    pub(crate) fn forget_handshake(&mut self) {
+        if let Self::Terminated(engine) = self {
+            engine.forget_handshake();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn receive(
+        &mut self,
+        buffer: &mut [u8],
+        plaintext: &mut Buffer,
+        output: &mut Buffer,
+    ) -> Result<(), EngineError> {
+        match self {
+            Self::Terminated(engine) => engine.receive(buffer, plaintext, output),
+            Self::Passed(_) => {
+                plaintext.extend(buffer);
+                Ok(())
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn encrypt(&mut self, plaintext: &[u8], output: &mut Buffer) -> Result<(), EngineError> {
+        match self {
+            Self::Terminated(engine) => engine.encrypt(plaintext, output),
+            Self::Passed(_) => {
+                output.extend(plaintext);
+                Ok(())
+            }
+        }
+    }
+
+    /// Without effect on passed TLS, whose end only its upstream can announce.
+    pub(crate) fn close_notify(&mut self, output: &mut Buffer) -> Result<(), EngineError> {
+        match self {
+            Self::Terminated(engine) => engine.close_notify(output),
+            Self::Passed(_) => Ok(()),
+        }
+    }
+}
