@@ -12,7 +12,9 @@ use mio::event::Event;
 
 use crate::io::buffer::Buffer;
 use crate::io::socket::{IoResult, Socket};
-use crate::tls::{ClientEngine, ClientTls, EngineError, PARTIAL_BYTES_MAX, UpstreamName, UpstreamTlsError};
+use crate::tls::{
+    ClientEngine, EngineError, PARTIAL_BYTES_MAX, UpstreamName, UpstreamTlsConfig, UpstreamTlsError,
+};
 
 /// Plaintext that one write encrypts: what the socket does not take of it waits in the process.
 const WRITE_BYTES_MAX: usize = 64 << 10;
@@ -67,7 +69,7 @@ pub struct UpstreamHandshake {
 /// What the TLS connections of a worker to upstreams share.
 #[derive(Debug, Default)]
 pub struct WorkerTls {
-    client: RefCell<Option<ClientTls>>,
+    client: RefCell<Option<UpstreamTlsConfig>>,
     scratch: RefCell<TlsScratch>,
 }
 
@@ -80,11 +82,11 @@ struct TlsScratch {
 
 impl WorkerTls {
     /// Uses a new configuration for further connections, unless it is the present one: sessions stay with that.
-    pub(crate) fn update(&self, client: Option<&ClientTls>) {
+    pub(crate) fn update(&self, client: Option<&UpstreamTlsConfig>) {
         let mut current = self.client.borrow_mut();
         let is_present = client.is_some_and(|new| current.as_ref().is_some_and(|old| old.is_same(new)));
         if !is_present {
-            *current = client.map(ClientTls::for_worker);
+            *current = client.map(UpstreamTlsConfig::for_worker);
         }
     }
 

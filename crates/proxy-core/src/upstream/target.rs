@@ -11,7 +11,7 @@ use std::time::Duration;
 use socket2::{SockAddr, Socket, Type};
 
 use crate::accept::proxy_protocol::{self, ProxyProtocol};
-use crate::tls::{ClientTls, UpstreamName, UpstreamTls};
+use crate::tls::{UpstreamName, UpstreamTls, UpstreamTlsConfig};
 
 /// How long [`Upstream::probe`] waits for each address.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -136,7 +136,7 @@ impl Upstream {
 
     fn probe_tls(&self, socket: &Socket, tls: &UpstreamTls) -> io::Result<()> {
         let Some(name) = self.tls_name() else { return Ok(()) };
-        let client = ClientTls::new(tls).map_err(io::Error::other)?;
+        let client = UpstreamTlsConfig::new(tls).map_err(io::Error::other)?;
         socket.set_read_timeout(Some(PROBE_TIMEOUT))?;
         socket.set_write_timeout(Some(PROBE_TIMEOUT))?;
         client.check(&name, &mut &*socket)

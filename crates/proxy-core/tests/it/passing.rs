@@ -187,7 +187,7 @@ fn a_client_hello_that_never_ends_meets_the_deadline_of_the_handshake() {
 #[test]
 fn an_absent_upstream_ends_a_passed_client() {
     let served = TestUpstream::unix(serve_echo);
-    let gone = Upstream::Unix("/nonexistent/app.sock".into());
+    let gone = Upstream::unix("/nonexistent/app.sock");
     let mut proxy = passing(&gone, &served, |_| {});
     let mut socket = tcp_to(proxy.addr());
     socket.write_all(&client_hello(&proxy)).unwrap();

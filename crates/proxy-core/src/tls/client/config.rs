@@ -50,7 +50,7 @@ impl std::str::FromStr for UpstreamName {
 
 /// The client's side of TLS, shared by the connections of a proxy or, with its own sessions, of a worker.
 #[derive(Clone, Debug)]
-pub(crate) struct ClientTls {
+pub(crate) struct UpstreamTlsConfig {
     base: Arc<ClientConfig>,
     server_name: Option<UpstreamName>,
     /// By the upstream's place: a session of one is unknown to the others.
@@ -59,7 +59,7 @@ pub(crate) struct ClientTls {
     configs: Vec<Arc<ClientConfig>>,
 }
 
-impl ClientTls {
+impl UpstreamTlsConfig {
     pub(crate) fn new(upstream: &UpstreamTls) -> Result<Self, TlsConfigError> {
         let settings = TlsSettings::default();
         let provider = Arc::new(settings.provider());

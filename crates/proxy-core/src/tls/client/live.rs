@@ -3,7 +3,7 @@
 use records::setting::Setting;
 
 use crate::tls::certificates::client_auth::Authorities;
-use crate::tls::client::config::{ClientTls, UpstreamTls};
+use crate::tls::client::config::{UpstreamTls, UpstreamTlsConfig};
 use crate::tls::server::live::fixed;
 use crate::tls::{Certificate, TlsConfigError, TlsRefresh};
 
@@ -12,14 +12,14 @@ const CERTIFICATE: &str = "proxy.upstream-cert";
 const VERIFICATION: &str = "proxy.upstream-tls-insecure";
 
 #[derive(Debug)]
-pub(in crate::tls) struct LiveClientTls {
+pub(in crate::tls) struct LiveUpstreamTls {
     inputs: UpstreamTls,
-    client: ClientTls,
+    client: UpstreamTlsConfig,
 }
 
-impl LiveClientTls {
+impl LiveUpstreamTls {
     pub(in crate::tls) fn new(inputs: UpstreamTls) -> Result<Self, TlsConfigError> {
-        let client = ClientTls::new(&inputs)?;
+        let client = UpstreamTlsConfig::new(&inputs)?;
         Ok(Self { inputs, client })
     }
 
@@ -27,7 +27,7 @@ impl LiveClientTls {
         &self.inputs
     }
 
-    pub(in crate::tls) fn config(&self) -> ClientTls {
+    pub(in crate::tls) fn config(&self) -> UpstreamTlsConfig {
         self.client.clone()
     }
 

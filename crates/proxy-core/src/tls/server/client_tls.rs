@@ -1,8 +1,9 @@
 //! TLS of one client: terminated here, or passed to an upstream unread.
 
-use super::engine::{Engine, EngineError};
+use super::engine::Engine;
 use super::negotiated::NegotiatedTls;
 use crate::io::buffer::Buffer;
+use crate::tls::engine::EngineError;
 
 pub(crate) enum ClientTls {
     Terminated(Engine),

@@ -13,7 +13,7 @@ use rustls::{ServerConfig, SupportedCipherSuite};
 use crate::tls::Certificate;
 use crate::tls::certificates::cert_resolver::CertResolver;
 use crate::tls::certificates::client_auth::Authorities;
-use crate::tls::client::config::ClientTls;
+use crate::tls::client::config::UpstreamTlsConfig;
 use crate::tls::resumption::tickets::{OWN_KEYS_MAX, RefusingTicketer, Ticketer};
 use crate::tls::server::evidence::Policy;
 use crate::tls::settings::{CipherOrder, Resumption, TicketSend, TlsSettings, supported_version};
@@ -57,7 +57,7 @@ pub enum TlsConfigError {
 pub(crate) struct TlsConfig {
     server: Arc<ServerConfig>,
     /// For upstreams that speak TLS; `None` if none does.
-    upstream: Option<ClientTls>,
+    upstream: Option<UpstreamTlsConfig>,
     holds_tickets: bool,
     policy: Policy,
 }
@@ -70,7 +70,7 @@ pub(in crate::tls) struct TlsConfigInputs<'a> {
     pub(in crate::tls) ticketer: Arc<Ticketer>,
     /// Used with [`Resumption::Cache`].
     pub(in crate::tls) sessions: Arc<dyn StoresServerSessions>,
-    pub(in crate::tls) upstream: Option<ClientTls>,
+    pub(in crate::tls) upstream: Option<UpstreamTlsConfig>,
     pub(in crate::tls) routes: Option<Arc<NameRoutes>>,
 }
 
@@ -187,7 +187,7 @@ impl TlsConfig {
     }
 
     /// TLS to upstreams, if any speaks it.
-    pub(crate) fn upstream(&self) -> Option<&ClientTls> {
+    pub(crate) fn upstream(&self) -> Option<&UpstreamTlsConfig> {
         self.upstream.as_ref()
     }
 

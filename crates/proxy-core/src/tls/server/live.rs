@@ -11,7 +11,7 @@ use crate::tls::certificates::client_auth::{Authorities, binding};
 use crate::tls::certificates::error::{TlsFileError, TlsFileWarning};
 use crate::tls::certificates::watch::{FileChanges, TlsFiles};
 use crate::tls::client::config::UpstreamTls;
-use crate::tls::client::live::LiveClientTls;
+use crate::tls::client::live::LiveUpstreamTls;
 use crate::tls::resumption::session_cache::SessionCache;
 use crate::tls::resumption::tickets::snapshot::TicketKeySnapshot;
 use crate::tls::resumption::tickets::{RotatingTicketKeys, TicketKeyFile, Ticketer};
@@ -135,7 +135,7 @@ pub(crate) struct LiveTls {
     sessions: SessionCache,
     presented: PresentedCertificates,
     /// TLS to upstreams; `None` if none speaks it.
-    client: Option<LiveClientTls>,
+    client: Option<LiveUpstreamTls>,
     /// The only names that are served; `None`: all that certificates serve.
     routes: Option<Arc<NameRoutes>>,
 }
@@ -146,7 +146,7 @@ impl LiveTls {
         let own_keys = RotatingTicketKeys::new(Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
         let presented = PresentedCertificates::default();
         presented.replace(tls.certificates.iter().map(|one| one.leaf_der().to_vec()).collect());
-        let client = speaks_to_upstreams.then(|| LiveClientTls::new(tls.upstream)).transpose()?;
+        let client = speaks_to_upstreams.then(|| LiveUpstreamTls::new(tls.upstream)).transpose()?;
         Ok(Self {
             presented,
             client,
@@ -175,7 +175,7 @@ impl LiveTls {
         let ticketer = Arc::new(Ticketer::new(keys, self.settings.ticket_lifetime, binding));
         let sessions = self.sessions.store(self.settings.ticket_lifetime, binding, Arc::clone(&ticketer));
         let certificates = self.certificates.iter().collect();
-        let upstream = self.client.as_ref().map(LiveClientTls::config);
+        let upstream = self.client.as_ref().map(LiveUpstreamTls::config);
         let routes = self.routes.clone();
         let inputs = TlsConfigInputs { certificates, client_ca, ticketer, sessions, upstream, routes };
         TlsConfig::new(&self.settings, inputs)
@@ -186,7 +186,7 @@ impl LiveTls {
             &self.certificates,
             self.client_ca.as_ref(),
             self.ticket_keys.as_ref(),
-            self.client.as_ref().map(LiveClientTls::inputs),
+            self.client.as_ref().map(LiveUpstreamTls::inputs),
         )
     }
 
@@ -305,7 +305,7 @@ impl LiveTls {
         let ticket_keys = self.ticket_keys.iter().map(ticket_keys_setting);
         let words =
             self.settings.list().map(|word| Setting { name: format!("{PREFIX}{}", word.name), ..word });
-        let upstream = self.client.iter().flat_map(LiveClientTls::settings);
+        let upstream = self.client.iter().flat_map(LiveUpstreamTls::settings);
         certificates.chain(client_ca).chain(ticket_keys).chain(upstream).chain(words).collect()
     }
 
@@ -323,7 +323,7 @@ impl LiveTls {
         };
         if [CLIENT_CA, TICKET_KEYS].contains(&name)
             || is_certificate(name)
-            || LiveClientTls::has_setting(name)
+            || LiveUpstreamTls::has_setting(name)
         {
             return Some(Err(refused("it follows its files; replace them".to_owned())));
         }

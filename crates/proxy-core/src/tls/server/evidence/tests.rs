@@ -32,8 +32,14 @@ fn server(certificate: &Certificate, resumption: Resumption, client_ca: Option<&
     ticketer.clock = || unix_now().saturating_add_signed(AHEAD.get());
     let ticketer = Arc::new(ticketer);
     let sessions = SessionCache::new(100).store(LIFETIME, binding, Arc::clone(&ticketer));
-    let inputs =
-        TlsConfigInputs { certificates: vec![certificate], client_ca, ticketer, sessions, upstream: None, routes: None };
+    let inputs = TlsConfigInputs {
+        certificates: vec![certificate],
+        client_ca,
+        ticketer,
+        sessions,
+        upstream: None,
+        routes: None,
+    };
     TlsConfig::new(&TlsSettings { resumption, ..TlsSettings::default() }, inputs).unwrap()
 }
 
