@@ -58,6 +58,7 @@ pub(crate) fn scroll(state: &mut State, to: ListMove) {
         List::Usage => return state.scroll_usage(to),
         List::Hosts => return state.scroll_hosts(to),
         List::Services => return state.scroll_services(to),
+        List::Upstreams => return state.scroll_upstreams(to),
         List::Workers => return state.scroll_workers(to),
     }
     let rows = state.sight.clients;
@@ -96,7 +97,7 @@ pub(crate) fn back(state: &mut State) {
 
 /// Gives up what is selected; false if nothing is.
 fn deselect(state: &mut State) -> bool {
-    let lists = [List::Clients, List::Routes, List::Usage, List::Workers];
+    let lists = [List::Clients, List::Routes, List::Usage, List::Upstreams, List::Workers];
     let is_service_selected = !state.is_service_open() && state.table_mut(List::Services).deselect();
     lists.map(|list| state.table_mut(list).deselect()).contains(&true) || is_service_selected
 }
@@ -119,7 +120,7 @@ pub(crate) fn open(state: &mut State) {
         List::Usage => return state.open_usage(),
         List::Hosts => return state.open_host(),
         List::Services => return state.open_service(),
-        List::Requests | List::Workers | List::Runs => return,
+        List::Requests | List::Upstreams | List::Workers | List::Runs => return,
     }
     let first = || state.clients.page().first().map(|row| row.id);
     if let Some(id) = state.clients.selected.or_else(first) {

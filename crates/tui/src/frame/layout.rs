@@ -16,7 +16,8 @@
 //! ```
 //!
 //! Each pane says how many rows it can use; its ranks say when it gets them. Clients get what is left. Below 40 × 10
-//! cells there is one line. In HTTP mode, `http` is above the handshakes and `routes` above the clients. `usage` is below the
+//! cells there is one line. In HTTP mode, `http` is above the handshakes and `routes` above the clients.
+//! `upstreams` is above the routes where there are several, or one is not up. `usage` is below the
 //! clients where these leave room. Findings are named below the header, and have rows where few other panes are shown. With several hosts, the pane of
 //! hosts comes first.
 
@@ -28,9 +29,9 @@ use crate::input::click::ClickTarget;
 use crate::input::intent::List;
 use crate::panes::PaneId;
 use crate::panes::latency::view as latency;
-use crate::panes::pane::{Pane, PaneRows, pane};
 use crate::panes::system::view as system;
 use crate::panes::timeline::view as latency_timeline;
+use crate::panes::{Pane, PaneRows, pane};
 use crate::screens::choice::view as choice;
 use crate::screens::requests::view as requests;
 use crate::screens::runs::view as runs;
@@ -47,27 +48,15 @@ const RIGHT_WIDTH_MIN: u16 = 44;
 const GAP: u16 = 2;
 
 /// Panes beside each other, as stacks from left to right.
-type Band = &'static [&'static [PaneId]];
+type Band<'a> = &'a [&'a [PaneId]];
 
-const NARROW: &[Band] = &[
-    &[&[PaneId::Hosts]],
-    &[&[PaneId::Services]],
-    &[&[PaneId::Timeline]],
-    &[&[PaneId::Latency]],
-    &[&[PaneId::Http]],
-    &[&[PaneId::Handshakes]],
-    &[&[PaneId::System]],
-    &[&[PaneId::Routes]],
-    &[&[PaneId::Clients]],
-    &[&[PaneId::Usage]],
-    &[&[PaneId::Findings]],
-    &[&[PaneId::Log]],
-];
-const WIDE: &[Band] = &[
+/// The bands of a wide screen; on a narrow one each pane has its own.
+const WIDE: &[Band<'static>] = &[
     &[&[PaneId::Hosts]],
     &[&[PaneId::Services]],
     &[&[PaneId::Timeline]],
     &[&[PaneId::Latency], &[PaneId::Http, PaneId::Handshakes, PaneId::System]],
+    &[&[PaneId::Upstreams]],
     &[&[PaneId::Routes]],
     &[&[PaneId::Clients]],
     &[&[PaneId::Usage]],
@@ -124,8 +113,11 @@ fn panes(area: Rect, state: &State) -> Panes {
     let (playback, footer) = (rows.next(below), rows.next(1));
     let docked = Dock::of(area, state);
     let (body, dock) = docked.split(body);
-    let bands = if area.width >= WIDE_MIN.0 && area.height >= WIDE_MIN.1 { WIDE } else { NARROW };
-    let bands: Vec<Vec<Vec<Demand>>> = bands.iter().map(|band| demands(band, docked, state)).collect();
+    let bands: Vec<Vec<Vec<Demand>>> = if area.width >= WIDE_MIN.0 && area.height >= WIDE_MIN.1 {
+        WIDE.iter().map(|band| demands(band, docked, state)).collect()
+    } else {
+        PaneId::ALL.iter().map(|id| demands(&[std::slice::from_ref(id)], docked, state)).collect()
+    };
     let bands: Vec<Vec<Vec<Demand>>> = bands.into_iter().filter(|band| !band.is_empty()).collect();
     let heights = divide(body.height, &bands.iter().map(|band| Demand::of_band(band)).collect::<Vec<_>>());
     let mut rows = RowAllocator { area: body };
@@ -193,7 +185,7 @@ impl Demand {
     }
 }
 
-fn demands(band: Band, dock: Dock, state: &State) -> Vec<Vec<Demand>> {
+fn demands(band: Band<'_>, dock: Dock, state: &State) -> Vec<Vec<Demand>> {
     let stack = |ids: &&[PaneId]| -> Vec<Demand> {
         ids.iter().filter(|id| dock.keeps(**id)).filter_map(|&id| Demand::of(id, state)).collect()
     };
@@ -308,6 +300,7 @@ pub(crate) fn sight(state: &State) -> Sight {
         // The sum takes a row.
         hosts: rows(PaneId::Hosts).saturating_sub(usize::from(state.hosts.sum.is_some())),
         services: rows(PaneId::Services),
+        upstreams: rows(PaneId::Upstreams),
         workers: system::workers_area(state, area(PaneId::System)).map_or(0, table::rows),
         requests: requests::visible_rows(state, usize::MAX),
         runs: runs::visible_rows(state.size(), usize::MAX),

@@ -37,7 +37,7 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
                 waiting(state, frame, panes.body);
             }
             for (id, area) in panes.shown {
-                (panes::pane::pane(id).render)(state, frame, area);
+                (panes::pane(id).render)(state, frame, area);
                 highlight_focus(state, frame, id, area);
             }
             playback::render(state, frame, panes.playback);

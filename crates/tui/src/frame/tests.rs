@@ -12,6 +12,7 @@ mod observed;
 mod plots;
 mod services;
 mod shown_run;
+mod upstreams;
 mod usage;
 mod workers;
 

@@ -93,6 +93,7 @@ pub(crate) enum Preset {
     Usage,
     Hosts,
     Services,
+    Upstreams,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +112,7 @@ pub(crate) enum List {
     Usage,
     Hosts,
     Services,
+    Upstreams,
     Workers,
     Runs,
 }

@@ -1,4 +1,5 @@
-//! The shown panes, their heights, and the focus.
+//! The panes, which of them are shown, their heights, and the focus. A new pane has a folder, an entry in [`PaneId`] and in
+//! `PANES`, the presets that show it, and its place on a wide screen in `layout`.
 
 pub(crate) mod clients;
 pub(crate) mod findings;
@@ -7,18 +8,23 @@ pub(crate) mod hosts;
 pub(crate) mod http;
 pub(crate) mod latency;
 pub(crate) mod log;
-pub(crate) mod pane;
 pub(crate) mod routes;
 pub(crate) mod services;
 pub(crate) mod system;
 pub(crate) mod timeline;
+pub(crate) mod upstreams;
 pub(crate) mod usage;
 
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use crate::input::click::ClickTarget;
 use crate::input::intent::{List, PaneAction, Preset};
+use crate::input::keymap::{Hint, KeyRequirement};
 use crate::state::State;
 use crate::state::screen::Screen;
 
-/// A pane of the dashboard; [`pane`] draws each.
+/// A pane of the dashboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PaneId {
     Latency,
@@ -31,13 +37,14 @@ pub(crate) enum PaneId {
     Usage,
     Hosts,
     Services,
+    Upstreams,
     Findings,
     Log,
 }
 
 impl PaneId {
     /// All panes, in the order of the screen.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Hosts,
         Self::Services,
         Self::Timeline,
@@ -45,6 +52,7 @@ impl PaneId {
         Self::Http,
         Self::Handshakes,
         Self::System,
+        Self::Upstreams,
         Self::Routes,
         Self::Clients,
         Self::Usage,
@@ -52,14 +60,27 @@ impl PaneId {
         Self::Log,
     ];
 
-    /// Returns whether it shows something in HTTP mode only.
-    pub(crate) fn is_of_http(self) -> bool {
-        matches!(self, Self::Http | Self::Routes)
+    /// What a run must have for it to show something.
+    pub(crate) fn needs(self) -> KeyRequirement {
+        match self {
+            Self::Http | Self::Routes => KeyRequirement::Http,
+            Self::Hosts => KeyRequirement::Hosts,
+            Self::Services => KeyRequirement::Services,
+            Self::Upstreams => KeyRequirement::Upstreams,
+            Self::Latency
+            | Self::Timeline
+            | Self::Handshakes
+            | Self::System
+            | Self::Clients
+            | Self::Usage
+            | Self::Findings
+            | Self::Log => KeyRequirement::Nothing,
+        }
     }
 
     /// Returns whether it shows something in some runs only.
     fn is_occasional(self) -> bool {
-        self.is_of_http() || matches!(self, Self::Hosts | Self::Services)
+        self.needs() != KeyRequirement::Nothing
     }
 
     /// The name on the screen and in the kept layout.
@@ -75,6 +96,7 @@ impl PaneId {
             Self::Usage => "usage",
             Self::Hosts => "hosts",
             Self::Services => "services",
+            Self::Upstreams => "upstreams",
             Self::Findings => "findings",
             Self::Log => "log",
         }
@@ -93,6 +115,7 @@ impl PaneId {
             Self::Usage => "who uses which version, group, cipher, name and so on, since the start",
             Self::Hosts => "hosts that are watched, in a line each, and their sum",
             Self::Services => "servers that packets tell apart, in a line each",
+            Self::Upstreams => "upstreams of the proxy: state, connections, failures, latencies",
             Self::Findings => "what is about to break, and what to do about it",
             Self::Log => "warnings, events, and the counts of an earlier moment",
         }
@@ -112,7 +135,13 @@ impl Preset {
             Self::Usage => &[PaneId::Usage, PaneId::Findings, PaneId::Log],
             Self::Hosts => &[PaneId::Hosts, PaneId::Findings, PaneId::Log],
             Self::Services => &[PaneId::Services, PaneId::Findings, PaneId::Log],
+            Self::Upstreams => &[PaneId::Upstreams, PaneId::Findings, PaneId::Log],
         })
+    }
+
+    /// What a run must have for it.
+    pub(crate) fn needs(self) -> KeyRequirement {
+        self.shown().and_then(|shown| shown.first()).map_or(KeyRequirement::Nothing, |first| first.needs())
     }
 
     pub(crate) fn hidden(self) -> Vec<PaneId> {
@@ -181,6 +210,7 @@ impl State {
             List::Usage => PaneId::Usage,
             List::Hosts => PaneId::Hosts,
             List::Services => PaneId::Services,
+            List::Upstreams => PaneId::Upstreams,
             List::Workers => PaneId::System,
             List::Clients | List::Requests | List::Runs => PaneId::Clients,
         };
@@ -213,6 +243,7 @@ impl State {
                     Preset::Usage => Some(PaneId::Usage),
                     Preset::Hosts => Some(PaneId::Hosts),
                     Preset::Services => Some(PaneId::Services),
+                    Preset::Upstreams => Some(PaneId::Upstreams),
                     _ => None,
                 };
                 self.panes = PaneLayout { hidden: preset.hidden(), focus, ..PaneLayout::default() };
@@ -235,6 +266,50 @@ impl State {
         panes.retain(|id| self.panes.shows(*id) && has_content(id));
         panes
     }
+}
+
+pub(crate) struct Pane {
+    pub(crate) id: PaneId,
+    /// The rows that it can use.
+    pub(crate) rows: fn(&State) -> PaneRows,
+    /// When it gets its minimum, enough, and all rows that it wants: panes with lower ranks come first.
+    pub(crate) ranks: [u8; 3],
+    pub(crate) render: fn(&State, &mut Frame<'_>, Rect),
+    /// Returns what is at a cell of its area.
+    pub(crate) target: fn(&State, Rect, (u16, u16)) -> Option<ClickTarget>,
+    /// Keys that the footer names while it has the focus.
+    pub(crate) hints: &'static [Hint],
+}
+
+/// The rows that a pane can use, with its heading.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PaneRows {
+    /// Fewer are of no use; 0 for a pane that has nothing to show.
+    pub(crate) min: u16,
+    pub(crate) enough: u16,
+    pub(crate) wanted: u16,
+    /// Whether it can use all rows that are left.
+    pub(crate) grows: bool,
+}
+
+const PANES: [Pane; 13] = [
+    hosts::view::PANE,
+    services::view::PANE,
+    latency::view::PANE,
+    timeline::view::PANE,
+    http::view::PANE,
+    handshakes::view::PANE,
+    system::view::PANE,
+    upstreams::view::PANE,
+    routes::view::PANE,
+    clients::view::PANE,
+    usage::view::PANE,
+    findings::view::PANE,
+    log::view::PANE,
+];
+
+pub(crate) fn pane(id: PaneId) -> &'static Pane {
+    const { &PANES }.iter().find(|pane| pane.id == id).unwrap_or(&PANES[0])
 }
 
 #[cfg(test)]

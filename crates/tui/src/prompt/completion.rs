@@ -151,6 +151,7 @@ impl State {
             List::Requests | List::Workers => Vec::new(),
             List::Hosts => self.host_names(),
             List::Services => self.service_names(),
+            List::Upstreams => self.upstream_names(),
             List::Runs => {
                 let mut hosts: Vec<_> =
                     self.runs().into_iter().map(|run| run.hostname().to_owned()).collect();

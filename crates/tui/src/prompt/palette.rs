@@ -10,9 +10,9 @@ use crate::format;
 use crate::input::intent::List;
 use crate::input::keymap::{BINDINGS, Binding, KeyRequirement};
 use crate::panes::clients::model::ClientRow;
-use crate::panes::routes::model::{RouteId, RouteRow};
+use crate::panes::routes::model::RouteRow;
 use crate::state::State;
-use crate::table::{Column, ColumnUnit, Row};
+use crate::table::{Column, ColumnUnit, NameId, Row};
 
 const FOUND_MAX: usize = 50;
 
@@ -25,7 +25,7 @@ pub(crate) enum PaletteEntry {
     /// A setting, by its name.
     Setting(String),
     Client(ClientId),
-    Route(RouteId, Arc<str>),
+    Route(NameId, Arc<str>),
     /// A run, with the text of its host and id.
     Run(RunId, String),
 }

@@ -12,7 +12,7 @@ use crate::input::keymap::{
     CHOICE_HINTS, COLUMN_HINTS, DETAIL_HINTS, EXPERIMENT_HINTS, FINDING_HINTS, HELP_HINTS, Hint, PANE_HINTS,
     REQUEST_HINTS, RUN_HINTS, STAGED_HINTS, TUNING_HINTS,
 };
-use crate::panes::pane::pane;
+use crate::panes::pane;
 use crate::state::State;
 use crate::state::screen::Screen;
 

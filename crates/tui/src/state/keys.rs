@@ -2,7 +2,7 @@
 
 use super::State;
 use super::screen::Screen;
-use crate::input::intent::{Intent, PaneAction, Preset};
+use crate::input::intent::{Intent, PaneAction};
 use crate::input::keymap::{Binding, KeyContext, KeyRequirement};
 
 impl State {
@@ -33,6 +33,7 @@ impl State {
             KeyRequirement::Http => self.has_http(),
             KeyRequirement::Hosts => self.has_hosts(),
             KeyRequirement::Services => self.has_services(),
+            KeyRequirement::Upstreams => self.has_upstreams(),
             KeyRequirement::Runs => self.options.watches && self.model.runs().count() > 1,
             KeyRequirement::Journal => self.options.history.is_some(),
             KeyRequirement::Process => !self.options.watches,
@@ -57,15 +58,13 @@ impl State {
 
     /// Returns whether a request makes sense on this screen and in this mode.
     pub(crate) fn accepts(&self, intent: Intent) -> bool {
-        let is_of_http =
-            matches!(intent, Intent::Requests | Intent::Pane(PaneAction::Preset(Preset::Routes)));
-        let is_seen_now =
-            |preset: Preset, is_there| intent != Intent::Pane(PaneAction::Preset(preset)) || is_there;
+        let needs = match intent {
+            Intent::Requests => KeyRequirement::Http,
+            Intent::Pane(PaneAction::Preset(preset)) => preset.needs(),
+            _ => KeyRequirement::Nothing,
+        };
         let is_seen = !matches!(self.screen, Screen::Help { .. }) || acts_on_help(intent);
-        is_seen
-            && (!is_of_http || self.has_http())
-            && is_seen_now(Preset::Hosts, self.has_hosts())
-            && is_seen_now(Preset::Services, self.has_services())
+        is_seen && self.can(needs)
     }
 }
 

@@ -8,13 +8,14 @@ use crate::table::Table;
 
 impl List {
     /// The lists whose columns and order are kept.
-    pub(crate) const KEPT: [Self; 7] = [
+    pub(crate) const KEPT: [Self; 8] = [
         Self::Clients,
         Self::Routes,
         Self::Requests,
         Self::Usage,
         Self::Hosts,
         Self::Services,
+        Self::Upstreams,
         Self::Workers,
     ];
 
@@ -27,6 +28,7 @@ impl List {
             Self::Usage => "usage",
             Self::Hosts => "hosts",
             Self::Services => "services",
+            Self::Upstreams => "upstreams",
             Self::Workers => "workers",
             Self::Runs => "runs",
         }
@@ -42,6 +44,7 @@ impl State {
             List::Usage => &self.usage.table,
             List::Hosts => &self.hosts.table,
             List::Services => &self.services.table,
+            List::Upstreams => &self.upstreams.table,
             List::Workers => &self.workers.table,
             List::Runs => &self.runs.table,
         }
@@ -55,6 +58,7 @@ impl State {
             List::Usage => &mut self.usage.table,
             List::Hosts => &mut self.hosts.table,
             List::Services => &mut self.services.table,
+            List::Upstreams => &mut self.upstreams.table,
             List::Workers => &mut self.workers.table,
             List::Runs => &mut self.runs.table,
         }
@@ -82,6 +86,7 @@ impl State {
             {
                 List::Services
             }
+            _ if self.has_upstreams() && self.panes.in_focus() == Some(PaneId::Upstreams) => List::Upstreams,
             _ if self.sight.workers > 0 && self.panes.in_focus() == Some(PaneId::System) => List::Workers,
             _ if self.panes.focus == Some(PaneId::Usage) && self.panes.shows(PaneId::Usage) => List::Usage,
             _ if !self.has_http() || !self.panes.shows(PaneId::Routes) => List::Clients,

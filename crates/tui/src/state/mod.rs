@@ -42,6 +42,7 @@ use crate::panes::hosts::state::HostList;
 use crate::panes::routes::state::RequestList;
 use crate::panes::services::state::ServiceList;
 use crate::panes::system::state::WorkerTable;
+use crate::panes::upstreams::state::UpstreamList;
 use crate::panes::usage::state::UsageList;
 use crate::prompt::completion::PromptHistory;
 use crate::screens::runs::state::RunList;
@@ -69,6 +70,7 @@ pub(crate) struct State {
     pub(crate) runs: RunList,
     pub(crate) hosts: HostList,
     pub(crate) services: ServiceList,
+    pub(crate) upstreams: UpstreamList,
     pub(crate) workers: WorkerTable,
     pub(crate) panes: PaneLayout,
     pub(crate) time: TimeView,
@@ -132,6 +134,7 @@ impl State {
             runs: RunList::default(),
             hosts: HostList::default(),
             services: ServiceList::default(),
+            upstreams: UpstreamList::default(),
             workers: WorkerTable::default(),
             panes: PaneLayout::default(),
             time: TimeView::default(),
@@ -301,6 +304,7 @@ impl State {
         self.arrange_usage();
         self.arrange_hosts();
         self.arrange_services();
+        self.arrange_upstreams();
         self.arrange_workers();
         if self.screen == Screen::Runs {
             self.arrange_runs();

@@ -3,8 +3,8 @@
 use records::ids::ClientId;
 
 use crate::input::intent::Choice;
-use crate::panes::routes::model::RouteId;
 use crate::panes::usage::model::UsageId;
+use crate::table::NameId;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Screen {
@@ -22,7 +22,7 @@ pub(crate) enum Screen {
     /// The details of a client over the panes.
     Client(ClientId),
     /// The details of a route over the panes.
-    Route(RouteId),
+    Route(NameId),
     /// Findings over the panes, with the place of the one whose figures are shown.
     Findings(usize),
     /// The details of a value of usage over the panes.

@@ -16,6 +16,7 @@ pub(crate) struct Sight {
     pub(crate) usage: usize,
     pub(crate) hosts: usize,
     pub(crate) services: usize,
+    pub(crate) upstreams: usize,
     pub(crate) workers: usize,
     pub(crate) requests: usize,
     pub(crate) runs: usize,

@@ -6,6 +6,7 @@
 
 mod arrangement;
 mod filter;
+mod name_id;
 mod order;
 mod rows;
 mod selection;
@@ -23,6 +24,7 @@ use crate::theme::Glyphs;
 use crate::view_model::classes::Quantile;
 
 pub(crate) use arrangement::{ChoiceEdit, ChoiceLine, Table, UnknownColumn};
+pub(crate) use name_id::NameId;
 pub(crate) use order::address_key;
 pub(crate) use rows::{ChangedRows, Rows};
 pub(crate) use selection::{ListMove, TableState};

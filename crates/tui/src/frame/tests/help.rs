@@ -16,12 +16,15 @@ fn help_names_every_key() {
     hosts.want(Intent::Help);
     let mut services = services::watching_services();
     services.want(Intent::Help);
+    let mut upstreams = upstreams::seen(2);
+    upstreams.want(Intent::Help);
     let screens = [
         stage.screen(80, 230),
         watched.screen(80, 230),
         http.screen(80, 260),
         hosts.screen(80, 260),
         services.screen(80, 260),
+        upstreams.screen(80, 260),
     ];
     for binding in crate::input::keymap::BINDINGS {
         assert!(

@@ -249,6 +249,13 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "only services and log",
     ),
     bind(
+        "only-upstreams",
+        &["9", "alt-9"],
+        Intent::Pane(PaneAction::Preset(Preset::Upstreams)),
+        (KeyContext::Anywhere, KeyRequirement::Upstreams),
+        "only upstreams and log",
+    ),
+    bind(
         "next-run",
         &["h"],
         Intent::NextRun,

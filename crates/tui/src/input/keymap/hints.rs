@@ -192,6 +192,12 @@ pub(crate) const SERVICE_HINTS: &[Hint] = &[
     hint(&[Intent::Pane(PaneAction::Preset(Preset::Services))], "only services", KeyRequirement::Services),
 ];
 
+pub(crate) const UPSTREAM_HINTS: &[Hint] = &[
+    hint(&[Intent::SortNext], "sort", KeyRequirement::Upstreams),
+    hint(&[Intent::Filter], "filter", KeyRequirement::Upstreams),
+    hint(&[Intent::Pane(PaneAction::Preset(Preset::Upstreams))], "only upstreams", KeyRequirement::Upstreams),
+];
+
 pub(crate) const REQUEST_HINTS: &[Hint] = &[
     hint(&[Intent::Requests], "slowest, failed, close", KeyRequirement::Http),
     hint(&[Intent::SortNext], "sort", KeyRequirement::Http),

@@ -23,8 +23,7 @@ use ratatui::text::{Line, Span};
 
 use super::model::{Handshakes, MeanHandshake, NamedCount};
 use crate::format;
-use crate::panes::PaneId;
-use crate::panes::pane::{Pane, PaneRows};
+use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
 use crate::theme::Theme;
 use crate::widgets::parts::{

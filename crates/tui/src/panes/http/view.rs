@@ -22,8 +22,8 @@ use super::model::{HttpFigures, ProtocolTimes};
 use crate::format;
 use crate::panes::PaneId;
 use crate::panes::handshakes::view::listed;
-use crate::panes::pane::{Pane, PaneRows};
 use crate::panes::routes::model::RequestTimes;
+use crate::panes::{Pane, PaneRows};
 use crate::theme::Theme;
 use crate::widgets::parts::{NAMED_CELLS, StatusItem, fit, heading, put, quantile_text, share_line};
 

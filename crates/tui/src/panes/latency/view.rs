@@ -16,8 +16,7 @@ use ratatui::text::{Line, Span};
 use records::metrics::{HttpLatency, LatencyClass, Percentile, ProxyLatency};
 
 use crate::format;
-use crate::panes::PaneId;
-use crate::panes::pane::{Pane, PaneRows};
+use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
 use crate::theme::Theme;
 use crate::view_model::ViewModel;

@@ -15,8 +15,7 @@ use ratatui::text::{Line, Span};
 use super::past;
 use crate::format;
 use crate::input::intent::{Intent, PaneAction, Preset};
-use crate::panes::PaneId;
-use crate::panes::pane::{Pane, PaneRows};
+use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::{RepeatedLine, State};
 use crate::widgets::parts::{heading, put};
 

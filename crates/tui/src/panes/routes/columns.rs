@@ -2,8 +2,8 @@
 
 use records::metrics::{RouteCounter, RouteLatency};
 
-use super::model::{RouteId, RouteRow};
-use crate::table::{CellValue, Column, ColumnUnit, Emphasis, Row};
+use super::model::RouteRow;
+use crate::table::{CellValue, Column, ColumnUnit, Emphasis, NameId, Row};
 
 const FIGURE: Column<RouteRow> = Column::FIGURE;
 const OPTIONAL: Column<RouteRow> = Column { is_usual: false, rank: 20, ..FIGURE };
@@ -156,13 +156,13 @@ const COLUMNS: &[Column<RouteRow>] = &[
 ];
 
 impl Row for RouteRow {
-    type Id = RouteId;
+    type Id = NameId;
 
     fn columns() -> &'static [Column<Self>] {
         COLUMNS
     }
 
-    fn id(&self) -> RouteId {
+    fn id(&self) -> NameId {
         self.id
     }
 

@@ -21,10 +21,11 @@ use model::runs::RecordedRequest;
 use ratatui::Frame;
 use records::metrics::{RouteCounter, RouteLatency, TimeResolution};
 
-use super::model::{RequestTimes, RouteDetail, RouteId, RouteRow, RouteSlot};
+use super::model::{RequestTimes, RouteDetail, RouteRow, RouteSlot};
 use crate::format;
 use crate::screens::requests::model::RequestRow;
 use crate::state::State;
+use crate::table::NameId;
 use crate::theme::Theme;
 use crate::widgets::detail;
 use crate::widgets::parts::{byte_rate, quantile_text, rate};
@@ -36,7 +37,7 @@ const LISTED: (usize, usize) = (8, 2);
 /// The rows of the other lines, with the border and the keys.
 const OTHER_ROWS: usize = 15;
 
-pub(crate) fn render(state: &State, frame: &mut Frame<'_>, id: RouteId) {
+pub(crate) fn render(state: &State, frame: &mut Frame<'_>, id: NameId) {
     let lines = state.route_detail(id).map_or_else(
         || vec![("", "no requests of it by this moment".to_owned())],
         |detail| texts(state, &detail),
@@ -44,13 +45,13 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, id: RouteId) {
     detail::render(state, frame, LINE_CELLS, &title(state, id), lines);
 }
 
-fn title(state: &State, id: RouteId) -> String {
+fn title(state: &State, id: NameId) -> String {
     let name = state.all_routes().iter().find(|row| row.id == id).map_or("", |row| &*row.name);
     let at = state.at_past_moment();
     format!("route {name}{at}")
 }
 
-pub(crate) fn text(state: &State, id: RouteId) -> String {
+pub(crate) fn text(state: &State, id: NameId) -> String {
     let lines = state.route_detail(id).map_or_else(Vec::new, |detail| texts(state, &detail));
     detail::text(&title(state, id), lines)
 }

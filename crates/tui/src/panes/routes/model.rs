@@ -1,7 +1,6 @@
 //! The routes of HTTP mode.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use model::runs::{Interval, MetricSeries, RecordedRequest, RouteStats, RouteWindow, Run};
@@ -9,21 +8,9 @@ use records::ids::RunId;
 use records::metrics::{Counters, Metric, RouteCounter, RouteLatency, TimeResolution};
 
 use crate::panes::clients::history::SLOTS;
-use crate::table::Rows;
+use crate::table::{NameId, Rows};
 use crate::view_model::classes::Quantile;
 use crate::view_model::span::{Samples, Span};
-
-/// A route, by a hash of its name: the same in every run and reading.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct RouteId(u64);
-
-impl RouteId {
-    pub(crate) fn of(name: &str) -> Self {
-        let mut hasher = DefaultHasher::new();
-        name.hash(&mut hasher);
-        Self(hasher.finish())
-    }
-}
 
 /// Times of requests over the span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +35,7 @@ impl RequestTimes {
 /// One route at a moment. Figures are `None` where records do not tell them.
 #[derive(Clone, Debug)]
 pub(crate) struct RouteRow {
-    pub(crate) id: RouteId,
+    pub(crate) id: NameId,
     pub(crate) name: Arc<str>,
     /// What was counted over the span.
     pub(crate) counted: Option<Counters<RouteCounter>>,
@@ -63,7 +50,7 @@ pub(crate) struct RouteRow {
 impl RouteRow {
     fn new(route: &RouteStats, counted: (Option<Counters<RouteCounter>>, u64)) -> Self {
         Self {
-            id: RouteId::of(route.name()),
+            id: NameId::of(route.name()),
             name: route.name().into(),
             counted: counted.0,
             span_us: counted.1,
@@ -121,7 +108,7 @@ impl RouteRow {
 pub(crate) struct RouteRows {
     of: Option<RunId>,
     pub(crate) rows: Rows<RouteRow>,
-    windows: BTreeMap<RouteId, RouteWindow>,
+    windows: BTreeMap<NameId, RouteWindow>,
 }
 
 impl RouteRows {
@@ -146,7 +133,7 @@ impl RouteRows {
                 if totals[RouteCounter::Requests] == 0 {
                     return None;
                 }
-                let window = windows.entry(RouteId::of(route.name())).or_default();
+                let window = windows.entry(NameId::of(route.name())).or_default();
                 run.slide_named(route, window, us, span_us);
                 let first = route.series().timeline().next();
                 let is_kept = first.is_some_and(|first| first.start_us <= us);
@@ -157,7 +144,7 @@ impl RouteRows {
         self.rows.change(|all| *all = rows);
     }
 
-    pub(crate) fn get(&self, id: RouteId) -> Option<&RouteRow> {
+    pub(crate) fn get(&self, id: NameId) -> Option<&RouteRow> {
         self.rows.all().iter().find(|row| row.id == id)
     }
 }

@@ -3,12 +3,12 @@
 use model::runs::Run;
 use records::metrics::HttpLatency;
 
-use super::model::{RouteDetail, RouteId, RouteRow, RouteRows};
+use super::model::{RouteDetail, RouteRow, RouteRows};
 use crate::screens::requests::model::RequestRow;
 use crate::state::State;
 use crate::state::moment::View;
 use crate::state::screen::Screen;
-use crate::table::{Rows, TableState};
+use crate::table::{NameId, Rows, TableState};
 
 #[derive(Clone, Debug)]
 pub(crate) struct RequestList {
@@ -43,14 +43,14 @@ impl State {
     }
 
     /// The run and the moment that are shown.
-    fn shown_moment(&self) -> Option<(&Run, u64)> {
+    pub(crate) fn shown_moment(&self) -> Option<(&Run, u64)> {
         let run = self.snapshot_run()?;
         let past = self.view.past().filter(|_| self.snapshot().ticket.is_none());
         Some((run, past.map_or_else(|| run.last_us(), crate::state::moment::PastView::us)))
     }
 
     /// The details of a route at the shown moment.
-    pub(crate) fn route_detail(&self, id: RouteId) -> Option<RouteDetail> {
+    pub(crate) fn route_detail(&self, id: NameId) -> Option<RouteDetail> {
         let (row, figures) = (self.snapshot().routes.get(id)?, self.figures()?);
         let (run, us) = self.shown_moment()?;
         Some(RouteDetail::at(run, row, us, (figures.span, figures.interval_us)))

@@ -12,8 +12,7 @@ use ratatui::text::Line;
 
 use crate::input::intent::List;
 use crate::input::keymap::ROUTE_HINTS;
-use crate::panes::PaneId;
-use crate::panes::pane::{Pane, PaneRows};
+use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
 use crate::widgets::parts::put;
 use crate::widgets::table::{self, Columns, extent, filter_title};

@@ -26,8 +26,7 @@ use crate::format;
 use crate::input::click::ClickTarget;
 use crate::input::intent::Intent;
 use crate::input::keymap::TIMELINE_HINTS;
-use crate::panes::PaneId;
-use crate::panes::pane::{Pane, PaneRows};
+use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
 use crate::widgets::parts::{heading, put, quiet_heading};
 

@@ -62,11 +62,6 @@ impl State {
 
     /// Returns the panes that have something to show in this mode.
     pub(crate) fn choosable_panes(&self) -> Vec<PaneId> {
-        let may_show = |id: &PaneId| match id {
-            PaneId::Hosts => self.has_hosts(),
-            PaneId::Services => self.has_services(),
-            id => self.has_http() || !id.is_of_http(),
-        };
-        PaneId::ALL.into_iter().filter(may_show).collect()
+        PaneId::ALL.into_iter().filter(|id| self.can(id.needs())).collect()
     }
 }

@@ -5,8 +5,8 @@ use records::kinds::RequestRecord;
 use records::metrics::TimeResolution;
 
 use crate::format;
-use crate::panes::routes::model::{RouteId, cause};
-use crate::table::{CellValue, Column, ColumnUnit, Emphasis, Row};
+use crate::panes::routes::model::cause;
+use crate::table::{CellValue, Column, ColumnUnit, Emphasis, NameId, Row};
 
 /// A request that has a record.
 #[derive(Clone, Debug)]
@@ -193,7 +193,7 @@ const COLUMNS: &[Column<RequestRow>] = &[
 impl Row for RequestRow {
     /// The end of its interval, its connection, its duration, and a hash of its target: streams of a connection may end
     /// together.
-    type Id = (u64, u64, u64, RouteId);
+    type Id = (u64, u64, u64, NameId);
 
     fn columns() -> &'static [Column<Self>] {
         COLUMNS
@@ -201,7 +201,7 @@ impl Row for RequestRow {
 
     fn id(&self) -> Self::Id {
         let request = &self.recorded.request;
-        (self.recorded.mono_us, request.conn.0, request.duration_us, RouteId::of(&self.target))
+        (self.recorded.mono_us, request.conn.0, request.duration_us, NameId::of(&self.target))
     }
 
     fn tie(&self) -> u64 {

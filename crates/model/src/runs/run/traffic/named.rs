@@ -1,6 +1,6 @@
 //! The named parts of a run's traffic: its upstreams, and the routes of HTTP mode.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::runs::run::Run;
 use crate::runs::run::merged::AlignedRun;
@@ -14,6 +14,8 @@ use records::metrics::Counters;
 /// Parts of a kind that are kept of a run. The writer distinguishes fewer; further ones of a hostile journal are
 /// ignored.
 const NAMED_MAX: usize = 256;
+/// Records with another state that are kept of each part.
+const STATES_MAX: usize = 32;
 /// Intervals kept of each part: five minutes with one a second, and longer where many parts take turns.
 const HISTORY_MAX: usize = 300;
 
@@ -23,6 +25,11 @@ pub trait NamedPart: NamedRecord {
 
     /// Changed parts whose record was deferred in the last interval.
     fn deferred(run: &Run) -> u64;
+
+    /// Whether it tells another state of the part than an earlier record; false for a part without states.
+    fn has_other_state(&self, _earlier: &Self) -> bool {
+        false
+    }
 
     /// Adds what is known of a part of this name in another run, but for counters and latencies.
     fn merge(&mut self, _other: &Self) {}
@@ -45,6 +52,10 @@ impl NamedPart for UpstreamRecord {
 
     fn deferred(run: &Run) -> u64 {
         run.proxy.upstreams_deferred
+    }
+
+    fn has_other_state(&self, earlier: &Self) -> bool {
+        (self.state, &self.reason) != (earlier.state, &earlier.reason) || earlier.state_us == 0
     }
 
     /// Connections of simultaneous runs add up, and an upstream that is down for one of them is down.
@@ -75,6 +86,8 @@ pub struct NamedStats<R: NamedRecord> {
     /// When that was made, `CLOCK_MONOTONIC` in microseconds.
     recorded_us: u64,
     series: NamedSeries<R>,
+    /// The records that told another state, without latencies, and when they were made; oldest first.
+    states: VecDeque<(u64, R)>,
     /// Records of the run that were known to be lost when its last record was read.
     lost_before: u64,
 }
@@ -88,6 +101,11 @@ impl<R: NamedRecord> NamedStats<R> {
     /// Its last record, without latencies.
     pub fn record(&self) -> &R {
         &self.record
+    }
+
+    /// The latest record that told another state by a moment of the monotonic clock, and when it was made.
+    pub fn state_at(&self, us: u64) -> Option<&(u64, R)> {
+        self.states.iter().rev().find(|(told_us, _)| *told_us <= us)
     }
 
     /// When [`Self::record`] was made, `CLOCK_MONOTONIC` in microseconds.
@@ -117,7 +135,7 @@ impl<R: NamedRecord> Default for NamedTable<R> {
     }
 }
 
-impl<R: NamedRecord> NamedTable<R> {
+impl<R: NamedPart> NamedTable<R> {
     /// Adds a record; `lost` records of the run are known to be lost by then.
     pub(in crate::runs::run) fn apply(
         &mut self,
@@ -133,6 +151,7 @@ impl<R: NamedRecord> NamedTable<R> {
         let part = self.0.entry(record.name().to_owned()).or_insert_with(|| NamedStats {
             record: R::default(),
             recorded_us: 0,
+            states: VecDeque::new(),
             series: SeriesStart { history: begun.history.min(HISTORY_MAX), ..begun }.series(),
             lost_before: 0,
         });
@@ -143,30 +162,39 @@ impl<R: NamedRecord> NamedTable<R> {
             let after_loss = lost > std::mem::replace(&mut part.lost_before, lost);
             part.series.apply_alone(stamp, record.counters(), &latencies, after_loss);
         }
+        if record.has_other_state(part.states.back().map_or(&R::default(), |(_, told)| told)) {
+            if part.states.len() == STATES_MAX {
+                part.states.pop_front();
+            }
+            part.states.push_back((stamp.mono_us, record.clone()));
+        }
         (part.record, part.recorded_us) = (record, stamp.mono_us);
     }
 
-    /// The parts that were idle after a moment, with their totals; others are read again.
-    pub(in crate::runs::run) fn idle_at(&self, us: u64, history: usize) -> Self {
-        let idle = self.0.iter().filter(|(_, part)| part.series.last_us() <= us);
-        let resumed = |(name, part): (&String, &NamedStats<R>)| {
+    /// The parts that were idle after a moment, with their totals, and those with a state at that moment. Others are read
+    /// again.
+    pub(in crate::runs::run) fn joined_at(&self, us: u64, history: usize) -> Self {
+        let joined = self.0.iter().filter_map(|(name, part)| {
+            let is_idle = part.series.last_us() <= us;
+            let states: VecDeque<_> =
+                part.states.iter().filter(|(told_us, _)| *told_us <= us).cloned().collect();
+            let told = states.back().cloned();
+            let last = (part.recorded_us, part.record.clone());
+            let (recorded_us, record) = if is_idle { last } else { told? };
             let series = part.series.resumed(history.min(HISTORY_MAX));
-            (
-                name.clone(),
-                NamedStats {
-                    record: part.record.clone(),
-                    recorded_us: part.recorded_us,
-                    series,
-                    lost_before: 0,
-                },
-            )
-        };
-        Self(idle.map(resumed).collect())
+            Some((name.clone(), NamedStats { record, recorded_us, states, series, lost_before: 0 }))
+        });
+        Self(joined.collect())
     }
 
     pub(in crate::runs::run) fn heap_bytes(&self) -> usize {
         let part = |(name, part): (&String, &NamedStats<R>)| {
-            size_of::<NamedStats<R>>() + name.heap_bytes() + part.record.heap_bytes() + part.series.bytes()
+            let states = part.states.iter().map(|(_, told)| size_of::<(u64, R)>() + told.heap_bytes());
+            size_of::<NamedStats<R>>()
+                + name.heap_bytes()
+                + part.record.heap_bytes()
+                + states.sum::<usize>()
+                + part.series.bytes()
         };
         self.0.iter().map(part).sum()
     }
@@ -211,7 +239,10 @@ impl<R: NamedPart> NamedTable<R> {
                     record.merge(&part.record);
                     recorded_us = recorded_us.max(member.shifted_us(part.recorded_us));
                 }
-                merged.0.insert(name.clone(), NamedStats { record, recorded_us, series, lost_before: 0 });
+                let states = VecDeque::from([(recorded_us, record.clone())]);
+                merged
+                    .0
+                    .insert(name.clone(), NamedStats { record, recorded_us, states, series, lost_before: 0 });
             }
         }
         merged

@@ -1,0 +1,59 @@
+//! The table of upstreams.
+//!
+//! ```text
+//! ─ upstreams 1-3/3, 10 s ─ state    for   open  conn/s  failed  cause    broken  exch/s  p50 ms  p99 ms  conn p99
+//! ▶unix:/run/app-1.sock     up     12m 3s    4     1.2       0                 0   1,204    0.31    0.90      0.05
+//!  unix:/run/app-2.sock     down      12s    0       0      31  refused        2       0
+//! ```
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use super::model::UpstreamRow;
+use crate::input::intent::List;
+use crate::input::keymap::UPSTREAM_HINTS;
+use crate::panes::{Pane, PaneId, PaneRows};
+use crate::state::State;
+use crate::widgets::parts::put;
+use crate::widgets::table::{self, Columns, extent, filter_title};
+
+/// The fewest rows: heading and one upstream.
+const HEIGHT_MIN: u16 = 2;
+/// The rows that upstreams get before less important panes.
+const HEIGHT_ENOUGH: u16 = 5;
+
+pub(crate) const PANE: Pane = Pane {
+    id: PaneId::Upstreams,
+    rows: |state| {
+        if !state.has_upstreams() {
+            return PaneRows::default();
+        }
+        let upstreams = u16::try_from(state.upstreams.table.counts().1).unwrap_or(u16::MAX);
+        let all = upstreams.saturating_add(1).max(HEIGHT_MIN);
+        PaneRows { min: all.min(HEIGHT_ENOUGH), enough: all.min(HEIGHT_ENOUGH), wanted: all, grows: false }
+    },
+    ranks: [4, 6, 9],
+    render,
+    target: |state, area, at| table::target(List::Upstreams, &state.upstreams.table, area, at),
+    hints: UPSTREAM_HINTS,
+};
+
+fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    let heading = |columns: &Columns<UpstreamRow>, shown| titles(state, columns, shown);
+    let lines = table::lines(state, &state.upstreams.table, area, heading, table::no_graph);
+    put(frame, area, &lines);
+}
+
+/// Returns the titles, longest first: the visible upstreams, the span of their figures, and the order if no column shows
+/// it.
+fn titles(state: &State, columns: &Columns<UpstreamRow>, shown: usize) -> Vec<String> {
+    let table = &state.upstreams.table;
+    let extent = extent(table, shown);
+    if !table.filter.is_empty() {
+        return vec![format!("upstreams {extent}"), filter_title(table)];
+    }
+    let order = columns.hidden_order(state.theme, table).filter(|_| table.order.column != 0);
+    let sorted = order.map_or_else(String::new, |by| format!(", by {by}"));
+    let span = state.figures().map(|figures| figures.span.words()).unwrap_or_default();
+    vec![format!("upstreams {extent}{sorted}, {span}"), format!("upstreams {extent}"), "upstreams".to_owned()]
+}
