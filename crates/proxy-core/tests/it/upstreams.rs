@@ -10,8 +10,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use proxy_core::Upstream;
-use records::kinds::ConnectionOutcome;
-use records::metrics::ProxyCounter;
+use records::delta::NamedDelta as _;
+use records::kinds::{ConnectionOutcome, UpstreamState};
+use records::metrics::{ProxyCounter, UpstreamCounter, UpstreamLatency};
 use socket2::Socket;
 
 use crate::support::{
@@ -104,6 +105,45 @@ fn where_one_upstream_is_gone_another_is_tried_and_no_client_notices() {
         tls.read_exact(&mut answer).unwrap();
         &answer == b"back"
     });
+}
+
+#[test]
+fn each_upstream_has_its_own_counts_and_state_and_they_add_up() {
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy = TestProxy::start_with(&Upstream::Unix("/nonexistent/app.sock".into()), |config| {
+        config.workers = 1.try_into().unwrap();
+        config.upstreams.push(served.upstream.clone());
+    });
+    let config = proxy.client(&TLS13);
+    for _ in 0..10 {
+        let mut tls = proxy.connect(&config);
+        echo(&mut tls, b"hello");
+        echo(&mut tls, b"again");
+        end(&mut tls);
+        read_all(&mut tls);
+    }
+    proxy.expect(ProxyCounter::Closed, 10);
+    let total = proxy.finish();
+    let [gone, there] = total.upstreams.all() else { panic!("two upstreams") };
+    let status = gone.status.as_ref().unwrap();
+    assert_eq!(status.state, UpstreamState::Down);
+    assert!(status.reason.contains("No such file"), "{}", status.reason);
+    assert!(gone.counters[UpstreamCounter::Refused] > 0, "{:?}", gone.counters);
+    assert_eq!((gone.counters[UpstreamCounter::Connections], gone.open_change), (0, 0));
+
+    assert_eq!(there.status.as_ref().unwrap().state, UpstreamState::Up);
+    for (of_upstream, of_proxy) in [
+        (UpstreamCounter::Connections, ProxyCounter::UpstreamConnects),
+        (UpstreamCounter::Exchanges, ProxyCounter::Exchanges),
+        (UpstreamCounter::BytesIn, ProxyCounter::BytesIn),
+        (UpstreamCounter::BytesOut, ProxyCounter::BytesOut),
+    ] {
+        assert_eq!(there.counters[of_upstream], total.counters[of_proxy], "{of_upstream:?}");
+    }
+    assert_eq!(there.counters[UpstreamCounter::BytesIn], 100);
+    assert_eq!(there.open_change, 0, "all of them have ended");
+    let samples = UpstreamLatency::FirstByte;
+    assert_eq!(there.latency(samples).count(), there.counters[UpstreamCounter::Exchanges]);
 }
 
 /// An address at which connections are neither accepted nor refused, as on a host that is gone. Linux drops what

@@ -1,6 +1,8 @@
 //! Several upstreams of a route: the one with the fewest requests, and what happens when one is down.
 
-use records::metrics::{HttpCounter, ProxyCounter};
+use records::delta::NamedDelta as _;
+use records::kinds::UpstreamState;
+use records::metrics::{HttpCounter, ProxyCounter, UpstreamCounter, UpstreamLatency};
 
 use crate::support::TestHttpProxy;
 use crate::upstream::{HELLO, ScriptedUpstream, nowhere};
@@ -38,8 +40,20 @@ fn requests_go_to_another_upstream_where_one_cannot_be_reached() {
     for _ in 0..6 {
         assert_eq!(proxy.get("/").status, 200);
     }
-    let http = proxy.finish().http.unwrap();
-    assert_eq!(http.counters[HttpCounter::FailedConnect], 0);
+    let delta = proxy.finish();
+    assert_eq!(delta.http.unwrap().counters[HttpCounter::FailedConnect], 0);
+    let [gone, there] = delta.upstreams.all() else { panic!("two upstreams") };
+    assert_eq!(gone.status.as_ref().unwrap().state, UpstreamState::Down);
+    assert_eq!(
+        gone.counters.sum(&UpstreamCounter::FAILED),
+        delta.counters[ProxyCounter::UpstreamConnectsFailed]
+    );
+    assert_eq!(gone.counters[UpstreamCounter::Exchanges], 0);
+    assert_eq!(there.counters[UpstreamCounter::Exchanges], 6);
+    assert_eq!(there.counters[UpstreamCounter::Connections], delta.counters[ProxyCounter::UpstreamConnects]);
+    assert_eq!(there.counters[UpstreamCounter::BytesOut], 6 * 5);
+    assert_eq!(there.latency(UpstreamLatency::FirstByte).count(), 6);
+    assert_eq!((there.open_change, there.idle_change), (0, 0), "all connections are closed at the end");
 }
 
 #[test]

@@ -368,20 +368,7 @@ impl<S: Sink> Publisher<S> {
         }
         let planned = self.pending_records.iter().filter_map(|pending| match pending {
             PendingRecord::Client(due) => Some(due),
-            PendingRecord::Health
-            | PendingRecord::Proxy { .. }
-            | PendingRecord::Tls { .. }
-            | PendingRecord::Usage(_)
-            | PendingRecord::Http { .. }
-            | PendingRecord::Upstream(_)
-            | PendingRecord::LastUpstream(_)
-            | PendingRecord::Load
-            | PendingRecord::Host
-            | PendingRecord::Route(_)
-            | PendingRecord::Connection(_)
-            | PendingRecord::Request(_)
-            | PendingRecord::LastRoute(_)
-            | PendingRecord::Stop(_) => None,
+            _ => None,
         });
         SliceBaseline { clients: self.clients.written(planned), ..self.written.clone() }
     }

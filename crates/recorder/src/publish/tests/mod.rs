@@ -2,6 +2,7 @@ mod budget;
 mod http;
 mod refusal;
 mod services;
+mod upstreams;
 
 use std::collections::HashSet;
 
