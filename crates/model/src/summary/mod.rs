@@ -6,6 +6,7 @@ mod http;
 mod load;
 mod log;
 mod tls;
+mod upstreams;
 
 use std::collections::BTreeMap;
 
@@ -28,6 +29,7 @@ pub use http::{ByDirection, Http2Summary, HttpNow, HttpRequestCounts, HttpSummar
 pub use load::{GeneratorSummary, LoadSummary, MessageBytes, Resumptions};
 pub use log::{LineCounts, LogSummary, QuicCounts};
 pub use tls::{AgeCount, ReasonCounts, TicketAges, TlsSummary, UsageSummary, WallTime, WallTimes};
+pub use upstreams::UpstreamSummary;
 
 /// Version of the summary's shape; later versions only add to it.
 pub const SUMMARY_SCHEMA: u64 = 1;
@@ -167,6 +169,9 @@ pub struct ProxySummary {
     /// HTTP; absent in TCP mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpSummary>,
+    /// The upstreams; absent in a run that has none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub upstreams: Vec<UpstreamSummary>,
 }
 
 /// A client's figures. In JSON each counter has the key of its declaration, where a dot begins an object.
@@ -394,6 +399,7 @@ fn proxy_summary(run: &Run, series: &MetricSeries<ProxyCounter, ProxyLatency>) -
         latency_us: latencies(series, ProxyLatency::ALL, run.log_resolution()),
         tls: TlsSummary::of(run),
         http: HttpSummary::of(run),
+        upstreams: UpstreamSummary::all(run),
     }
 }
 

@@ -94,10 +94,14 @@ fn anonymised_finding(finding: FindingSummary) -> FindingSummary {
     FindingSummary { run: None, text, ..finding }
 }
 
-/// Routes, server names and certificates name hosts, and a fingerprint may identify a client.
+/// Upstreams, routes, server names and certificates name hosts, and a fingerprint may identify a client.
 fn anonymised_proxy(mut proxy: ProxySummary) -> ProxySummary {
     let routes = proxy.http.iter_mut().flat_map(|http| &mut http.routes);
     (1..).zip(routes).for_each(|(number, route)| route.route = format!("route {number}"));
+    (1..).zip(&mut proxy.upstreams).for_each(|(number, upstream)| {
+        upstream.upstream = format!("upstream {number}");
+        upstream.reason.clear();
+    });
     for dimension in [Dimension::Certificate, Dimension::Name, Dimension::Fingerprint, Dimension::Service] {
         let values = proxy.tls.iter_mut().filter_map(|tls| tls.usage.get_mut(dimension.word())).flatten();
         let named = values.filter(|usage| usage.value != OTHER_VALUE && usage.value != "none");

@@ -11,6 +11,7 @@ mod http;
 pub(crate) mod latency;
 mod quality;
 pub(crate) mod tls;
+mod upstreams;
 
 use std::fmt;
 use std::time::Duration;

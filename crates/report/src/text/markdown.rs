@@ -34,6 +34,7 @@ impl Report<'_> {
         self.alert_rows().markdown(&mut out, EVENTS_SHOWN);
         self.experiment_rows().markdown(&mut out, usize::MAX);
         self.error_table().markdown(&mut out, usize::MAX);
+        self.upstream_rows().markdown(&mut out, usize::MAX);
         self.route_rows().markdown(&mut out, usize::MAX);
         self.http_status_rows().markdown(&mut out, usize::MAX);
         self.http_rows().markdown(&mut out, usize::MAX);

@@ -16,6 +16,7 @@ mod sums;
 #[cfg(test)]
 mod tests;
 mod tickets;
+mod upstreams;
 
 pub use certificates::{certificate_days, certificate_days_of, expiry_severity};
 
@@ -187,7 +188,7 @@ struct Rule {
     text: fn(&FindingContext<'_>) -> FindingText,
 }
 
-const RULES: [Rule; 25] = [
+const RULES: [Rule; 27] = [
     certificates::EXPIRES,
     certificates::NOT_COVERED,
     certificates::RSA_KEY,
@@ -201,6 +202,8 @@ const RULES: [Rule; 25] = [
     tickets::RESUMPTION_LOW,
     handshakes::REFUSED,
     handshakes::UPSTREAM_UNREACHABLE,
+    upstreams::SLOW,
+    upstreams::FAILING,
     host::ACCEPT_ERRORS,
     host::BACKLOG_OVERFLOW,
     host::DESCRIPTORS,

@@ -7,11 +7,12 @@ use crate::insight::testing::{RunBuilder, add, calm};
 use crate::testing::{client, connection};
 use records::histogram::{Histograms, Sketch};
 use records::kinds::{
-    Body, ClientRecord, HealthRecord, HostRecord, HttpRecord, LoadRecord, RunRecord, TlsRecord, UsageRecord,
+    Body, ClientRecord, HealthRecord, HostRecord, HttpRecord, LoadRecord, RunRecord, TlsRecord,
+    UpstreamRecord, UsageRecord,
 };
 use records::metrics::{
     ClientCounter, Counters, CpuGroup, Dimension, HostCounter, HttpCounter, LoadCounter, Metric,
-    ProxyCounter, ProxyLatency, TlsCounter, TlsLatency, UsageCounter,
+    ProxyCounter, ProxyLatency, TlsCounter, TlsLatency, UpstreamCounter, UpstreamLatency, UsageCounter,
 };
 use records::setting::Value;
 use records::values::Latencies;
@@ -519,4 +520,68 @@ fn counts_have_their_thousands_grouped_and_texts_stay() {
     let text = FindingText::new("").figure("lost", 12_000_u64).figure("cause", "a restart at 1200");
     let values: Vec<&str> = text.evidence.iter().map(|evidence| &*evidence.value).collect();
     assert_eq!(values, ["12,000", "a restart at 1200"]);
+}
+
+/// A second of two upstreams with a hundred exchanges each: milliseconds of the first byte, and refused attempts, of each.
+fn upstreams(recorder: &mut RunBuilder, seconds: u64, of_each: [(u64, u64); 2]) {
+    for _ in 0..seconds {
+        recorder.seconds(1, calm);
+        for (at, (ms, refused)) in of_each.into_iter().enumerate() {
+            let name = ["unix:/run/a", "unix:/run/b"][at];
+            let before = recorder.run().upstreams().get(name).map(|upstream| *upstream.totals());
+            let mut counters = before.unwrap_or_default();
+            add(&mut counters, &[(UpstreamCounter::Exchanges, 100), (UpstreamCounter::Refused, refused)]);
+            let mut interval = Histograms::default();
+            for n in 0..100 {
+                interval[UpstreamLatency::FirstByte].record(Duration::from_micros(ms * 1_000 + n));
+            }
+            recorder.write(Body::Upstream(Box::new(UpstreamRecord {
+                upstream: name.into(),
+                counters,
+                latencies: Latencies::new(&interval, &Counters::default()),
+                ..UpstreamRecord::default()
+            })));
+        }
+    }
+}
+
+#[test]
+fn an_upstream_that_is_slower_than_the_others_stands_out() {
+    let mut recorder = begun(&[]);
+    upstreams(&mut recorder, 30, [(3, 0), (3, 0)]);
+    assert_eq!(open(&recorder), [], "they are alike");
+    upstreams(&mut recorder, 30, [(3, 0), (9, 0)]);
+    assert_eq!(open(&recorder), [("upstream-slow", Severity::Warning)]);
+    let told = finding_text(&recorder, "upstream-slow");
+    assert_eq!(told.whom, ["unix:/run/b"]);
+    assert!(told.title.ends_with("is 2.9 times theirs"), "{}", told.title);
+    assert!(told.evidence.iter().all(|it| it.value.contains("95 %") && it.value.contains("n ")), "{told:?}");
+    upstreams(&mut recorder, 90, [(3, 0), (3, 0)]);
+    assert_eq!(open(&recorder), []);
+}
+
+#[test]
+fn an_upstream_that_fails_more_than_the_others_stands_out() {
+    let mut recorder = begun(&[]);
+    upstreams(&mut recorder, 30, [(3, 8), (3, 8)]);
+    assert_eq!(open(&recorder), [], "all of them fail alike");
+    upstreams(&mut recorder, 90, [(3, 0), (3, 8)]);
+    assert_eq!(open(&recorder), [("upstream-failing", Severity::Warning)]);
+    let told = finding_text(&recorder, "upstream-failing");
+    assert_eq!(told.whom, ["unix:/run/b"]);
+    assert!(told.evidence[1].value.starts_with("0 of "), "{told:?}");
+    upstreams(&mut recorder, 90, [(3, 0), (3, 0)]);
+    assert_eq!(open(&recorder), []);
+}
+
+#[test]
+fn a_single_upstream_has_nothing_to_stand_out_against() {
+    let mut recorder = begun(&[]);
+    for _ in 0..60 {
+        recorder.seconds(1, calm);
+        let mut record = UpstreamRecord { upstream: "unix:/run/a".into(), ..UpstreamRecord::default() };
+        record.counters[UpstreamCounter::Refused] = 500;
+        recorder.write(Body::Upstream(Box::new(record)));
+    }
+    assert_eq!(open(&recorder), []);
 }
