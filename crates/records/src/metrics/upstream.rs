@@ -25,7 +25,7 @@ metrics! {
             => figure: "late", metric: "upstream_requests_late";
         Exchanges = "UPSTREAM_EXCHANGES_TOTAL", Count, "9000", "Times this upstream began to answer what a client had sent; in HTTP mode, requests sent to it that are over."
             => figure: "exchanges", metric: "upstream_exchanges";
-        Status5xx = "UPSTREAM_STATUS_5XX_TOTAL", Count, "2", "Of these, requests answered with 500 or above; in HTTP mode only."
+        Status5xx = "UPSTREAM_STATUS_5XX_TOTAL", Count, "2", "Requests that this upstream answered with 500 or above; in HTTP mode only."
             => figure: "status.5xx", metric: "upstream_responses_5xx";
         TlsFull = "UPSTREAM_TLS_FULL_TOTAL", Count, "20", "Full TLS handshakes with this upstream."
             => figure: "tls.full", metric: "upstream_handshakes", kind: "full";
