@@ -62,6 +62,7 @@ mod tls;
 mod upstream;
 mod worker;
 
+pub use accept::client_rates::ClientRates;
 pub use accept::descriptors::{DescriptorsError, UpstreamSockets, raise_limit as raise_descriptor_limit};
 pub use accept::listen::{ListenAddr, ListenError, ListenerSets, ListenerSource, ParseListenAddrError};
 pub use accept::proxy_protocol;
@@ -69,6 +70,7 @@ pub use config::options::{
     AllowedValues, DeclaredOptions, HandlerSettings, LiveOptions, OptionDefault, OptionError, OptionKind,
     OptionSpec, fixed_setting, option_names,
 };
+pub use config::rate::Rate;
 pub use config::settings::{ConfigError, WORKERS_RANGE, infos as setting_infos};
 pub use config::{Limits, ProxyConfig};
 pub use connection::handler;

@@ -1,6 +1,7 @@
-//! Accepting clients: addresses, listening sockets, the PROXY header, limits on connections.
+//! Accepting clients: addresses, listening sockets, the PROXY header, limits on connections and rates of clients.
 
 pub(crate) mod client_conn_counts;
+pub(crate) mod client_rates;
 pub(crate) mod descriptors;
 pub(crate) mod limiter;
 pub(crate) mod listen;

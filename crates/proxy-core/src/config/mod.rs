@@ -1,6 +1,7 @@
 //! The configuration of a proxy.
 
 pub(crate) mod options;
+pub(crate) mod rate;
 pub(crate) mod settings;
 
 use std::num::NonZeroUsize;
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use records::text::Cpus;
 
+use self::rate::Rate;
 use self::settings::ConfigError;
 use crate::accept::listen::ListenAddr;
 use crate::accept::proxy_protocol::{ProxyProtocol, TrustedPeers};
@@ -82,6 +84,10 @@ pub struct Limits {
     pub handshakes_max: Option<usize>,
     /// Connections of one client at once, IPv6 by /64; `None`: no bound. Further ones are closed.
     pub connections_per_client: Option<usize>,
+    /// New connections of one client, IPv6 by /64; `None`: no bound. Further ones are reset.
+    pub connection_rate: Option<Rate>,
+    /// Handshakes that one client begins, IPv6 by /64; `None`: no bound. Connections of further ones are reset.
+    pub handshake_rate: Option<Rate>,
     /// From accept to the end of the handshake, also for a client that sends nothing.
     pub handshake_timeout: Duration,
     /// For reaching the upstream, over all its addresses.
@@ -108,6 +114,8 @@ impl Default for Limits {
             connections_max: None,
             handshakes_max: None,
             connections_per_client: None,
+            connection_rate: None,
+            handshake_rate: None,
             handshake_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(600),

@@ -7,10 +7,13 @@ use std::time::Duration;
 use records::setting::{Applies, Setting, SettingError, SettingInfo, SettingKind, Value};
 use records::text::clean;
 
+use super::rate::Rate;
 use super::settings::{PREFIX, refused};
 use crate::accept::descriptors::UpstreamSockets;
 
 const MIB: usize = 1 << 20;
+/// The value of a rate that is none.
+const OFF: &str = "off";
 
 /// Why a limit or a setting cannot have a value.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -34,6 +37,8 @@ pub enum OptionError {
     /// The name of an application protocol is empty, too long or not printable.
     #[error("expected printable names of 1 to 255 bytes, separated by commas")]
     Protocol,
+    #[error("expected a rate up to 1000000, such as 100/s, 6000/m or 100/s,burst=200, or off")]
+    Rate,
 }
 
 /// A limit or a TLS setting, stored in a field of `T`.
@@ -86,6 +91,8 @@ pub enum OptionKind<T: 'static> {
         max: f64,
         at: fn(&mut T) -> &mut Option<usize>,
     },
+    /// An optional rate of a client. Without one, the live setting is `off`.
+    Rate(fn(&mut T) -> &mut Option<Rate>),
     /// A word, or a list of them.
     Text {
         get: fn(&T) -> String,
@@ -149,7 +156,10 @@ impl<T> OptionSpec<T> {
         match self.kind {
             OptionKind::Time { .. } => "s",
             OptionKind::Memory { .. } => "MiB",
-            OptionKind::Count { .. } | OptionKind::Bound { .. } | OptionKind::Text { .. } => "",
+            OptionKind::Count { .. }
+            | OptionKind::Bound { .. }
+            | OptionKind::Rate(_)
+            | OptionKind::Text { .. } => "",
         }
     }
 
@@ -160,7 +170,7 @@ impl<T> OptionSpec<T> {
             | OptionKind::Memory { range, .. }
             | OptionKind::Count { range, .. } => Some(range),
             OptionKind::Bound { max, .. } => Some((1.0, max)),
-            OptionKind::Text { .. } => None,
+            OptionKind::Rate(_) | OptionKind::Text { .. } => None,
         }
     }
 
@@ -171,6 +181,10 @@ impl<T> OptionSpec<T> {
     pub fn set(&self, settings: &mut T, value: &Value) -> Result<(), OptionError> {
         match &self.kind {
             OptionKind::Text { set, .. } => set(settings, &value.to_string())?,
+            OptionKind::Rate(at) => {
+                let text = value.to_string();
+                *at(settings) = (text != OFF).then(|| text.parse()).transpose()?;
+            }
             OptionKind::Time { range, at } => *at(settings) = Duration::from_secs_f64(number(value, *range)?),
             OptionKind::Memory { range, at } => *at(settings) = whole_number(value, *range)? * MIB,
             OptionKind::Count { range, at } => *at(settings) = whole_number(value, *range)?,
@@ -186,7 +200,9 @@ impl<T: Clone + Default> OptionSpec<T> {
     /// Describes the live setting, whose name begins with `prefix`.
     pub(crate) fn info(&self, prefix: &str) -> SettingInfo {
         let kind = match &self.kind {
-            OptionKind::Time { .. } | OptionKind::Text { known: AllowedValues::Any, .. } => SettingKind::Any,
+            OptionKind::Time { .. }
+            | OptionKind::Rate(_)
+            | OptionKind::Text { known: AllowedValues::Any, .. } => SettingKind::Any,
             OptionKind::Memory { .. } | OptionKind::Count { .. } | OptionKind::Bound { .. } => {
                 SettingKind::Whole
             }
@@ -212,6 +228,10 @@ impl<T: Clone> OptionSpec<T> {
         let settings = &mut settings.clone();
         let number = match &self.kind {
             OptionKind::Text { get, .. } => return Some(Value::Text(get(settings))),
+            OptionKind::Rate(at) => {
+                let shown = at(settings).map_or_else(|| OFF.to_owned(), |rate| rate.to_string());
+                return Some(Value::Text(shown));
+            }
             OptionKind::Time { at, .. } => at(settings).as_secs_f64(),
             OptionKind::Memory { at, .. } => *at(settings) as f64 / MIB as f64,
             OptionKind::Count { at, .. } => *at(settings) as f64,

@@ -8,6 +8,7 @@ use records::text::clean;
 use crate::config::options::{
     DeclaredOptions, OptionError, OptionKind, OptionSpec, fixed_setting, option_names, whole_number,
 };
+use crate::config::rate::Rate;
 use crate::config::{Limits, ProxyConfig};
 use crate::tls::TlsSettings;
 
@@ -25,7 +26,7 @@ const CONNECTIONS_MAX: &str = "proxy.connections-max";
 pub(crate) const PREFIX: &str = "proxy.";
 
 /// The limits. A new one is a field of [`Limits`] and an entry here.
-const LIMITS: [OptionSpec<Limits>; 11] = [
+const LIMITS: [OptionSpec<Limits>; 13] = [
     // The limit by descriptors is known when the proxy starts.
     bound(
         ("connections-max", f64::INFINITY),
@@ -48,6 +49,16 @@ const LIMITS: [OptionSpec<Limits>; 11] = [
         "Connections at once of a client address (IPv6: /64); more are closed",
     )
     .absent("no bound", "100"),
+    rate(
+        "connection-rate",
+        |limits| &mut limits.connection_rate,
+        "Connections that a client address (IPv6: /64) may open in a second or minute; more are reset",
+    ),
+    rate(
+        "handshake-rate",
+        |limits| &mut limits.handshake_rate,
+        "Handshakes that a client address (IPv6: /64) may begin in a second or minute; connections of more are reset",
+    ),
     OptionSpec::new(
         ("pending-max", "SIZE"),
         Applies::Live,
@@ -101,6 +112,15 @@ const fn bound(
     help: &'static str,
 ) -> OptionSpec<Limits> {
     OptionSpec::new((name, "N"), applies, OptionKind::Bound { max, at }, help)
+}
+
+const fn rate(
+    name: &'static str,
+    at: fn(&mut Limits) -> &mut Option<Rate>,
+    help: &'static str,
+) -> OptionSpec<Limits> {
+    let option = OptionSpec::new((name, "RATE"), Applies::NewConnections, OptionKind::Rate(at), help);
+    option.absent("no bound", "100/s,burst=200")
 }
 
 impl DeclaredOptions for Limits {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::accept::client_conn_counts::ClientConnCounts;
+use crate::accept::client_rates::ClientRates;
 use crate::accept::limiter::ConnectionLimiter;
 use crate::config::Limits;
 use crate::stats::proxy_stats::ConnIds;
@@ -29,6 +30,8 @@ pub(crate) struct ProxyControl {
     /// The addresses at which another process has the listening sockets too, and stays; set before a drain.
     handed_over: OnceLock<Vec<SocketAddr>>,
     pub(crate) per_client: ClientConnCounts,
+    pub(crate) connection_rates: ClientRates,
+    pub(crate) handshake_rates: ClientRates,
     pub(crate) ids: ConnIds,
 }
 
@@ -47,6 +50,8 @@ impl ProxyControl {
             is_managed,
             handed_over: OnceLock::new(),
             per_client: ClientConnCounts::default(),
+            connection_rates: ClientRates::default(),
+            handshake_rates: ClientRates::default(),
             ids: ConnIds::default(),
         }
     }

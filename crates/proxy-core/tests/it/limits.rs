@@ -12,7 +12,7 @@ use records::setting::Value;
 
 use crate::support::{
     PATIENCE, TLS12, TLS13, TestProxy, TestStream, TestUpstream, echo, end, eventually, read_all, serve_echo,
-    tcp_to, tls_over,
+    tcp_from, tcp_to, tls_over,
 };
 
 /// What a connection may hold of ours in one direction.
@@ -132,7 +132,7 @@ fn the_limit_of_connections_per_client_holds() {
     }
     let mut beyond = proxy.connect(&config);
     beyond.write_all(b"hello").and_then(|()| beyond.flush()).unwrap_err();
-    proxy.expect(ProxyCounter::FailedOther, 1);
+    proxy.expect(ProxyCounter::RefusedConnections, 1);
     // Others are not affected, and one that leaves makes room.
     let mut other = tls_over(tcp_from("127.0.0.9", proxy.addr()), &config);
     echo(&mut other, b"hello");
@@ -146,16 +146,12 @@ fn the_limit_of_connections_per_client_holds() {
     echo(&mut unbounded, b"hello");
     drop((held, other, next, unbounded));
     let total = proxy.finish();
-    let refused =
-        total.connections.iter().find(|record| record.outcome == ConnectionOutcome::HandshakeOther).unwrap();
+    let refused = total
+        .connections
+        .iter()
+        .find(|record| record.outcome == ConnectionOutcome::ConnectionsPerClient)
+        .unwrap();
     assert!(refused.detail.contains("3 connections"), "{refused:?}");
-}
-
-fn tcp_from(source: &str, addr: std::net::SocketAddr) -> std::net::TcpStream {
-    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    socket.bind(&std::net::SocketAddr::new(source.parse().unwrap(), 0).into()).unwrap();
-    socket.connect(&addr.into()).unwrap();
-    socket.into()
 }
 
 #[test]

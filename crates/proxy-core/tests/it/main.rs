@@ -24,6 +24,7 @@ mod outside;
 mod passing;
 mod pki;
 mod proxy_header;
+mod rates;
 mod replacing;
 mod routes;
 mod support;

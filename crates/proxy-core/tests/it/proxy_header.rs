@@ -37,7 +37,7 @@ pub(crate) fn received(listener: &UnixListener) -> (UnixStream, Vec<u8>) {
     (app, bytes)
 }
 
-fn header_of(client: &str) -> Vec<u8> {
+pub(crate) fn header_of(client: &str) -> Vec<u8> {
     let endpoints = Endpoints::new(client.parse().unwrap(), "198.51.100.9:443".parse().unwrap());
     proxy_protocol::encode(ProxyProtocol::V2, endpoints, &NegotiatedInfo::default())
 }

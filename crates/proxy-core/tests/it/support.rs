@@ -126,6 +126,9 @@ impl TestProxy {
             ProxyCounter::FailedName,
             ProxyCounter::FailedIncompatible,
             ProxyCounter::FailedOther,
+            ProxyCounter::RefusedConnections,
+            ProxyCounter::RefusedConnectionRate,
+            ProxyCounter::RefusedHandshakeRate,
         ];
         assert_eq!(total.counters.sum(&causes), count(ProxyCounter::HandshakesFailed));
         let errors = [
@@ -185,6 +188,16 @@ pub(crate) fn tcp_to(addr: SocketAddr) -> TcpStream {
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket.set_write_timeout(Some(PATIENCE)).unwrap();
     socket.set_nodelay(true).unwrap();
+    socket
+}
+
+/// Connects from this address of the host.
+pub(crate) fn tcp_from(source: &str, addr: SocketAddr) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::new(source.parse().unwrap(), 0).into()).unwrap();
+    socket.connect(&addr.into()).unwrap();
+    let socket = TcpStream::from(socket);
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket
 }
 

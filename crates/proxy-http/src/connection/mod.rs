@@ -176,6 +176,9 @@ fn cut_by(outcome: ConnectionOutcome) -> RequestFailure {
         | ConnectionOutcome::Incompatible
         | ConnectionOutcome::UnrecognizedName
         | ConnectionOutcome::HandshakeOther
+        | ConnectionOutcome::ConnectionsPerClient
+        | ConnectionOutcome::ConnectionRate
+        | ConnectionOutcome::HandshakeRate
         | ConnectionOutcome::UpstreamConnect
         | ConnectionOutcome::UpstreamBroken
         | ConnectionOutcome::ClientBroken => RequestFailure::ClientGone,

@@ -27,6 +27,12 @@ pub enum ConnectionOutcome {
     UnrecognizedName,
     /// The handshake failed for another reason.
     HandshakeOther,
+    /// Its client had as many connections as it may have.
+    ConnectionsPerClient,
+    /// Its client opens connections at more than its rate.
+    ConnectionRate,
+    /// Its client begins handshakes at more than its rate.
+    HandshakeRate,
     /// No upstream could be reached.
     UpstreamConnect,
     /// The upstream broke in mid-stream.
@@ -54,6 +60,9 @@ impl ConnectionOutcome {
         (Self::Incompatible, "incompatible"),
         (Self::UnrecognizedName, "unrecognized-name"),
         (Self::HandshakeOther, "handshake-other"),
+        (Self::ConnectionsPerClient, "connections-per-client"),
+        (Self::ConnectionRate, "connection-rate"),
+        (Self::HandshakeRate, "handshake-rate"),
         (Self::UpstreamConnect, "upstream-connect"),
         (Self::UpstreamBroken, "upstream-broken"),
         (Self::ClientBroken, "client-broken"),
@@ -77,7 +86,10 @@ impl ConnectionOutcome {
             | Self::NotTls
             | Self::Incompatible
             | Self::UnrecognizedName
-            | Self::HandshakeOther => true,
+            | Self::HandshakeOther
+            | Self::ConnectionsPerClient
+            | Self::ConnectionRate
+            | Self::HandshakeRate => true,
             Self::Ended
             | Self::UpstreamConnect
             | Self::UpstreamBroken
@@ -99,6 +111,9 @@ impl ConnectionOutcome {
             Self::Incompatible => ProxyCounter::FailedIncompatible,
             Self::UnrecognizedName => ProxyCounter::FailedName,
             Self::HandshakeOther => ProxyCounter::FailedOther,
+            Self::ConnectionsPerClient => ProxyCounter::RefusedConnections,
+            Self::ConnectionRate => ProxyCounter::RefusedConnectionRate,
+            Self::HandshakeRate => ProxyCounter::RefusedHandshakeRate,
             Self::UpstreamConnect => ProxyCounter::UpstreamConnectsFailed,
             Self::UpstreamBroken => ProxyCounter::UpstreamBroken,
             Self::ClientBroken => ProxyCounter::ClientBroken,
@@ -171,6 +186,9 @@ impl ConnectionRecord {
             ConnectionOutcome::HandshakeAlert
             | ConnectionOutcome::Incompatible
             | ConnectionOutcome::HandshakeOther => return Cow::Owned(handshake_failure(&self.detail)),
+            ConnectionOutcome::ConnectionsPerClient => "has too many connections",
+            ConnectionOutcome::ConnectionRate => "connects too often",
+            ConnectionOutcome::HandshakeRate => "begins too many handshakes",
             ConnectionOutcome::UpstreamConnect => "no upstream answers",
             ConnectionOutcome::UpstreamBroken => "upstream broke off",
             ConnectionOutcome::ClientBroken => "client broke off",

@@ -71,6 +71,12 @@ metrics! {
             => metric: "handshakes_failed", label: "unrecognized name";
         FailedOther = "HANDSHAKES_FAILED_OTHER_TOTAL", Count, "0", "Handshakes that failed for another reason."
             => metric: "handshakes_failed", label: "other";
+        RefusedConnections = "HANDSHAKES_FAILED_CONNECTIONS_PER_CLIENT_TOTAL", Count, "0", "Connections refused because their client had as many as it may have."
+            => metric: "handshakes_failed", label: "connections per client";
+        RefusedConnectionRate = "HANDSHAKES_FAILED_CONNECTION_RATE_TOTAL", Count, "0", "Connections reset because their client opened connections beyond its rate."
+            => metric: "handshakes_failed", label: "connection rate";
+        RefusedHandshakeRate = "HANDSHAKES_FAILED_HANDSHAKE_RATE_TOTAL", Count, "0", "Connections reset because their client began handshakes beyond its rate."
+            => metric: "handshakes_failed", label: "handshake rate";
         Passed = "CONNECTIONS_PASSED_TOTAL", Count, "0", "Connections whose TLS was passed to an upstream unread."
             => figure: "connections.passed", metric: "connections_passed";
         BytesIn = "BYTES_IN_TOTAL", Bytes, "183022", "Plaintext from clients to upstreams; of passed connections TLS as it is."

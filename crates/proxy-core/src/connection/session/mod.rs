@@ -124,16 +124,32 @@ impl ClientSession {
         context.stats.clients.open(self.account.slot);
     }
 
-    /// Counts it as its client's, unless that has too many.
+    /// Counts it as its client's, and takes one of the connections that the client may open and have.
     pub(crate) fn admit(&mut self, context: &mut WorkerContext) -> Result<(), ConnEnd> {
         self.count_open(context);
+        if let Some(rate) = context.limits.connection_rate
+            && context.control.connection_rates.take(self.account.client, rate, context.now).is_err()
+        {
+            let detail = format_args!("the client may open {rate} connections, and no more");
+            return Err(ConnEnd::reset(ConnectionOutcome::ConnectionRate, detail));
+        }
         let Some(max) = context.limits.connections_per_client else { return Ok(()) };
         self.account.holds_place = context.control.per_client.enter(self.account.client, max);
         if self.account.holds_place {
             return Ok(());
         }
         let detail = format_args!("the client has {max} connections, and may have no more");
-        Err(ConnEnd::at_once(ConnectionOutcome::HandshakeOther, detail))
+        Err(ConnEnd::at_once(ConnectionOutcome::ConnectionsPerClient, detail))
+    }
+
+    /// Takes one of the handshakes that the client may begin.
+    pub(crate) fn admit_handshake(&self, context: &WorkerContext) -> Result<(), ConnEnd> {
+        let Some(rate) = context.limits.handshake_rate else { return Ok(()) };
+        let taken = context.control.handshake_rates.take(self.account.client, rate, context.now);
+        taken.map_err(|_| {
+            let detail = format_args!("the client may begin {rate} handshakes, and no more");
+            ConnEnd::reset(ConnectionOutcome::HandshakeRate, detail)
+        })
     }
 
     /// Counts the connection for `client`, which the peer's PROXY header names.
