@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicUsize;
 
 use proxy_core::proxy_protocol::TrustedPeers;
 use proxy_core::{
-    BoundProxy, HostPattern, ListenerSource, LiveOptions, Proxy, ProxyConfig, ProxyStartError, Upstream,
-    upstream_bits,
+    BoundProxy, ClientRates, HostPattern, ListenerSource, LiveOptions, Proxy, ProxyConfig, ProxyStartError,
+    Upstream, upstream_bits,
 };
 
 use crate::connection::HttpConnection;
@@ -88,6 +88,7 @@ pub fn bind(
     let shared = Arc::new(HttpShared {
         routing: routing(&mut config.upstreams, &routes)?,
         limits,
+        request_rates: ClientRates::default(),
         trusted_forwarders: http.trusted_forwarders,
         sends_tls_fields: http.sends_tls_fields,
         records_paths: http.records_paths,

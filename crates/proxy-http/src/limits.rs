@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proxy_core::{DeclaredOptions, OptionKind, OptionSpec, option_names};
+use proxy_core::{DeclaredOptions, OptionKind, OptionSpec, Rate, option_names};
 use records::setting::Applies;
 
 /// Shortest and longest timeout, in seconds: a day.
@@ -31,6 +31,8 @@ pub struct HttpLimits {
     pub streams_max: usize,
     /// Requests of a connection, after which it is closed; `None`: no bound.
     pub requests_per_connection: Option<usize>,
+    /// Requests of one client, IPv6 by /64; `None`: no bound. Further ones are refused.
+    pub request_rate: Option<Rate>,
     pub header_bytes_max: usize,
     pub header_fields_max: usize,
     /// The largest body of a request, in bytes.
@@ -57,6 +59,7 @@ impl Default for HttpLimits {
             upstream_connections_max: 8_192,
             streams_max: 128,
             requests_per_connection: None,
+            request_rate: None,
             header_bytes_max: 64 << 10,
             header_fields_max: 100,
             body_bytes_max: 1 << 30,
@@ -67,7 +70,7 @@ impl Default for HttpLimits {
     }
 }
 
-const OPTIONS: [OptionSpec<HttpLimits>; 15] = [
+const OPTIONS: [OptionSpec<HttpLimits>; 16] = [
     timeout("header-timeout", |limits| &mut limits.header_timeout, "Deadline of a request's header"),
     timeout(
         "body-timeout",
@@ -116,6 +119,13 @@ const OPTIONS: [OptionSpec<HttpLimits>; 15] = [
         "Requests after which a client's connection is closed",
     )
     .absent("no bound", "10000"),
+    OptionSpec::new(
+        ("request-rate", "RATE"),
+        Applies::Live,
+        OptionKind::Rate(|limits: &mut HttpLimits| &mut limits.request_rate),
+        "Requests that a client address (IPv6: /64) may make in a second or minute; more are refused with 429",
+    )
+    .absent("no bound", "100/s,burst=200"),
     count(
         ("header-bytes-max", (1_024.0, 1_048_576.0)),
         |limits| &mut limits.header_bytes_max,

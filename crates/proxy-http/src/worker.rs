@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use proxy_core::handler::WorkerContext;
 use proxy_core::proxy_protocol::TrustedPeers;
-use proxy_core::{LiveOptions, Upstreams, count_connection, count_failed_attempt};
+use proxy_core::{ClientRates, LiveOptions, Upstreams, count_connection, count_failed_attempt};
 use records::delta::{FinishedRequest, HttpDelta, ProxyDelta, UpstreamDelta, UpstreamDeltas};
 use records::histogram::Histogram;
 use records::kinds::HttpGauges;
@@ -33,6 +33,7 @@ const SPARE_HEAD_BYTES_MAX: usize = 1 << 10;
 pub(crate) struct HttpShared {
     pub(crate) routing: Routing,
     pub(crate) limits: Arc<LiveOptions<HttpLimits>>,
+    pub(crate) request_rates: ClientRates,
     /// Peers whose `X-Forwarded-*` fields are believed.
     pub(crate) trusted_forwarders: TrustedPeers,
     pub(crate) sends_tls_fields: bool,

@@ -1,6 +1,8 @@
 //! The response to a request that failed: a status and a short text that names no address.
 
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use std::time::Duration;
+
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use records::metrics::RequestFailure;
 
@@ -14,17 +16,28 @@ use crate::upstream::response_body::ResponseBody;
 pub(super) struct RefusedRequest {
     pub(super) failure: RequestFailure,
     pub(super) status: StatusCode,
+    /// When the client may try again.
+    retry_after: Option<Duration>,
 }
 
 impl RefusedRequest {
     /// A request for a tunnel to another host.
-    pub(super) const CONNECT: Self =
-        Self { failure: RequestFailure::Malformed, status: StatusCode::METHOD_NOT_ALLOWED };
+    pub(super) const CONNECT: Self = Self {
+        failure: RequestFailure::Malformed,
+        status: StatusCode::METHOD_NOT_ALLOWED,
+        retry_after: None,
+    };
+
+    /// A request beyond its client's rate.
+    #[cold]
+    pub(super) fn beyond_rate(retry_after: Duration) -> Self {
+        Self { retry_after: Some(retry_after), ..RequestFailure::RequestRate.into() }
+    }
 }
 
 impl From<RequestFailure> for RefusedRequest {
     fn from(failure: RequestFailure) -> Self {
-        Self { failure, status: status(failure) }
+        Self { failure, status: status(failure), retry_after: None }
     }
 }
 
@@ -68,6 +81,7 @@ pub(crate) fn status(failure: RequestFailure) -> StatusCode {
         F::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         F::UriTooLong => StatusCode::URI_TOO_LONG,
         F::HeaderTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        F::RequestRate => StatusCode::TOO_MANY_REQUESTS,
         F::QueueFull | F::QueueTimeout => StatusCode::SERVICE_UNAVAILABLE,
         F::Connect | F::UpstreamClosed | F::UpstreamInvalid | F::UpstreamCut => StatusCode::BAD_GATEWAY,
         F::ConnectTimeout | F::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
@@ -88,6 +102,7 @@ fn text(failure: RequestFailure) -> &'static str {
         F::BodyTooLarge => "the request's body is too large\n",
         F::UriTooLong => "the request's target is too long\n",
         F::HeaderTooLarge => "the request's header is too large\n",
+        F::RequestRate => "too many requests\n",
         F::QueueFull | F::QueueTimeout => "too many requests wait for the upstream\n",
         F::Connect => "the upstream cannot be reached\n",
         F::ConnectTimeout => "the upstream cannot be reached in time\n",
@@ -109,6 +124,10 @@ pub(super) fn response(refusal: RefusedRequest, handle: &RequestHandle) -> Respo
     fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     if refusal.status == StatusCode::METHOD_NOT_ALLOWED {
         fields.insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
+    }
+    if let Some(time) = refusal.retry_after {
+        // Whole seconds (RFC 9110, section 10.2.3), and not too early.
+        fields.insert(RETRY_AFTER, time.as_secs().saturating_add(1).into());
     }
     response
 }

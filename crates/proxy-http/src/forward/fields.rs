@@ -35,7 +35,22 @@ fn is_among(listed: &[&str], name: &HeaderName) -> bool {
     listed.iter().any(|word| word.eq_ignore_ascii_case(name.as_str()))
 }
 
-/// Writes the fields for the upstream. Returns the client for which a trusted peer has sent the request.
+/// The client for which a trusted peer has sent the request.
+pub(super) fn client_of_trusted<B>(
+    client: &ClientConn,
+    request: &Request<B>,
+    special: SpecialFields,
+) -> Option<ClientId> {
+    let fields = request.headers();
+    if !client.is_trusted || !special.has(SpecialField::Forwarded) {
+        return None;
+    }
+    let is_listed = words(fields, &CONNECTION).any(|word| word.eq_ignore_ascii_case(FORWARDED_FOR.as_str()));
+    let values = (!is_listed).then(|| fields.get_all(FORWARDED_FOR).iter().map(HeaderValue::as_bytes));
+    forwarded_client(values.into_iter().flatten(), |ip| client.trusts(ip))
+}
+
+/// Writes the fields for the upstream.
 pub(super) fn write_request<B>(
     head: &mut RequestHead,
     client: &ClientConn,
@@ -43,7 +58,7 @@ pub(super) fn write_request<B>(
     special: SpecialFields,
     host: &str,
     upgrade: Option<&HeaderValue>,
-) -> Option<ClientId> {
+) {
     let fields = request.headers();
     let has_listed = special.has(SpecialField::Connection);
     let listed: Vec<&str> = has_listed.then(|| words(fields, &CONNECTION)).into_iter().flatten().collect();
@@ -82,7 +97,6 @@ pub(super) fn write_request<B>(
     if given(&FORWARDED_HOST).next().is_none() {
         head.field("x-forwarded-host", host.as_bytes());
     }
-    forwarded_client(given(&FORWARDED_FOR), |ip| client.trusts(ip))
 }
 
 /// The client that a trusted peer names, as an upstream that trusts the same peers understands the field: from the right, the

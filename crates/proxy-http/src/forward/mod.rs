@@ -74,6 +74,10 @@ fn prepare(
     request: Request<Incoming>,
 ) -> Result<PreparedRequest, RefusedRequest> {
     let special = request_check::check(&request)?;
+    if let Some(client) = fields::client_of_trusted(client, &request, special) {
+        handle.set_client(client);
+    }
+    check_rate(client, handle)?;
     if let Some(path) = target::received_path(client, &request, special)? {
         handle.set_received_path(path);
     }
@@ -83,11 +87,7 @@ fn prepare(
     let framing = RequestFraming::of(request.body());
     let upgrade = fields::requested_upgrade(client, &request, special, framing);
     let mut head = RequestHead::new(client.worker.spare_head(), request.method(), target.path);
-    if let Some(client) =
-        fields::write_request(&mut head, client, &request, special, target.host, upgrade.as_ref())
-    {
-        handle.set_client(client);
-    }
+    fields::write_request(&mut head, client, &request, special, target.host, upgrade.as_ref());
     let head = head.finish(request.method(), framing);
     if !client.held.has_room_for_request(head.capacity()) {
         return Err(RequestFailure::QueueFull.into());
@@ -101,6 +101,13 @@ fn prepare(
         && client.version == HttpVersion::Http1
         && !special.has(SpecialField::Expect);
     Ok(PreparedRequest { route, head, content: Some(content), is_chunked, upgrade, fields })
+}
+
+/// Takes one of the requests that the client may make.
+fn check_rate(client: &ClientConn, handle: &RequestHandle) -> Result<(), RefusedRequest> {
+    let Some(rate) = client.worker.limits().request_rate else { return Ok(()) };
+    let rates = &client.worker.shared.request_rates;
+    rates.take(handle.client_id(), rate, client.worker.now()).map_err(RefusedRequest::beyond_rate)
 }
 
 /// A request's fields without what is in them, unless that leaves much memory.

@@ -102,6 +102,11 @@ impl RequestHandle {
         self.0.forwarded_for.set(Some(client));
     }
 
+    /// The client that makes it, or for which a trusted peer has sent it.
+    pub(crate) fn client_id(&self) -> ClientId {
+        self.0.client_id()
+    }
+
     /// Notes its path with its query as it was received.
     pub(crate) fn set_received_path(&self, path: Box<str>) {
         self.0.received_path.get_or_init(|| path);
@@ -215,6 +220,10 @@ impl Drop for RequestHandle {
 }
 
 impl RequestState {
+    fn client_id(&self) -> ClientId {
+        self.forwarded_for.get().unwrap_or(self.client.id)
+    }
+
     fn set_held(&self, bytes: usize) {
         self.client.held.release_request(self.held.replace(bytes));
         self.client.held.hold_request(bytes);
@@ -231,11 +240,11 @@ impl RequestState {
         self.set_held(0);
         let cut = cut.or_else(|| (!self.is_complete.get()).then_some(RequestFailure::ClientGone));
         let failure = self.failure.get().or(cut);
-        let ClientConn { worker, conn, id, version, .. } = &*self.client;
+        let ClientConn { worker, conn, version, .. } = &*self.client;
         let finished = FinishedRequest {
             route: self.route.get(),
             conn: *conn,
-            client: self.forwarded_for.get().unwrap_or(*id),
+            client: self.client_id(),
             version: *version,
             method: self.method.as_str(),
             path: if worker.shared.records_paths { self.path() } else { "" },

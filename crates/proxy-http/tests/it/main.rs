@@ -10,6 +10,7 @@ mod failures;
 mod http2;
 mod http2_client;
 mod pooling;
+mod rates;
 mod routing;
 mod semantics;
 mod support;

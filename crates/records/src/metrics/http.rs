@@ -58,6 +58,8 @@ metrics! {
             => figure: "http.failed.uri_too_long", metric: "http_requests_failed", label: "uri-too-long";
         FailedHeaderTooLarge = "HTTP_FAILED_HEADER_TOO_LARGE_TOTAL", Count, "0", "Requests whose header exceeds its bound (431)."
             => figure: "http.failed.header_too_large", metric: "http_requests_failed", label: "header-too-large";
+        FailedRequestRate = "HTTP_FAILED_REQUEST_RATE_TOTAL", Count, "0", "Requests refused because their client made requests beyond its rate (429)."
+            => figure: "http.failed.request_rate", metric: "http_requests_failed", label: "request-rate";
         FailedQueueFull = "HTTP_FAILED_QUEUE_FULL_TOTAL", Count, "0", "Requests refused because too many waited for an upstream connection (503)."
             => figure: "http.failed.queue_full", metric: "http_requests_failed", label: "queue-full";
         FailedQueueTimeout = "HTTP_FAILED_QUEUE_TIMEOUT_TOTAL", Count, "0", "Requests that waited too long for an upstream connection (503)."

@@ -25,6 +25,8 @@ pub enum RequestFailure {
     UriTooLong,
     /// Its header exceeds its bound.
     HeaderTooLarge,
+    /// Its client makes requests at more than its rate.
+    RequestRate,
     /// Too many requests waited for an upstream connection.
     QueueFull,
     /// It waited too long for an upstream connection.
@@ -55,7 +57,7 @@ pub enum RequestFailure {
 
 impl RequestFailure {
     /// Each with its counter, whose label is its word in records.
-    pub const ALL: [(Self, HttpCounter); 22] = [
+    pub const ALL: [(Self, HttpCounter); 23] = [
         (Self::NoRoute, HttpCounter::FailedNoRoute),
         (Self::Ambiguous, HttpCounter::FailedAmbiguous),
         (Self::Malformed, HttpCounter::FailedMalformed),
@@ -65,6 +67,7 @@ impl RequestFailure {
         (Self::BodyTooLarge, HttpCounter::FailedBodyTooLarge),
         (Self::UriTooLong, HttpCounter::FailedUriTooLong),
         (Self::HeaderTooLarge, HttpCounter::FailedHeaderTooLarge),
+        (Self::RequestRate, HttpCounter::FailedRequestRate),
         (Self::QueueFull, HttpCounter::FailedQueueFull),
         (Self::QueueTimeout, HttpCounter::FailedQueueTimeout),
         (Self::Connect, HttpCounter::FailedConnect),
