@@ -78,7 +78,7 @@ fn refused_text(context: &FindingContext<'_>) -> FindingText {
 
 /// The clients whose connections failed in the last minute, those with the most first, each with the reason of its latest
 /// failure that has a record.
-fn failing_clients(context: &FindingContext<'_>) -> Vec<String> {
+pub(super) fn failing_clients(context: &FindingContext<'_>) -> Vec<String> {
     let from_us = context.run.last_us().saturating_sub(MINUTE_US);
     let lately = context.run.clients().iter().filter(|client| client.last_us >= from_us);
     let counted = lately.filter_map(|client| {

@@ -10,6 +10,7 @@ mod context;
 mod handshakes;
 mod host;
 mod http;
+mod limits;
 mod logs;
 mod measurement;
 mod sums;
@@ -188,7 +189,7 @@ struct Rule {
     text: fn(&FindingContext<'_>) -> FindingText,
 }
 
-const RULES: [Rule; 27] = [
+const RULES: [Rule; 28] = [
     certificates::EXPIRES,
     certificates::NOT_COVERED,
     certificates::RSA_KEY,
@@ -201,6 +202,7 @@ const RULES: [Rule; 27] = [
     tickets::KEYS_UNKNOWN,
     tickets::RESUMPTION_LOW,
     handshakes::REFUSED,
+    limits::BEYOND_LIMIT,
     handshakes::UPSTREAM_UNREACHABLE,
     upstreams::SLOW,
     upstreams::FAILING,

@@ -100,6 +100,7 @@ fn counters_open_and_close_their_findings() {
     };
     counted("handshakes-refused", Severity::Warning, ProxyCounter::FailedIncompatible, 10);
     counted("handshakes-refused", Severity::Critical, ProxyCounter::FailedAlert, 500);
+    counted("clients-beyond-limit", Severity::Warning, ProxyCounter::RefusedConnectionRate, 1);
     counted("upstream-unreachable", Severity::Warning, ProxyCounter::UpstreamConnectsFailed, 20);
     counted("accept-errors", Severity::Critical, ProxyCounter::AcceptErrors, 1);
     counted("lines-lost", Severity::Warning, ProxyCounter::LinesLost, 1);
@@ -138,6 +139,7 @@ fn requests_that_fail_open_and_close_their_findings() {
         });
     };
     counted("http-queue", Severity::Warning, HttpCounter::FailedQueueTimeout, 20);
+    counted("clients-beyond-limit", Severity::Warning, HttpCounter::FailedRequestRate, 1);
     counted("http-5xx", Severity::Critical, HttpCounter::Status5xx, 200);
     counted("http-retried", Severity::Info, HttpCounter::Retried, 30);
     counted("http-upstream-timeout", Severity::Warning, HttpCounter::FailedUpstreamTimeout, 20);
