@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use proxy_core::proxy_protocol::TrustedPeers;
 use proxy_core::{
-    BoundProxy, ClientRates, HostPattern, ListenerSource, LiveOptions, Proxy, ProxyConfig, ProxyStartError,
-    Upstream, upstream_bits,
+    BoundProxy, ClientRates, HostPattern, ListenerSource, LiveOptions, Networks, Proxy, ProxyConfig,
+    ProxyStartError, Upstream, upstream_bits,
 };
 
 use crate::connection::HttpConnection;
@@ -25,7 +24,7 @@ pub struct HttpConfig {
     /// Bounds that can change while the proxy runs.
     pub limits: HttpLimits,
     /// Peers whose `X-Forwarded-For` names the client; the fields of others are replaced.
-    pub trusted_forwarders: TrustedPeers,
+    pub trusted_forwarders: Networks,
     /// Whether upstreams learn TLS version, cipher, server name and client name by `X-TLS-*` fields.
     pub sends_tls_fields: bool,
     /// Whether records of requests name their path.

@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use proxy_core::handler::WorkerContext;
-use proxy_core::proxy_protocol::TrustedPeers;
-use proxy_core::{ClientRates, LiveOptions, Upstreams, count_connection, count_failed_attempt};
+use proxy_core::{ClientRates, LiveOptions, Networks, Upstreams, count_connection, count_failed_attempt};
 use records::delta::{FinishedRequest, HttpDelta, ProxyDelta, UpstreamDelta, UpstreamDeltas};
 use records::histogram::Histogram;
 use records::kinds::HttpGauges;
@@ -35,7 +34,7 @@ pub(crate) struct HttpShared {
     pub(crate) limits: Arc<LiveOptions<HttpLimits>>,
     pub(crate) request_rates: ClientRates,
     /// Peers whose `X-Forwarded-*` fields are believed.
-    pub(crate) trusted_forwarders: TrustedPeers,
+    pub(crate) trusted_forwarders: Networks,
     pub(crate) sends_tls_fields: bool,
     pub(crate) records_paths: bool,
     /// The present number of workers.

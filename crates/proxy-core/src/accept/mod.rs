@@ -6,4 +6,5 @@ pub(crate) mod descriptors;
 pub(crate) mod limiter;
 pub(crate) mod listen;
 pub(crate) mod listeners;
+pub(crate) mod networks;
 pub mod proxy_protocol;

@@ -1,8 +1,7 @@
 //! The PROXY protocol: a header before the first byte that names the client.
 //!
 //! Source: "The PROXY protocol, versions 1 & 2", the `HAProxy` project's `proxy-protocol.txt`. The `proxy-header`
-//! crate reads and writes headers. This module decides which peers are trusted, limits the length, and adds the TLS
-//! fields.
+//! crate reads and writes headers. This module limits the length, and adds the TLS fields.
 
 mod checksum;
 
@@ -10,7 +9,6 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use ipnet::IpNet;
 use proxy_header::{Error, ParseConfig, Protocol, ProxiedAddress, ProxyHeader, SslInfo, Tlv};
 
 /// Longest header that is accepted, in bytes. A header of version 2 with the addresses and every field of the
@@ -56,52 +54,6 @@ impl FromStr for ProxyProtocol {
             "v2" => Ok(Self::V2),
             _ => Err(ParseProxyProtocolError { text: text.to_owned() }),
         }
-    }
-}
-
-/// Peers that must send a PROXY header and are believed. Everybody else's bytes are payload.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TrustedPeers(Vec<IpNet>);
-
-/// The text is neither an address nor a network.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is neither an address nor a network; expected such as 10.0.0.0/8 or 2001:db8::1")]
-pub struct ParseTrustedPeersError {
-    text: String,
-}
-
-impl TrustedPeers {
-    /// True if no peer is trusted.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Whether `peer` is one of them. An IPv4 peer of a dual-stack socket counts as IPv4.
-    pub fn contains(&self, peer: IpAddr) -> bool {
-        let peer = peer.to_canonical();
-        self.0.iter().any(|net| net.contains(&peer))
-    }
-}
-
-impl FromStr for TrustedPeers {
-    type Err = ParseTrustedPeersError;
-
-    /// Reads addresses and networks with commas between them.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let read = |word: &str| {
-            let net = word.parse().or_else(|_| word.parse::<IpAddr>().map(IpNet::from));
-            net.map_err(|_| ParseTrustedPeersError { text: word.to_owned() })
-        };
-        text.split(',').map(str::trim).map(read).collect::<Result<_, _>>().map(Self)
-    }
-}
-
-impl fmt::Display for TrustedPeers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, net) in self.0.iter().enumerate() {
-            write!(f, "{}{net}", if i == 0 { "" } else { "," })?;
-        }
-        Ok(())
     }
 }
 

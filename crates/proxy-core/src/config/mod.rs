@@ -12,7 +12,8 @@ use records::text::Cpus;
 use self::rate::Rate;
 use self::settings::ConfigError;
 use crate::accept::listen::ListenAddr;
-use crate::accept::proxy_protocol::{ProxyProtocol, TrustedPeers};
+use crate::accept::networks::Networks;
+use crate::accept::proxy_protocol::ProxyProtocol;
 use crate::tls::Tls;
 use crate::upstream::route::NameRoute;
 use crate::upstream::target::Upstream;
@@ -38,7 +39,7 @@ pub struct ProxyConfig {
     /// The PROXY header that goes to the upstream in front of the first byte, if any.
     pub proxy_protocol: Option<ProxyProtocol>,
     /// Peers that must send a PROXY header; the client address in the header replaces theirs.
-    pub accept_proxy: TrustedPeers,
+    pub accept_proxy: Networks,
     /// Whether records name the server names that clients ask for, and the fingerprints of their TLS libraries.
     pub records_names: bool,
     /// Clients that one worker distinguishes; all others count as `other`.
@@ -66,7 +67,7 @@ impl ProxyConfig {
             cpus: None,
             limits: Limits::default(),
             proxy_protocol: None,
-            accept_proxy: TrustedPeers::default(),
+            accept_proxy: Networks::default(),
             records_names: true,
             clients_max: records::delta::CLIENTS_MAX,
         }

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use mio::Registry;
 
-use crate::accept::proxy_protocol::{ProxyProtocol, TrustedPeers};
+use crate::accept::networks::Networks;
+use crate::accept::proxy_protocol::ProxyProtocol;
 use crate::config::Limits;
 use crate::io::buffer::BufferPool;
 use crate::notices::NoticeLog;
@@ -29,7 +30,7 @@ pub struct WorkerContext {
     pub limits: Arc<Limits>,
     /// The header that goes to the upstream, and who must send one to us.
     pub(crate) sends_header: Option<ProxyProtocol>,
-    pub(crate) trusted: Arc<TrustedPeers>,
+    pub(crate) trusted: Arc<Networks>,
     pub(crate) routes: Arc<NameRoutes>,
     pub(crate) timers: ConnTimers,
     pub(crate) pool: BufferPool,

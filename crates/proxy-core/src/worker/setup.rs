@@ -11,7 +11,8 @@ use super::WAKER;
 use super::control::ProxyControl;
 use super::pool::CommandQueue;
 use crate::accept::listeners::Listeners;
-use crate::accept::proxy_protocol::{ProxyProtocol, TrustedPeers};
+use crate::accept::networks::Networks;
+use crate::accept::proxy_protocol::ProxyProtocol;
 use crate::notices::NoticeLog;
 use crate::stats::seen::SeenAddresses;
 use crate::upstream::route::NameRoutes;
@@ -26,7 +27,7 @@ pub(crate) struct WorkerShared {
     pub(crate) seen: Arc<SeenAddresses>,
     pub(crate) cpus: Option<Cpus>,
     pub(crate) sends_header: Option<ProxyProtocol>,
-    pub(crate) trusted: Arc<TrustedPeers>,
+    pub(crate) trusted: Arc<Networks>,
     pub(crate) routes: Arc<NameRoutes>,
     pub(crate) control: Arc<ProxyControl>,
     pub(crate) notices: Arc<NoticeLog>,

@@ -1,7 +1,7 @@
 //! Options of HTTP mode, by flags and by the configuration file.
 
 use clap::{Args, ValueEnum};
-use proxy_core::proxy_protocol::TrustedPeers;
+use proxy_core::Networks;
 use proxy_http::HttpConfig;
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +29,7 @@ pub(crate) struct HttpOptions {
     /// Peers whose X-Forwarded-For, -Proto and -Host are believed and continued, such as 10.0.0.0/8 [default: none]
     #[arg(long, value_name = "CIDR,...")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) trust_forwarded: Option<ParsedValue<TrustedPeers>>,
+    pub(crate) trust_forwarded: Option<ParsedValue<Networks>>,
     /// Tell upstreams TLS version, cipher suite, server name and verified client name by X-TLS-* fields
     #[arg(long)]
     pub(crate) tls_headers: bool,

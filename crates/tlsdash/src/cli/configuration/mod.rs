@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use loadgen::Plan;
-use proxy_core::proxy_protocol::{ProxyProtocol, TrustedPeers};
-use proxy_core::{Limits, ListenAddr, TlsSettings, Upstream};
+use proxy_core::proxy_protocol::ProxyProtocol;
+use proxy_core::{Limits, ListenAddr, Networks, TlsSettings, Upstream};
 use proxy_http::HttpLimits;
 use records::text::Cpus;
 use serde::{Deserialize, Serialize};
@@ -93,7 +93,7 @@ pub(crate) struct ProxyOptions {
     /// Trusted proxies, which must send a PROXY header, such as 10.0.0.0/8,2001:db8::1 [default: none]
     #[arg(long, value_name = "CIDR,...")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) accept_proxy: Option<ParsedValue<TrustedPeers>>,
+    pub(crate) accept_proxy: Option<ParsedValue<Networks>>,
     /// Whether records name the server names that clients ask for, and the fingerprints of their TLS libraries [default: on]
     #[arg(long, value_name = "SWITCH")]
     #[serde(skip_serializing_if = "Option::is_none")]
