@@ -19,7 +19,7 @@
 //! | module | purpose |
 //! |---|---|
 //! | `config` | the configuration of a proxy, its live settings, and the declaration of limits and settings |
-//! | `accept` | addresses, listening sockets and their closing without a lost connection, the PROXY header, limits on connections |
+//! | `accept` | addresses, listening sockets and their closing without a lost connection, the PROXY header, address lists, limits on connections and rates of clients |
 //! | `tls` | everything that uses rustls: certificates, settings, the engine without I/O, negotiated parameters |
 //! | `upstream` | addresses, routes by server name, the choice between several upstreams, connecting |
 //! | `connection` | one connection from accept to close: its states, and the client's session (socket, TLS, pending bytes) |
@@ -62,6 +62,7 @@ mod tls;
 mod upstream;
 mod worker;
 
+pub use accept::access::{AccessFileError, AccessFiles, AccessLists};
 pub use accept::client_rates::ClientRates;
 pub use accept::descriptors::{DescriptorsError, UpstreamSockets, raise_limit as raise_descriptor_limit};
 pub use accept::listen::{ListenAddr, ListenError, ListenerSets, ListenerSource, ParseListenAddrError};

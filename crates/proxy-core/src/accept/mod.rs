@@ -1,5 +1,7 @@
-//! Accepting clients: addresses, listening sockets, the PROXY header, limits on connections and rates of clients.
+//! Accepting clients: addresses, listening sockets, the PROXY header, address lists, limits on connections, rates of
+//! clients.
 
+pub(crate) mod access;
 pub(crate) mod client_conn_counts;
 pub(crate) mod client_rates;
 pub(crate) mod descriptors;

@@ -22,7 +22,7 @@ pub struct ParseNetworksError {
 
 /// The text is not a list of networks, one on each line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ParseNetworkListError {
+pub(crate) enum ParseNetworkListError {
     #[error("line {line}: {error}")]
     Line { line: usize, error: ParseNetworksError },
     #[error("it has more than {FILE_NETWORKS_MAX} networks")]
@@ -33,6 +33,11 @@ impl Networks {
     /// True if no address is in the set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The number of networks, after those that overlap or adjoin were merged.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// Whether `address` is in the set. An IPv4 address of a dual-stack socket counts as IPv4.

@@ -5,12 +5,14 @@ pub(crate) mod rate;
 pub(crate) mod settings;
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::Duration;
 
 use records::text::Cpus;
 
 use self::rate::Rate;
 use self::settings::ConfigError;
+use crate::accept::access::AccessLists;
 use crate::accept::listen::ListenAddr;
 use crate::accept::networks::Networks;
 use crate::accept::proxy_protocol::ProxyProtocol;
@@ -40,6 +42,8 @@ pub struct ProxyConfig {
     pub proxy_protocol: Option<ProxyProtocol>,
     /// Peers that must send a PROXY header; the client address in the header replaces theirs.
     pub accept_proxy: Networks,
+    /// Which addresses may connect.
+    pub access: Arc<AccessLists>,
     /// Whether records name the server names that clients ask for, and the fingerprints of their TLS libraries.
     pub records_names: bool,
     /// Clients that one worker distinguishes; all others count as `other`.
@@ -68,6 +72,7 @@ impl ProxyConfig {
             limits: Limits::default(),
             proxy_protocol: None,
             accept_proxy: Networks::default(),
+            access: Arc::default(),
             records_names: true,
             clients_max: records::delta::CLIENTS_MAX,
         }

@@ -1,5 +1,6 @@
 //! The settings that the proxy publishes, and the settings that can change while it runs.
 
+use std::path::Path;
 use std::time::Duration;
 
 use records::setting::{Applies, Setting, SettingError, SettingInfo, SettingKind, Value};
@@ -182,12 +183,16 @@ pub(crate) fn list(config: &ProxyConfig, limits: &Limits, possible: usize, worke
     let listen: Vec<_> = config.listen.iter().map(ToString::to_string).collect();
     let upstreams: Vec<_> = config.upstreams.iter().map(ToString::to_string).collect();
     let sent = config.proxy_protocol.map_or_else(|| "off".to_owned(), |version| version.to_string());
+    let path = |path: Option<&Path>| path.map_or_else(|| "off".to_owned(), |path| path.display().to_string());
+    let access = config.access.files();
     let cpus = config.cpus.as_ref().map_or_else(|| "any".to_owned(), ToString::to_string);
     let mut settings = vec![
         fixed_setting("proxy.listen", words(&listen)),
         fixed_setting("proxy.upstream", words(&upstreams)),
         fixed_setting("proxy.proxy-protocol", sent),
         fixed_setting("proxy.accept-proxy", config.accept_proxy.to_string()),
+        fixed_setting("proxy.allow", path(access.allow.as_deref())),
+        fixed_setting("proxy.deny", path(access.deny.as_deref())),
         fixed_setting("proxy.log-names", if config.records_names { "on" } else { "off" }.to_owned()),
         fixed_setting("proxy.cpus", cpus),
         live_number(WORKERS, workers, WORKERS_RANGE),

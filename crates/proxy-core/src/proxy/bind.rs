@@ -260,6 +260,7 @@ impl Proxy {
         }
         let notices = Arc::new(NoticeLog::default());
         let control = ProxyControl::new(config.limits.clone(), connections_max, tls.config()?, is_managed);
+        control.set_access(Arc::clone(&config.access));
         let control = Arc::new(control);
         control.set_workers(config.workers.get());
         let resolved = Upstreams::resolve(&upstreams, Arc::clone(&notices))?;

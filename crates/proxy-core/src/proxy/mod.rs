@@ -13,6 +13,7 @@ use records::kinds::NoticeRecord;
 use records::setting::{Setting, SettingError, Value};
 
 pub use self::bind::{BoundProxy, ProxyStartError};
+use crate::accept::access::{AccessFiles, AccessLists};
 use crate::accept::descriptors::{Descriptors, DescriptorsError};
 use crate::accept::listen::ListenerSets;
 use crate::config::options::HandlerSettings;
@@ -176,6 +177,18 @@ impl Proxy {
     /// Reads all files again, whether they have changed or not, and takes them over.
     pub fn reload(&self) -> TlsRefresh {
         self.take(self.files.check(true))
+    }
+
+    /// The files of the address lists, for a thread that may block on them: what it reads is for
+    /// [`Proxy::set_access`].
+    pub fn access_files(&self) -> AccessFiles {
+        self.config.access.files().clone()
+    }
+
+    /// Replaces the address lists. Open connections go on.
+    pub fn set_access(&self, lists: AccessLists) {
+        self.control.set_access(Arc::new(lists));
+        self.pool().wake();
     }
 
     /// Forgets all sessions and the keys of all tickets: new connections begin with full handshakes.

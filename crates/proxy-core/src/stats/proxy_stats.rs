@@ -153,6 +153,7 @@ impl ProxyStats {
             ConnectionOutcome::NotTls => ProxyCounter::FailedNotTls,
             ConnectionOutcome::Incompatible => ProxyCounter::FailedIncompatible,
             ConnectionOutcome::UnrecognizedName => ProxyCounter::FailedName,
+            ConnectionOutcome::AddressRefused => ProxyCounter::RefusedAddress,
             ConnectionOutcome::ConnectionsPerClient => ProxyCounter::RefusedConnections,
             ConnectionOutcome::ConnectionRate => ProxyCounter::RefusedConnectionRate,
             ConnectionOutcome::HandshakeRate => ProxyCounter::RefusedHandshakeRate,

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use mio::Registry;
 
+use crate::accept::access::AccessLists;
 use crate::accept::networks::Networks;
 use crate::accept::proxy_protocol::ProxyProtocol;
 use crate::config::Limits;
@@ -28,6 +29,7 @@ pub struct WorkerContext {
     /// TLS to upstreams.
     pub upstream_tls: Rc<WorkerTls>,
     pub limits: Arc<Limits>,
+    pub(crate) access: Arc<AccessLists>,
     /// The header that goes to the upstream, and who must send one to us.
     pub(crate) sends_header: Option<ProxyProtocol>,
     pub(crate) trusted: Arc<Networks>,

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use crate::accept::access::AccessLists;
 use crate::accept::client_conn_counts::ClientConnCounts;
 use crate::accept::client_rates::ClientRates;
 use crate::accept::limiter::ConnectionLimiter;
@@ -17,12 +18,14 @@ use crate::tls::TlsConfig;
 pub(crate) struct ProxyControl {
     draining: AtomicBool,
     stopping: AtomicBool,
-    /// Rises with each change of the limits or of TLS.
+    /// Rises with each change of the limits, the address lists or TLS.
     generation: AtomicU64,
     /// Locked by the thread that changes a setting, and by a worker once for each change.
     limits: Mutex<Arc<Limits>>,
     /// Locked in the same cases as `limits`.
     tls: Mutex<TlsConfig>,
+    /// Locked in the same cases as `limits`.
+    access: Mutex<Arc<AccessLists>>,
     pub(crate) limiter: ConnectionLimiter,
     workers: AtomicUsize,
     /// Whether the listening sockets belong to a service manager, which keeps them open during a drain.
@@ -45,6 +48,7 @@ impl ProxyControl {
             generation: AtomicU64::new(0),
             limits: Mutex::new(Arc::new(limits)),
             tls: Mutex::new(tls),
+            access: Mutex::default(),
             limiter: ConnectionLimiter::new(connections_max),
             workers: AtomicUsize::new(1),
             is_managed,
@@ -104,6 +108,15 @@ impl ProxyControl {
         self.announce_change();
     }
 
+    pub(crate) fn access(&self) -> Arc<AccessLists> {
+        Arc::clone(&self.lock_access())
+    }
+
+    pub(crate) fn set_access(&self, access: Arc<AccessLists>) {
+        *self.lock_access() = access;
+        self.announce_change();
+    }
+
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
@@ -135,6 +148,11 @@ impl ProxyControl {
     fn lock(&self) -> MutexGuard<'_, Arc<Limits>> {
         // Nothing can panic between taking it and storing a whole new value.
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_access(&self) -> MutexGuard<'_, Arc<AccessLists>> {
+        // The same.
+        self.access.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_tls(&self) -> MutexGuard<'_, TlsConfig> {

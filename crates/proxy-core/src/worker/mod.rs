@@ -61,7 +61,7 @@ pub(crate) struct Worker<H: Handler> {
     /// Connections to serve in this turn, and those to serve in the next one without waiting for an event.
     ready: ReadyQueue,
     again: Vec<usize>,
-    /// The generation of limits and TLS in use.
+    /// The generation of limits, address lists and TLS in use.
     generation: u64,
     /// When the drain began, if one has.
     draining_since: Option<Instant>,
@@ -75,7 +75,7 @@ impl<H: Handler> Worker<H> {
     /// Begins on its thread; `resources` are what its handlers share.
     pub(crate) fn new(prepared: PreparedWorker, resources: H::Resources) -> Self {
         let PreparedWorker { index, poll, registry, listeners, commands, shared } = prepared;
-        // Read before the limits and TLS, so no change is missed.
+        // Read before what it is of, so no change is missed.
         let generation = shared.control.generation();
         let now = Instant::now();
         let tls = shared.control.tls().for_worker();
@@ -86,6 +86,7 @@ impl<H: Handler> Worker<H> {
             tls,
             upstream_tls,
             limits: shared.control.limits(),
+            access: shared.control.access(),
             sends_header: shared.sends_header,
             trusted: shared.trusted,
             routes: shared.routes,
@@ -239,6 +240,7 @@ impl<H: Handler> Worker<H> {
         }
         self.generation = generation;
         self.context.limits = self.control.limits();
+        self.context.access = self.control.access();
         self.context.update_tls();
         if begins_drain {
             self.context.is_draining = true;

@@ -1,9 +1,11 @@
-//! Rates of clients: connections and handshakes.
+//! Who may connect, and how often: address lists, rates of connections and handshakes.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Ipv4Addr;
-use std::thread;
+use std::sync::Arc;
+use std::{fs, thread};
 
+use proxy_core::AccessFiles;
 use records::ids::ClientId;
 use records::kinds::ConnectionOutcome;
 use records::metrics::{ClientCounter, ProxyCounter};
@@ -91,6 +93,41 @@ fn the_client_of_a_proxy_header_is_limited_and_not_its_balancer() {
         assert!(is_reset(&socket), "{client}");
     }
     proxy.expect(ProxyCounter::RefusedConnectionRate, 2);
+    proxy.finish();
+}
+
+#[test]
+fn refused_addresses_are_reset_before_tls_and_lists_can_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let deny = folder.path().join("deny");
+    fs::write(&deny, "127.0.0.9\n192.0.2.0/24 # clients of the balancer").unwrap();
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy = TestProxy::start_with(&served.upstream, |config| {
+        config.accept_proxy = "127.0.0.5".parse().unwrap();
+        config.access = Arc::new(AccessFiles { allow: None, deny: Some(deny.clone()) }.load().unwrap());
+    });
+    let (addr, config) = (proxy.addr(), proxy.client(&TLS13));
+    let mut admitted = proxy.connect(&config);
+    echo(&mut admitted, b"hello");
+    assert!(is_reset(tcp_from("127.0.0.9", addr)));
+    let behind_balancer = |client| {
+        let mut socket = tcp_from("127.0.0.5", addr);
+        socket.write_all(&header_of(client)).unwrap();
+        socket
+    };
+    assert!(is_reset(behind_balancer("192.0.2.7:1")), "the client counts, not its balancer");
+    echo(&mut tls_over(behind_balancer("198.51.100.7:1"), &config), b"hello");
+    proxy.expect(ProxyCounter::RefusedAddress, 2);
+
+    fs::write(&deny, "127.0.0.0/8").unwrap();
+    proxy.proxy.set_access(proxy.proxy.access_files().read_again().unwrap());
+    assert!(is_reset(proxy.tcp()));
+    echo(&mut admitted, b"open connections go on");
+    fs::write(&deny, "").unwrap();
+    proxy.proxy.set_access(proxy.proxy.access_files().read_again().unwrap());
+    echo(&mut tls_over(tcp_from("127.0.0.9", addr), &config), b"hello");
+    proxy.expect(ProxyCounter::RefusedAddress, 3);
+    drop(admitted);
     proxy.finish();
 }
 

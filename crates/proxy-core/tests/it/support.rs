@@ -126,6 +126,7 @@ impl TestProxy {
             ProxyCounter::FailedName,
             ProxyCounter::FailedIncompatible,
             ProxyCounter::FailedOther,
+            ProxyCounter::RefusedAddress,
             ProxyCounter::RefusedConnections,
             ProxyCounter::RefusedConnectionRate,
             ProxyCounter::RefusedHandshakeRate,

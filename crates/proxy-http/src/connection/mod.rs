@@ -176,6 +176,7 @@ fn cut_by(outcome: ConnectionOutcome) -> RequestFailure {
         | ConnectionOutcome::Incompatible
         | ConnectionOutcome::UnrecognizedName
         | ConnectionOutcome::HandshakeOther
+        | ConnectionOutcome::AddressRefused
         | ConnectionOutcome::ConnectionsPerClient
         | ConnectionOutcome::ConnectionRate
         | ConnectionOutcome::HandshakeRate

@@ -27,6 +27,8 @@ pub enum ConnectionOutcome {
     UnrecognizedName,
     /// The handshake failed for another reason.
     HandshakeOther,
+    /// Its client's address may not connect.
+    AddressRefused,
     /// Its client had as many connections as it may have.
     ConnectionsPerClient,
     /// Its client opens connections at more than its rate.
@@ -60,6 +62,7 @@ impl ConnectionOutcome {
         (Self::Incompatible, "incompatible"),
         (Self::UnrecognizedName, "unrecognized-name"),
         (Self::HandshakeOther, "handshake-other"),
+        (Self::AddressRefused, "address-refused"),
         (Self::ConnectionsPerClient, "connections-per-client"),
         (Self::ConnectionRate, "connection-rate"),
         (Self::HandshakeRate, "handshake-rate"),
@@ -87,6 +90,7 @@ impl ConnectionOutcome {
             | Self::Incompatible
             | Self::UnrecognizedName
             | Self::HandshakeOther
+            | Self::AddressRefused
             | Self::ConnectionsPerClient
             | Self::ConnectionRate
             | Self::HandshakeRate => true,
@@ -111,6 +115,7 @@ impl ConnectionOutcome {
             Self::Incompatible => ProxyCounter::FailedIncompatible,
             Self::UnrecognizedName => ProxyCounter::FailedName,
             Self::HandshakeOther => ProxyCounter::FailedOther,
+            Self::AddressRefused => ProxyCounter::RefusedAddress,
             Self::ConnectionsPerClient => ProxyCounter::RefusedConnections,
             Self::ConnectionRate => ProxyCounter::RefusedConnectionRate,
             Self::HandshakeRate => ProxyCounter::RefusedHandshakeRate,
@@ -186,6 +191,7 @@ impl ConnectionRecord {
             ConnectionOutcome::HandshakeAlert
             | ConnectionOutcome::Incompatible
             | ConnectionOutcome::HandshakeOther => return Cow::Owned(handshake_failure(&self.detail)),
+            ConnectionOutcome::AddressRefused => "address refused",
             ConnectionOutcome::ConnectionsPerClient => "has too many connections",
             ConnectionOutcome::ConnectionRate => "connects too often",
             ConnectionOutcome::HandshakeRate => "begins too many handshakes",

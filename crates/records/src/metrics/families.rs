@@ -71,6 +71,8 @@ metrics! {
             => metric: "handshakes_failed", label: "unrecognized name";
         FailedOther = "HANDSHAKES_FAILED_OTHER_TOTAL", Count, "0", "Handshakes that failed for another reason."
             => metric: "handshakes_failed", label: "other";
+        RefusedAddress = "HANDSHAKES_FAILED_ADDRESS_TOTAL", Count, "0", "Connections reset because their client's address is denied, or not allowed."
+            => metric: "handshakes_failed", label: "address";
         RefusedConnections = "HANDSHAKES_FAILED_CONNECTIONS_PER_CLIENT_TOTAL", Count, "0", "Connections refused because their client had as many as it may have."
             => metric: "handshakes_failed", label: "connections per client";
         RefusedConnectionRate = "HANDSHAKES_FAILED_CONNECTION_RATE_TOTAL", Count, "0", "Connections reset because their client opened connections beyond its rate."

@@ -24,6 +24,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("control-readers", "\"monitoring\""),
     ("proxy-protocol", "\"v2\""),
     ("accept-proxy", "\"10.0.0.0/8,2001:db8::1\""),
+    ("allow", "\"/etc/tlsdash/allow\""),
+    ("deny", "\"/etc/tlsdash/deny\""),
     ("cert", "[\"/etc/ssl/chain.pem\"]"),
     ("key", "[\"/etc/ssl/key.pem\"]"),
     ("client-ca", "\"/etc/ssl/clients.pem\""),

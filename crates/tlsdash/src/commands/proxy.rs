@@ -2,12 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use anyhow::Context;
 use loadgen::{KnownCertificates, Load, LoadConfig, Plan, Protocol, Target, Template, Trust};
 use proxy_core::{
-    BoundProxy, Certificate, ListenerSource, NameRoute, Proxy, ProxyConfig, ProxyStartError, Tls, Upstream,
-    upstream_bits,
+    AccessFiles, BoundProxy, Certificate, ListenerSource, NameRoute, Proxy, ProxyConfig, ProxyStartError, Tls,
+    Upstream, upstream_bits,
 };
 use proxy_http::{HttpConfig, HttpStartError, Route};
 use records::kinds::{Level, NoticeRecord, RunRecord};
@@ -285,9 +286,11 @@ fn proxy_config(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
     let cpus: Option<Cpus> = options.cpus.as_deref().cloned();
     let pinned = cpus.as_ref().map(|cpus| NonZeroUsize::new(cpus.count()).unwrap_or(NonZeroUsize::MIN));
     let routes = if options.mode == ProxyMode::Tcp { options.name_routes()? } else { Vec::new() };
+    let access = AccessFiles { allow: options.allow.clone(), deny: options.deny.clone() };
     let config = ProxyConfig {
         upstreams,
         routes,
+        access: Arc::new(access.load().map_err(usage)?),
         workers: options.workers.or(pinned).unwrap_or(config.workers),
         cpus,
         proxy_protocol: options.proxy_protocol.as_deref().copied(),

@@ -1,8 +1,8 @@
 //! The configuration file of a running proxy is read again: SIGHUP, `tlsdash ctl reload`, `tlsdash config`.
 
 use std::fs;
-use std::io::Write;
-use std::net::SocketAddr;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -240,4 +240,30 @@ fn a_file_is_checked_and_compared_before_it_is_used() {
     assert!(code == Some(1) && told.contains("configuration line 1: tickets: expected a number"), "{told}");
     assert_eq!(config(&["check", "nowhere.toml"]).0, Some(2));
     assert_eq!(service.running.end().0, 0);
+}
+
+#[test]
+fn a_reload_reads_address_lists_and_a_bad_one_leaves_the_former() {
+    let folder = tempfile::tempdir().unwrap();
+    let deny = folder.path().join("deny");
+    fs::write(&deny, "192.0.2.0/24\n").unwrap();
+    let words = format!("deny = {deny:?}\n");
+    let mut service = ReloadedService::start(folder.path(), &words, &[]);
+    let address = service.address;
+    // A refused connection is reset. To others the proxy says, by an alert, that this is not TLS.
+    let is_admitted = || {
+        let mut socket = TcpStream::connect(address).unwrap();
+        socket.write_all(b"not TLS").is_ok() && socket.read(&mut [0]).is_ok_and(|n| n == 1)
+    };
+    assert!(is_admitted());
+    fs::write(&deny, "127.0.0.1\n").unwrap();
+    assert!(is_admitted(), "nothing is read before a reload");
+    service.ctl(&["reload"]).unwrap();
+    until("the list is in use", || !is_admitted());
+    fs::write(&deny, "192.0.2.0/24\nlocalhost\n").unwrap();
+    let refused = service.ctl(&["reload"]).unwrap_err();
+    assert!(refused.contains("an address list cannot be used"), "{refused}");
+    let told = service.running.line_with("address list ");
+    assert!(told.contains("line 2: \"localhost\" is neither"), "{told}");
+    assert!(!is_admitted());
 }

@@ -124,9 +124,15 @@ impl ClientSession {
         context.stats.clients.open(self.account.slot);
     }
 
-    /// Counts it as its client's, and takes one of the connections that the client may open and have.
+    /// Counts it as its client's, if the client may connect, and takes one of the connections that it may open and have.
     pub(crate) fn admit(&mut self, context: &mut WorkerContext) -> Result<(), ConnEnd> {
         self.count_open(context);
+        if let ClientId::Addr(address) = self.account.client
+            && !context.access.admits(address)
+        {
+            let detail = "the client's address is denied, or not allowed";
+            return Err(ConnEnd::reset(ConnectionOutcome::AddressRefused, detail));
+        }
         if let Some(rate) = context.limits.connection_rate
             && context.control.connection_rates.take(self.account.client, rate, context.now).is_err()
         {

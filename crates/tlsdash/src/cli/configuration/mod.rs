@@ -94,6 +94,14 @@ pub(crate) struct ProxyOptions {
     #[arg(long, value_name = "CIDR,...")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) accept_proxy: Option<ParsedValue<Networks>>,
+    /// File with the networks and addresses that may connect, one a line [default: all]
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) allow: Option<PathBuf>,
+    /// File with those that may not, even if they are allowed; a reload reads both files again [default: none]
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) deny: Option<PathBuf>,
     /// Whether records name the server names that clients ask for, and the fingerprints of their TLS libraries [default: on]
     #[arg(long, value_name = "SWITCH")]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,15 +1,18 @@
-//! Applies changed files of certificates, keys and authorities during a run.
+//! Applies changed files of certificates, keys, authorities and address lists during a run.
 
 use std::time::Instant;
 
 use journal::Timestamps;
-use proxy_core::{FileChanges, TlsRefresh};
+use proxy_core::{AccessFileError, AccessLists, FileChanges, TlsRefresh};
 use records::kinds::{Level, NoticeRecord};
 
 use super::RunController;
 use super::files::FileWatchEvent;
+use super::reload::CheckedFiles;
 /// The topic of notices about certificates, keys and authorities.
 pub(crate) const CERTIFICATE: &str = "certificate";
+/// The topic of notices about address lists.
+const ACCESS: &str = "access";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileReloadOutcome {
@@ -27,9 +30,12 @@ impl RunController {
         let Some(files) = &mut self.files else { return };
         match files.tls.poll(Instant::now()) {
             None => {}
-            Some(FileWatchEvent::Ended { mut checked, was_asked }) => {
-                let skipped = std::mem::take(&mut checked.skipped);
-                let outcome = self.apply_file_changes(checked);
+            Some(FileWatchEvent::Ended { checked: CheckedFiles { mut tls, access }, was_asked }) => {
+                let skipped = std::mem::take(&mut tls.skipped);
+                let outcome = self.apply_file_changes(tls);
+                if let Some(access) = access {
+                    self.apply_access(access);
+                }
                 if let Some(files) = self.files.as_mut().filter(|_| was_asked) {
                     files.note_tls(outcome, &skipped);
                 }
@@ -68,6 +74,25 @@ impl RunController {
             self.publisher.setting(change, Timestamps::now());
         }
         taken
+    }
+
+    /// Applies address lists that were read for a reload, which fails if they cannot be used.
+    fn apply_access(&mut self, read: Result<AccessLists, AccessFileError>) {
+        let Some(proxy) = &self.workload.proxy else { return };
+        match read {
+            Ok(lists) => {
+                let text = format!("address lists were read again: {lists}");
+                proxy.set_access(lists);
+                self.report(NoticeRecord::new(Level::Notice, ACCESS, &text));
+            }
+            Err(error) => {
+                if let Some(files) = &mut self.files {
+                    files.end_tls(Err("an address list cannot be used".to_owned()));
+                }
+                let text = format!("{error}; the former lists stay in use");
+                self.report(NoticeRecord::new(Level::Warning, ACCESS, &text));
+            }
+        }
     }
 
     /// Records the certificates that the observed terminator has presented after the start.

@@ -10,7 +10,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use model::alerts::Alerts;
-use proxy_core::{FileChanges, Proxy, TlsFiles};
+use proxy_core::{AccessFileError, AccessLists, FileChanges, Proxy, TlsFiles};
 use records::kinds::{Level, NoticeRecord};
 use records::setting::{Applies, Setting, SettingInfo, Value};
 use serde_json::json;
@@ -47,10 +47,18 @@ pub(crate) struct RunConfiguration {
 #[derive(Debug)]
 pub(super) struct ProxyFiles {
     tls_files: TlsFiles,
-    pub(super) tls: FileWatch<FileChanges>,
+    pub(super) tls: FileWatch<CheckedFiles>,
     /// The configuration file with its path; `None` without one.
     configuration: Option<(PathBuf, FileWatch<anyhow::Result<ProxyOptions>>)>,
     reload: Option<PendingReload>,
+}
+
+/// What a check of the files has read.
+#[derive(Debug, Default)]
+pub(super) struct CheckedFiles {
+    pub(super) tls: FileChanges,
+    /// Only at a reload, and if there are any.
+    pub(super) access: Option<Result<AccessLists, AccessFileError>>,
 }
 
 #[derive(Debug)]
@@ -112,7 +120,11 @@ impl ProxyFiles {
     pub(super) fn watch(proxy: &Proxy, source: Option<ConfigurationSource>) -> std::io::Result<Self> {
         let tls_files = proxy.files();
         let checked = tls_files.clone();
-        let tls = FileWatch::start("files", move |at_once| checked.check(at_once))?;
+        let access = proxy.access_files();
+        let tls = FileWatch::start("files", move |at_once| CheckedFiles {
+            tls: checked.check(at_once),
+            access: (at_once && !access.is_empty()).then(|| access.read_again()),
+        })?;
         let file = source.and_then(|source| Some((source.file()?.to_owned(), source)));
         let watch = |(path, source): (PathBuf, ConfigurationSource)| {
             std::io::Result::Ok((path, FileWatch::on_request("configuration", move |_| source.read_again())?))
@@ -411,7 +423,7 @@ mod tests {
         });
         let mut files = ProxyFiles {
             tls_files: TlsFiles::default(),
-            tls: FileWatch::start("files", |_| FileChanges::default()).unwrap(),
+            tls: FileWatch::start("files", |_| CheckedFiles::default()).unwrap(),
             configuration: Some(("/mnt/a.toml".into(), configuration.unwrap())),
             reload: None,
         };
