@@ -33,6 +33,10 @@ pub(crate) struct ClientConn {
     pub(crate) address: Box<str>,
     /// Header fields for upstreams, encoded: its TLS parameters, if they are to be sent.
     pub(crate) own_fields: Box<[u8]>,
+    /// The version of TLS, such as `TLSv1.3`.
+    pub(crate) tls_version: &'static str,
+    /// The server name of its handshake, for rules.
+    pub(crate) server_name: Box<str>,
     /// The server name of its handshake, if it has a certificate: such a client may ask for no other host.
     pub(crate) bound_host: Option<Box<str>>,
     pub(crate) http1: Option<Rc<Http1Requests>>,
@@ -81,6 +85,8 @@ impl ClientConn {
             delta.counters[HttpCounter::Connections2] += u64::from(version == HttpVersion::Http2);
         });
         let bound_host = session.has_client_certificate().then(|| session.tls_server_name().into());
+        let shared = &worker.shared;
+        let has_rules = !(shared.request_rules.is_empty() && shared.response_rules.is_empty());
         Rc::new(Self {
             worker: Rc::clone(worker),
             conn: session.id(),
@@ -89,6 +95,8 @@ impl ClientConn {
             is_trusted: ip.is_some_and(|ip| worker.shared.trusted_forwarders.contains(ip)),
             address: ip.map_or_else(|| "unknown".into(), |ip| ip.to_string().into()),
             own_fields: own_fields(worker, session),
+            tls_version: session.tls_version(),
+            server_name: if has_rules { session.tls_server_name().into() } else { Box::default() },
             bound_host,
             http1: (version == HttpVersion::Http1).then(Rc::default),
             tunnel: RefCell::default(),

@@ -9,6 +9,7 @@ use proxy_core::{
 };
 
 use crate::connection::HttpConnection;
+use crate::forward::rules::HeaderRules;
 use crate::limits::HttpLimits;
 use crate::route::timeouts::RouteTimeouts;
 use crate::route::{DuplicateRoute, Route, RouteTable};
@@ -27,6 +28,10 @@ pub struct HttpConfig {
     pub trusted_forwarders: Networks,
     /// Whether upstreams learn TLS version, cipher, server name and client name by `X-TLS-*` fields.
     pub sends_tls_fields: bool,
+    /// Changes to the fields that upstreams get.
+    pub request_rules: HeaderRules,
+    /// Changes to the fields that clients get.
+    pub response_rules: HeaderRules,
     /// Whether records of requests name their path.
     pub records_paths: bool,
 }
@@ -90,6 +95,8 @@ pub fn bind(
         request_rates: ClientRates::default(),
         trusted_forwarders: http.trusted_forwarders,
         sends_tls_fields: http.sends_tls_fields,
+        request_rules: http.request_rules,
+        response_rules: http.response_rules,
         records_paths: http.records_paths,
         workers,
     });

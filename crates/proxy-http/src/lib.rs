@@ -21,6 +21,7 @@ mod upstream;
 mod worker;
 
 pub use config::{HttpConfig, HttpStartError, bind};
+pub use forward::rules::{HeaderRule, HeaderRules, HeaderRulesError, ParseHeaderRuleError};
 pub use limits::HttpLimits;
 pub use route::timeouts::RouteTimeouts;
 pub use route::{DuplicateRoute, ParseRouteError, Route};

@@ -38,6 +38,8 @@ impl HttpSettings {
             fixed_setting("proxy.route", routes.join(" ")),
             fixed_setting("proxy.trust-forwarded", config.trusted_forwarders.to_string()),
             fixed_setting("proxy.tls-headers", on_or_off(config.sends_tls_fields)),
+            fixed_setting("proxy.request-header", config.request_rules.to_string()),
+            fixed_setting("proxy.response-header", config.response_rules.to_string()),
             fixed_setting("proxy.log-paths", on_or_off(config.records_paths)),
         ];
         fixed.extend(timeouts);

@@ -15,6 +15,7 @@ use records::kinds::HttpGauges;
 use records::metrics::{ProxyCounter, ProxyLatency, RequestFailure, UpstreamCounter, UpstreamLatency};
 
 use crate::config::Routing;
+use crate::forward::rules::HeaderRules;
 use crate::guard::frame_tap::BlockFields;
 use crate::limits::HttpLimits;
 use crate::request::RequestState;
@@ -36,6 +37,8 @@ pub(crate) struct HttpShared {
     /// Peers whose `X-Forwarded-*` fields are believed.
     pub(crate) trusted_forwarders: Networks,
     pub(crate) sends_tls_fields: bool,
+    pub(crate) request_rules: HeaderRules,
+    pub(crate) response_rules: HeaderRules,
     pub(crate) records_paths: bool,
     /// The present number of workers.
     pub(crate) workers: Arc<AtomicUsize>,

@@ -62,6 +62,7 @@ pub(super) fn write_request<B>(
     let fields = request.headers();
     let has_listed = special.has(SpecialField::Connection);
     let listed: Vec<&str> = has_listed.then(|| words(fields, &CONNECTION)).into_iter().flatten().collect();
+    let rules = &client.worker.shared.request_rules;
     let wants_trailers = || words(fields, &TE).any(|word| word.eq_ignore_ascii_case("trailers"));
     head.field("host", host.as_bytes());
     for (name, value) in fields {
@@ -71,7 +72,7 @@ pub(super) fn write_request<B>(
             Some(SpecialField::Cookie | SpecialField::Verdict) => client.version == HttpVersion::Http2,
             Some(_) => true,
         };
-        if !stops && !is_among(&listed, name) {
+        if !stops && !is_among(&listed, name) && !rules.replace(name) {
             head.field(name.as_str(), value.as_bytes());
         }
     }

@@ -2,6 +2,7 @@
 
 mod failure;
 mod fields;
+pub(crate) mod rules;
 mod target;
 
 use records::kinds::HttpVersion;
@@ -88,6 +89,7 @@ fn prepare(
     let upgrade = fields::requested_upgrade(client, &request, special, framing);
     let mut head = RequestHead::new(client.worker.spare_head(), request.method(), target.path);
     fields::write_request(&mut head, client, &request, special, target.host, upgrade.as_ref());
+    client.worker.shared.request_rules.write(&mut head, client, handle.client_id());
     let head = head.finish(request.method(), framing);
     if !client.held.has_room_for_request(head.capacity()) {
         return Err(RequestFailure::QueueFull.into());
@@ -137,6 +139,7 @@ async fn answer(
         }
         failure::response(refusal, handle)
     });
+    client.worker.shared.response_rules.apply(response.headers_mut(), client, handle.client_id());
     // A client that is gone gets no status.
     if !handle.is_abandoned() {
         handle.begin_response(response.status().as_u16());

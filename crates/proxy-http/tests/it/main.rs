@@ -12,6 +12,7 @@ mod http2_client;
 mod pooling;
 mod rates;
 mod routing;
+mod rules;
 mod semantics;
 mod support;
 mod timeouts;

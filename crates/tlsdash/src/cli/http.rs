@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use proxy_core::Networks;
-use proxy_http::HttpConfig;
+use proxy_http::{HeaderRule, HeaderRules, HttpConfig};
 use serde::{Deserialize, Serialize};
 
 use super::mode::ProxyMode;
@@ -33,6 +33,15 @@ pub(crate) struct HttpOptions {
     /// Tell upstreams TLS version, cipher suite, server name and verified client name by X-TLS-* fields
     #[arg(long)]
     pub(crate) tls_headers: bool,
+    /// Change a field of requests: 'set NAME: VALUE', 'add NAME: VALUE' or 'remove NAME'; VALUE may have %{client},
+    /// %{tls_version} and %{server_name}; may be repeated
+    #[arg(long, value_name = "RULE")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_many")]
+    pub(crate) request_header: Vec<ParsedValue<HeaderRule>>,
+    /// Change a field of responses, the proxy's own included; may be repeated
+    #[arg(long, value_name = "RULE")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_many")]
+    pub(crate) response_header: Vec<ParsedValue<HeaderRule>>,
     /// Whether records of requests name their path, without the query [default: on]
     #[arg(long, value_name = "SWITCH")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,6 +53,8 @@ impl HttpOptions {
         match word {
             "trust-forwarded" => self.trust_forwarded.is_some(),
             "tls-headers" => self.tls_headers,
+            "request-header" => !self.request_header.is_empty(),
+            "response-header" => !self.response_header.is_empty(),
             "log-paths" => self.log_paths.is_some(),
             _ => false,
         }
@@ -64,6 +75,9 @@ impl ProxyOptions {
             return Ok(None);
         }
         let routes = self.request_routes()?;
+        let rules = |option: &str, rules: &[ParsedValue<HeaderRule>]| {
+            HeaderRules::new(values(rules)).map_err(|error| usage(format!("--{option}: {error}")))
+        };
         let mut limits = self.http_limits.values().clone();
         if !self.http_limits.is_given("upstream-connections-max") {
             // Most of the descriptors are for clients.
@@ -75,6 +89,8 @@ impl ProxyOptions {
             limits,
             trusted_forwarders: self.http.trust_forwarded.as_deref().cloned().unwrap_or_default(),
             sends_tls_fields: self.http.tls_headers,
+            request_rules: rules("request-header", &self.http.request_header)?,
+            response_rules: rules("response-header", &self.http.response_header)?,
             records_paths: self.http.log_paths != Some(OnOff::Off),
         }))
     }

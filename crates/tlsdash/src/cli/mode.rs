@@ -9,7 +9,8 @@ use super::http::HttpOptions;
 use super::value::options::OptionValues;
 
 /// Options of HTTP mode only, besides the limits.
-const HTTP_ONLY: [&str; 3] = ["trust-forwarded", "tls-headers", "log-paths"];
+const HTTP_ONLY: [&str; 5] =
+    ["trust-forwarded", "tls-headers", "request-header", "response-header", "log-paths"];
 /// What means something in TCP mode only, and what takes its place.
 const TCP_ONLY: [(&str, &str); 2] = [
     (
@@ -78,6 +79,7 @@ pub(super) mod tests {
         for (text, part) in [
             ("trust-forwarded = \"10.0.0.0/8\"", "--trust-forwarded goes with --mode http only"),
             ("tls-headers = true", "--tls-headers goes with --mode http only"),
+            ("request-header = \"remove x\"", "--request-header goes with --mode http only"),
             ("log-paths = \"on\"", "--log-paths goes with --mode http only"),
             ("header-timeout = \"1s\"", "--header-timeout goes with --mode http only"),
             (

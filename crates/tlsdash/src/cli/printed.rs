@@ -16,6 +16,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("route", "[{ host = \"api.example\", upstreams = [\"unix:/run/api.sock\"] }]"),
     ("pass", "[{ host = \"legacy.example\", upstreams = [\"10.0.0.9:443\"] }]"),
     ("trust-forwarded", "\"10.0.0.0/8\""),
+    ("request-header", "[\"set X-Env: prod\"]"),
+    ("response-header", "[\"remove Server\"]"),
     ("log-paths", "\"off\""),
     ("log-names", "\"off\""),
     ("user", "\"tlsdash\""),
