@@ -65,7 +65,9 @@ mod worker;
 pub use accept::access::{AccessFileError, AccessFiles, AccessLists};
 pub use accept::client_rates::ClientRates;
 pub use accept::descriptors::{DescriptorsError, UpstreamSockets, raise_limit as raise_descriptor_limit};
-pub use accept::listen::{ListenAddr, ListenError, ListenerSets, ListenerSource, ParseListenAddrError};
+pub use accept::listen::{
+    ListenAddr, ListenError, ListenerSets, ListenerSource, ParseListenAddrError, bind_beside, bind_one,
+};
 pub use accept::networks::{Networks, ParseNetworksError};
 pub use accept::proxy_protocol;
 pub use config::options::{

@@ -165,6 +165,26 @@ pub(crate) fn inherit(listener: TcpListener) -> io::Result<(SocketAddr, TcpListe
 
 /// Binds a socket for each worker, unless another process listens there already.
 pub(crate) fn bind(addr: ListenAddr, workers: usize) -> Result<BoundListeners, ListenError> {
+    bind_with(addr, |addr| bind_each(addr, workers))
+}
+
+/// Binds one socket, unless another process listens there already.
+///
+/// # Errors
+/// If the kernel refuses, or another process listens there.
+pub fn bind_one(addr: ListenAddr) -> Result<TcpListener, ListenError> {
+    bind_with(addr, |addr| bind_each(addr, 1)?.listeners.pop().ok_or_else(|| io::ErrorKind::NotFound.into()))
+}
+
+/// Binds one socket beside that of the process which this one replaces.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn bind_beside(addr: ListenAddr) -> Result<TcpListener, ListenError> {
+    bind_with(addr, listener)
+}
+
+fn bind_with<T>(addr: ListenAddr, bind: impl Fn(SocketAddr) -> io::Result<T>) -> Result<T, ListenError> {
     let explain = |source: io::Error| match source.kind() {
         io::ErrorKind::AddrInUse => ListenError::InUse(addr),
         io::ErrorKind::PermissionDenied => ListenError::Privileged(addr),
@@ -172,9 +192,9 @@ pub(crate) fn bind(addr: ListenAddr, workers: usize) -> Result<BoundListeners, L
         _ => ListenError::Refused { addr, source },
     };
     match addr {
-        ListenAddr::Addr(addr) => bind_each(addr, workers),
-        ListenAddr::DualStack(port) => match bind_each((Ipv6Addr::UNSPECIFIED, port).into(), workers) {
-            Err(error) if is_without_ipv6(&error) => bind_each((Ipv4Addr::UNSPECIFIED, port).into(), workers),
+        ListenAddr::Addr(addr) => bind(addr),
+        ListenAddr::DualStack(port) => match bind((Ipv6Addr::UNSPECIFIED, port).into()) {
+            Err(error) if is_without_ipv6(&error) => bind((Ipv4Addr::UNSPECIFIED, port).into()),
             bound => bound,
         },
     }

@@ -11,6 +11,7 @@ mod http2;
 mod http2_client;
 mod pooling;
 mod rates;
+mod redirect;
 mod routing;
 mod rules;
 mod semantics;

@@ -8,9 +8,9 @@ use anyhow::Context;
 use loadgen::{KnownCertificates, Load, LoadConfig, Plan, Protocol, Target, Template, Trust};
 use proxy_core::{
     AccessFiles, BoundProxy, Certificate, ListenerSource, NameRoute, Proxy, ProxyConfig, ProxyStartError, Tls,
-    Upstream, upstream_bits,
+    Upstream, bind_beside, bind_one, upstream_bits,
 };
-use proxy_http::{HttpConfig, HttpStartError, Route};
+use proxy_http::{HttpConfig, HttpStartError, RedirectServer, Route};
 use records::kinds::{Level, NoticeRecord, RunRecord};
 use records::text::Cpus;
 
@@ -59,6 +59,12 @@ pub(crate) fn run(args: ProxyArgs, flags: Flags) -> anyhow::Result<()> {
     privileges::forbid_dumps()?;
     let config = check(&options)?;
     let mut bound = BoundSession::bind(config, http, source_of(inherited, predecessor.as_mut()))?;
+    bound.redirect_from = options
+        .redirect_http
+        .as_deref()
+        .map(|addr| if predecessor.is_some() { bind_beside(*addr) } else { bind_one(*addr) })
+        .transpose()
+        .context("cannot serve --redirect-http")?;
     if let Some(user) = &user {
         session.journal = session.journal.hand_to(user)?;
         user.switch_to()?;
@@ -134,6 +140,8 @@ pub(crate) struct BoundSession {
     header: RunRecord,
     /// The names of the routes; `None` in TCP mode.
     routes: Option<Vec<String>>,
+    /// The socket whose clients are redirected to https.
+    redirect_from: Option<TcpListener>,
     /// Printed already, and still to be recorded.
     notices: Vec<NoticeRecord>,
 }
@@ -168,7 +176,7 @@ impl BoundSession {
             HttpStartError::Start(error) => refused(error),
             HttpStartError::DuplicateRoute(error) => usage(error),
         })?;
-        Ok(Self { proxy, header, routes, notices })
+        Ok(Self { proxy, header, routes, redirect_from: None, notices })
     }
 
     /// Starts proxy, load and journal, and runs them to the end.
@@ -180,7 +188,7 @@ impl BoundSession {
         channels: Channels,
         predecessor: Option<&Predecessor>,
     ) -> anyhow::Result<()> {
-        let Self { proxy: mut bound, mut header, routes, notices } = self;
+        let Self { proxy: mut bound, mut header, routes, redirect_from, notices } = self;
         let journal = session.journal.open()?;
         // Until then the new process may refuse, and the old one continues.
         let await_handover = |other: &Predecessor| other.await_handover(channels.run, bound.local_addrs());
@@ -191,6 +199,10 @@ impl BoundSession {
         let proxy = bound.start()?;
         let addrs: Vec<String> = proxy.local_addrs().iter().map(ToString::to_string).collect();
         header.listen = addrs.join(" ");
+        let https_port = proxy.local_addrs().first().map_or(443, SocketAddr::port);
+        let redirect = |from| RedirectServer::start(from, https_port).context("cannot serve --redirect-http");
+        // It serves until the end of the run.
+        let redirect = redirect_from.map(redirect).transpose()?;
         let load = match plan {
             Some(plan) => {
                 let addr = proxy.local_addrs().first().copied().context("the proxy listens nowhere")?;
@@ -214,6 +226,9 @@ impl BoundSession {
                 "listening on {}, forwarding to {}, journal {place}",
                 header.listen, header.upstream
             ));
+            if let Some(redirect) = &redirect {
+                crate::say(format_args!("redirecting http://{} to https", redirect.addr()));
+            }
         }
         let title = format!("{} > {}", header.listen, header.upstream);
         let workload = Workload {

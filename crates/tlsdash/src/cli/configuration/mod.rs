@@ -53,6 +53,11 @@ pub(crate) struct ProxyOptions {
     #[arg(long, value_name = "ADDR")]
     #[serde(deserialize_with = "one_or_many")]
     pub(crate) listen: Vec<ParsedValue<ListenAddr>>,
+    /// Address of HTTP without TLS, such as :80, that redirects every request to https on the same host, and the port of
+    /// the first --listen
+    #[arg(long, value_name = "ADDR")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) redirect_http: Option<ParsedValue<ListenAddr>>,
     /// Upstream that gets the plaintext: unix:/path or host:port, with tls:// in front over TLS; may be repeated: the one
     /// with the fewest connections gets the next
     #[arg(long, value_name = "TARGET")]
