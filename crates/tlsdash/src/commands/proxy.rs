@@ -7,8 +7,8 @@ use std::sync::Arc;
 use anyhow::Context;
 use loadgen::{KnownCertificates, Load, LoadConfig, Plan, Protocol, Target, Template, Trust};
 use proxy_core::{
-    AccessFiles, BoundProxy, Certificate, ListenerSource, NameRoute, Proxy, ProxyConfig, ProxyStartError, Tls,
-    Upstream, bind_beside, bind_one, upstream_bits,
+    AccessFiles, BoundProxy, Certificate, ListenerSource, NameRoute, Proxy, ProxyConfig, ProxyStartError,
+    Tls, Upstream, bind_beside, bind_one, upstream_bits,
 };
 use proxy_http::{HttpConfig, HttpStartError, RedirectServer, Route};
 use records::kinds::{Level, NoticeRecord, RunRecord};
