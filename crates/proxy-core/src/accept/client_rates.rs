@@ -1,6 +1,7 @@
 //! Rates of clients, over all workers.
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,9 @@ const GROUPS: usize = 16 << 10;
 #[derive(Debug)]
 pub struct ClientRates {
     epoch: Instant,
+    /// The latest time that any worker has given, in nanoseconds since the epoch. Workers read the clock at different
+    /// moments, and to a worker that is behind a bucket would look emptier than it is.
+    latest_ns: AtomicU64,
     /// Keyed at random in each process, so no client can choose addresses that share a group.
     hasher: RandomState,
     groups: OnceLock<Box<[Group]>>,
@@ -40,7 +44,12 @@ struct Bucket {
 
 impl Default for ClientRates {
     fn default() -> Self {
-        Self { epoch: Instant::now(), hasher: RandomState::new(), groups: OnceLock::new() }
+        Self {
+            epoch: Instant::now(),
+            latest_ns: AtomicU64::new(0),
+            hasher: RandomState::new(),
+            groups: OnceLock::new(),
+        }
     }
 }
 
@@ -51,6 +60,7 @@ impl ClientRates {
     /// Without a token: the time until there is one.
     pub fn take(&self, client: ClientId, rate: Rate, now: Instant) -> Result<(), Duration> {
         let now_ns = u64::try_from(now.saturating_duration_since(self.epoch).as_nanos()).unwrap_or(u64::MAX);
+        let now_ns = self.latest_ns.fetch_max(now_ns, Ordering::Relaxed).max(now_ns);
         let client = self.hasher.hash_one(client.by_prefix_64());
         let groups = self.groups.get_or_init(|| (0..GROUPS).map(|_| Mutex::default()).collect());
         let mut group = groups[client as usize % GROUPS].lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,6 +106,15 @@ mod tests {
         assert_eq!(taken(now), 1);
         assert_eq!(taken(now + Duration::from_millis(99)), 0);
         assert_eq!(taken(now + Duration::from_secs(3600)), 3, "a pause saves no more than a burst");
+    }
+
+    #[test]
+    fn a_worker_whose_clock_is_behind_grants_the_whole_burst() {
+        let (rates, rate) = (ClientRates::default(), rate("1/m,burst=2"));
+        let behind = rates.epoch + Duration::from_secs(1);
+        assert_eq!(rates.take(client(1), rate, behind + Duration::from_millis(1)), Ok(()));
+        assert_eq!(rates.take(client(1), rate, behind), Ok(()));
+        assert!(rates.take(client(1), rate, behind).is_err());
     }
 
     #[test]

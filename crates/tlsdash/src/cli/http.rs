@@ -6,7 +6,7 @@ use proxy_http::{HeaderRule, HeaderRules, HttpConfig};
 use serde::{Deserialize, Serialize};
 
 use super::mode::ProxyMode;
-use super::value::ParsedValue;
+use super::value::{ParsedValue, one_or_many, values};
 use super::{ProxyOptions, usage};
 
 /// The default protocols of clients, without `--alpn`.

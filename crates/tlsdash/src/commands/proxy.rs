@@ -290,7 +290,7 @@ fn proxy_config(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
         };
         return Err(usage(format!("{words} `tlsdash demo` needs none)")));
     };
-    let of_routes = options.route.iter().flat_map(RouteOption::upstreams);
+    let of_routes = options.route.iter().flat_map(|route| route.upstreams());
     let is_tls_used = upstreams.iter().chain(of_routes).any(Upstream::is_tls);
     let upstream = options.upstream_tls.load(is_tls_used)?;
     let tls = Tls { upstream, ..options.tls_files.load(&options.tls, options.load.is_some())? };

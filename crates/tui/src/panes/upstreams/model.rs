@@ -33,6 +33,10 @@ pub(crate) struct UpstreamRow {
     times: [Option<RequestTimes>; UpstreamLatency::ALL.len()],
 }
 
+fn by_class<T>(of: impl Fn(UpstreamLatency) -> T) -> [T; UpstreamLatency::ALL.len()] {
+    std::array::from_fn(|at| of(UpstreamLatency::ALL[at]))
+}
+
 impl UpstreamRow {
     /// An upstream at a moment; `None` before its first record.
     pub(crate) fn at(
@@ -53,20 +57,20 @@ impl UpstreamRow {
             idle: now.map(|record| record.idle),
             counted: None,
             span_us: 0,
-            times: [None; 2],
+            times: [None; UpstreamLatency::ALL.len()],
         };
-        let times = |samples: [Samples<'_>; 2]| samples.map(|s| RequestTimes::of(s, TimeResolution::FINE));
+        let time = |samples: Samples<'_>| RequestTimes::of(samples, TimeResolution::FINE);
         Some(match span {
             Span::WholeRun => {
                 let whole = upstream.series().whole();
-                let times = times([0, 1].map(|at| Samples::Whole(&whole[UpstreamLatency::ALL[at]])));
+                let times = by_class(|class| time(Samples::Whole(&whole[class])));
                 Self { counted: Some(*upstream.totals()), span_us: run.duration_us(), times, ..row }
             }
             Span::Last(span_us) => {
                 let window = run.named_window(upstream, us, span_us);
                 let counted = (window.span_us > 0).then_some(window.counters);
-                let all = [0, 1].map(|at| Samples::WindowHistogram(window.latency(UpstreamLatency::ALL[at])));
-                Self { counted, span_us: window.span_us, times: times(all), ..row }
+                let times = by_class(|class| time(Samples::WindowHistogram(window.latency(class))));
+                Self { counted, span_us: window.span_us, times, ..row }
             }
         })
     }
