@@ -21,7 +21,7 @@
 //! | `config` | the configuration of a proxy, its live settings, and the declaration of limits and settings |
 //! | `accept` | addresses, listening sockets and their closing without a lost connection, the PROXY header, address lists, limits on connections and rates of clients |
 //! | `tls` | everything that uses rustls: certificates, settings, the engine without I/O, negotiated parameters |
-//! | `upstream` | addresses, routes by server name, the choice between several upstreams, connecting |
+//! | `upstream` | names and addresses, routes by server name, health, the choice between several upstreams, connecting |
 //! | `connection` | one connection from accept to close: its states, and the client's session (socket, TLS, pending bytes) |
 //! | `relay` | the handler that forwards bytes to an upstream: two directions, deadlines |
 //! | `worker` | the loop of one thread (events, deadlines, reading, writing, accepting), and the pool of workers |
@@ -45,8 +45,8 @@
 //!   or failed; the sums over all clients are the proxy's totals.
 //! - Bytes of a peer never cause a panic or unbounded memory.
 //!
-//! Deliberately absent: parsing the protocol inside TLS, any lock or allocation of ours per read, and name resolution
-//! at run time: the upstreams' names are resolved once, when the proxy starts.
+//! Deliberately absent: parsing the protocol inside TLS, any lock or allocation of ours per read, and a worker that
+//! resolves a name: a thread of its own does.
 
 #![forbid(unsafe_code)]
 
@@ -87,9 +87,11 @@ pub use tls::{
     TlsFileError, TlsFileWarning, TlsFiles, TlsHarness, TlsRefresh, TlsSettings, UpstreamName,
     UpstreamNameError, UpstreamTls, UpstreamTlsError, UpstreamTlsFailure, calibrate, describe_chain,
 };
-pub use upstream::balance::{UPSTREAMS_MAX, UpstreamChoice, Upstreams};
+pub use upstream::addresses::{AddressAttempts, UpstreamAddresses};
+pub use upstream::balance::{UPSTREAMS_MAX, UnknownUpstream, UpstreamChange, UpstreamChoice, Upstreams};
 pub use upstream::counting::{count_connection, count_failed_attempt};
 pub use upstream::host::{HostPattern, HostTable, ParseHostError, without_port};
+pub use upstream::resolver::Resolver;
 pub use upstream::route::{
     DuplicateHost, NameRoute, ParseNameRouteError, UpstreamsError, check_upstreams, split_route,
     upstream_bits,

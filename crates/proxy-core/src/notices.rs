@@ -34,6 +34,8 @@ pub(crate) enum Subject {
     CommonName,
     /// The upstream of this index.
     Upstream(usize),
+    /// The name of the upstream of this index.
+    UpstreamName(usize),
     /// The worker of this index.
     Worker(usize),
 }
@@ -44,7 +46,7 @@ impl Subject {
             Self::Descriptors => "descriptors",
             Self::Connections | Self::Handshakes | Self::Pending => "bound",
             Self::CommonName => "client-certificate",
-            Self::Upstream(_) => "upstream",
+            Self::Upstream(_) | Self::UpstreamName(_) => "upstream",
             Self::Worker(_) => "worker",
         }
     }

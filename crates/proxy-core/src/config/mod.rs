@@ -17,6 +17,7 @@ use crate::accept::listen::ListenAddr;
 use crate::accept::networks::Networks;
 use crate::accept::proxy_protocol::ProxyProtocol;
 use crate::tls::Tls;
+use crate::upstream::resolver::Resolver;
 use crate::upstream::route::NameRoute;
 use crate::upstream::target::Upstream;
 
@@ -30,6 +31,8 @@ pub struct ProxyConfig {
     pub upstreams: Vec<Upstream>,
     /// Server names that other upstreams serve.
     pub routes: Vec<NameRoute>,
+    /// How the names of upstreams are looked up.
+    pub resolver: Resolver,
     /// How the proxy speaks TLS, and with which certificates.
     pub tls: Tls,
     /// Threads, each with its own event loop.
@@ -66,6 +69,7 @@ impl ProxyConfig {
             listen,
             upstreams: vec![upstream],
             routes: Vec::new(),
+            resolver: Resolver::default(),
             tls: tls.into(),
             workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             cpus: None,

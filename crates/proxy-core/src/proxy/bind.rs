@@ -20,6 +20,7 @@ use crate::relay::{Relay, RelaySettings};
 use crate::tls::{LiveTls, TicketKeySnapshot, Tls, TlsConfigError};
 use crate::upstream::balance::{UPSTREAMS_MAX, Upstreams};
 use crate::upstream::dial::UpstreamDialer;
+use crate::upstream::resolver;
 use crate::upstream::route::{DuplicateHost, NameRoute, NameRoutes};
 use crate::upstream::target::{ResolveError, Upstream};
 use crate::worker::control::ProxyControl;
@@ -57,6 +58,9 @@ pub enum ProxyStartError {
     /// The kernel refused an event loop or a thread.
     #[error("cannot start the proxy's worker {worker}: {source}")]
     Worker { worker: usize, source: io::Error },
+    /// The kernel refused the thread that resolves the names of upstreams.
+    #[error("cannot start the resolver of upstreams: {0}")]
+    Resolver(io::Error),
 }
 
 /// A proxy that listens and does not serve yet: connections wait in its backlog. Dropping it gives its
@@ -104,6 +108,8 @@ impl BoundProxy {
     pub fn start(self) -> Result<Proxy, ProxyStartError> {
         let Self { config, descriptors, addrs, control, notices, upstreams, tls, handler_settings, pool } =
             self;
+        resolver::start(&upstreams, addrs.clone(), config.resolver.clone())
+            .map_err(ProxyStartError::Resolver)?;
         let files = tls.files();
         let (tls, pool) = (Mutex::new(tls), Mutex::new(pool));
         let proxy = Proxy {
@@ -263,7 +269,7 @@ impl Proxy {
         control.set_access(Arc::clone(&config.access));
         let control = Arc::new(control);
         control.set_workers(config.workers.get());
-        let resolved = Upstreams::resolve(&upstreams, Arc::clone(&notices))?;
+        let resolved = Upstreams::resolve(&upstreams, &config.resolver, Arc::clone(&notices))?;
         if let Some(itself) = resolved.any_at(&addrs) {
             return Err(ProxyStartError::Itself(upstreams.swap_remove(itself)));
         }
@@ -279,9 +285,9 @@ impl Proxy {
             control: Arc::clone(&control),
             notices: Arc::clone(&notices),
         };
-        let pool =
-            WorkerPool::new(run(Arc::clone(&upstreams)), shared, addrs.clone(), sets, config.workers.get())
-                .map_err(|(worker, source)| ProxyStartError::Worker { worker, source })?;
+        let run = run(Arc::clone(&upstreams));
+        let pool = WorkerPool::new(run, shared, addrs.clone(), sets, config.workers.get())
+            .map_err(|(worker, source)| ProxyStartError::Worker { worker, source })?;
         Ok(BoundProxy {
             config,
             descriptors,

@@ -23,7 +23,7 @@ use crate::tls::{
     FileChanges, LiveTls, PresentedCertificates, TicketKeyError, TicketKeySnapshot, TlsConfig, TlsFiles,
     TlsRefresh,
 };
-use crate::upstream::balance::Upstreams;
+use crate::upstream::balance::{UnknownUpstream, UpstreamChange, Upstreams};
 use crate::worker::control::ProxyControl;
 use crate::worker::pool::{WorkerFailure, WorkerPool};
 
@@ -189,6 +189,20 @@ impl Proxy {
     pub fn set_access(&self, lists: AccessLists) {
         self.control.set_access(Arc::new(lists));
         self.pool().wake();
+    }
+
+    /// Drains the upstream of this name, or returns it to service; false if it already is as wanted. Open connections end
+    /// by themselves.
+    ///
+    /// # Errors
+    /// When there is no such upstream.
+    pub fn change_upstream(&self, name: &str, change: UpstreamChange) -> Result<bool, UnknownUpstream> {
+        self.upstreams.change(name, change)
+    }
+
+    /// Resolves the names of upstreams within a second, on their own thread. Each is resolved every 30 s anyway.
+    pub fn resolve_upstreams(&self) {
+        self.upstreams.want_all_names();
     }
 
     /// Forgets all sessions and the keys of all tickets: new connections begin with full handshakes.

@@ -5,11 +5,11 @@
 //! touched at all.
 
 use std::io;
-use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
 
 use records::delta::{UpstreamDeltas, UpstreamStatus};
 use records::kinds::{Level, UpstreamState};
@@ -17,54 +17,52 @@ use records::kinds::{Level, UpstreamState};
 use crate::io::socket::Socket;
 use crate::notices::{NoticeLog, Subject, is_shortage};
 use crate::tls::UpstreamName;
+use crate::upstream::health::Health;
+use crate::upstream::resolver::Resolver;
 use crate::upstream::stream::{UpstreamStream, WorkerTls};
 use crate::upstream::target::{ResolveError, Upstream, UpstreamTarget};
 
 /// Most upstreams of a proxy: the bits of a word mark the upstreams that a connection has tried.
 pub const UPSTREAMS_MAX: usize = 64;
-/// How long an upstream rests after its first failure. The time doubles with each further one.
-const BACK_OFF_MIN: Duration = Duration::from_millis(100);
-/// Longest such rest, and so the longest time until an upstream is found to be back while others serve.
-const BACK_OFF_MAX: Duration = Duration::from_secs(10);
 
 /// All upstreams of a proxy, shared by its workers.
 #[derive(Debug)]
 pub struct Upstreams {
-    members: Box<[UpstreamMember]>,
-    /// The reference instant of the times in `UpstreamHealth`.
-    epoch: Instant,
-    notices: Arc<NoticeLog>,
+    pub(super) members: Box<[UpstreamMember]>,
+    /// The upstreams that get no new connections, as bits.
+    drained: AtomicU64,
+    /// Rises whenever an upstream has other addresses.
+    pub(super) address_generation: AtomicU64,
+    /// The upstreams whose names are to be resolved before their time, as bits.
+    pub(super) wanted_names: AtomicU64,
+    /// Wakes the resolver's thread; absent if no upstream has a name.
+    pub(super) resolver_waker: OnceLock<SyncSender<()>>,
+    pub(super) notices: Arc<NoticeLog>,
 }
 
 #[derive(Debug)]
-struct UpstreamMember {
-    name: String,
-    target: UpstreamTarget,
+pub(super) struct UpstreamMember {
+    pub(super) name: String,
+    pub(super) target: UpstreamTarget,
+    /// The host and port that are resolved again and again; `None` for an address or a path.
+    host: Option<(String, u16)>,
     /// The name that it is asked for, if it speaks TLS.
     tls_name: Option<UpstreamName>,
-    health: UpstreamHealth,
+    pub(super) health: Health,
+    /// Locked when the state changes, and by the collector once an interval.
+    changed: Mutex<StateChange>,
+    /// Whether a notice has reported that the upstream answers with TLS.
+    has_answered_with_tls: AtomicBool,
+    /// Whether the last attempt to resolve its name has failed.
+    pub(super) is_unresolved: AtomicBool,
     open: ConnectionCount,
 }
 
-/// Written only when an upstream fails or recovers, so reading is cheap.
-#[derive(Debug, Default)]
-struct UpstreamHealth {
-    /// Failures since the last success.
-    failures: AtomicU32,
-    /// Until when it rests, in milliseconds since the epoch.
-    down_until_ms: AtomicU64,
-    /// Whether a notice has reported that the upstream answers with TLS.
-    has_answered_with_tls: AtomicBool,
-    /// Locked when the state changes, and by the collector once an interval.
-    changed: Mutex<StateChange>,
-}
-
-/// The last change between up and down.
-#[derive(Debug, Default)]
+/// The last change of an upstream's state.
+#[derive(Debug)]
 struct StateChange {
-    /// In milliseconds since the epoch; 0 if it was always up.
-    at_ms: u64,
-    /// Why it is down; empty if it is up.
+    at: Instant,
+    /// Why it is not up; empty if it is.
     reason: String,
 }
 
@@ -72,6 +70,23 @@ struct StateChange {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct ConnectionCount(AtomicUsize);
+
+/// What an operator does with an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamChange {
+    /// It gets no new connections, and in HTTP mode no new requests.
+    Drain,
+    /// It gets new connections again.
+    Return,
+}
+
+/// There is no such upstream.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no upstream {name}; expected one of {}", .known.join(", "))]
+pub struct UnknownUpstream {
+    name: String,
+    known: Vec<String>,
+}
 
 /// The upstream that a connection goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,18 +99,36 @@ pub struct UpstreamChoice {
 
 impl Upstreams {
     /// Resolves the names of `upstreams`.
-    pub(crate) fn resolve(upstreams: &[Upstream], notices: Arc<NoticeLog>) -> Result<Self, ResolveError> {
+    pub(crate) fn resolve(
+        upstreams: &[Upstream],
+        resolver: &Resolver,
+        notices: Arc<NoticeLog>,
+    ) -> Result<Self, ResolveError> {
+        let epoch = Instant::now();
         let member = |upstream: &Upstream| {
             Ok(UpstreamMember {
                 name: upstream.to_string(),
-                target: upstream.resolve()?,
+                target: upstream.resolve(resolver)?,
+                host: upstream.name().map(|(host, port)| (host.to_owned(), port)),
                 tls_name: upstream.tls_name(),
-                health: UpstreamHealth::default(),
+                health: Health::new(epoch),
+                changed: Mutex::new(StateChange { at: epoch, reason: String::new() }),
+                has_answered_with_tls: AtomicBool::new(false),
+                is_unresolved: AtomicBool::new(false),
                 open: ConnectionCount::default(),
             })
         };
         let members = upstreams.iter().map(member).collect::<Result<_, _>>()?;
-        Ok(Self { members, epoch: Instant::now(), notices })
+        let (address_generation, wanted_names) = (AtomicU64::new(0), AtomicU64::new(0));
+        let drained = AtomicU64::new(0);
+        Ok(Self {
+            members,
+            drained,
+            address_generation,
+            wanted_names,
+            resolver_waker: OnceLock::new(),
+            notices,
+        })
     }
 
     #[expect(clippy::len_without_is_empty, reason = "there is at least one")]
@@ -103,23 +136,18 @@ impl Upstreams {
         self.members.len()
     }
 
-    /// The first upstream that is one of the proxy's own addresses, or that a socket on all addresses answers
-    /// for.
-    pub(crate) fn any_at(&self, addrs: &[SocketAddr]) -> Option<usize> {
-        let is_at = |target: &SocketAddr| {
-            addrs.iter().any(|addr| {
-                let (ip, own) = (target.ip().to_canonical(), addr.ip().to_canonical());
-                let is_own = ip == own || (own.is_unspecified() && ip.is_loopback());
-                target.port() == addr.port() && is_own
-            })
-        };
-        let is_itself = |member: &UpstreamMember| matches!(&member.target, UpstreamTarget::Tcp(targets) if targets.iter().any(is_at));
-        self.members.iter().position(is_itself)
-    }
-
     /// The upstream `index` as it was configured.
     pub fn name(&self, index: usize) -> &str {
         &self.members[index].name
+    }
+
+    /// The upstreams with a name, by index, host and port.
+    pub(super) fn names(&self) -> impl Iterator<Item = (usize, String, u16)> {
+        let name = |(index, member): (usize, &UpstreamMember)| {
+            let (host, port) = member.host.clone()?;
+            Some((index, host, port))
+        };
+        self.members.iter().enumerate().filter_map(name)
     }
 
     pub fn target(&self, index: usize) -> &UpstreamTarget {
@@ -134,24 +162,40 @@ impl Upstreams {
         UpstreamStream::new(socket, index, self.members[index].tls_name.as_ref(), worker)
     }
 
-    /// Chooses the upstream with the fewest connections among those that are up and not in the bits of `tried`; of
-    /// several, the first from `turn` on. If all are down, it chooses among those, because clients would be turned
+    /// Drains an upstream, or returns it to service; false if it already is as wanted.
+    pub(crate) fn change(&self, name: &str, change: UpstreamChange) -> Result<bool, UnknownUpstream> {
+        let index = self.members.iter().position(|member| member.name == name).ok_or_else(|| {
+            let known = self.members.iter().map(|member| member.name.clone()).collect();
+            UnknownUpstream { name: records::text::clean::text(name), known }
+        })?;
+        let bit = 1 << index;
+        let before = match change {
+            UpstreamChange::Drain => self.drained.fetch_or(bit, Ordering::Relaxed),
+            UpstreamChange::Return => self.drained.fetch_and(!bit, Ordering::Relaxed),
+        };
+        let is_changed = (before & bit != 0) != (change == UpstreamChange::Drain);
+        if is_changed {
+            self.members[index].set_changed(Instant::now(), String::new());
+        }
+        Ok(is_changed)
+    }
+
+    /// Chooses the upstream with the fewest connections among those that are up, not drained and not in the bits of
+    /// `tried`; of several, the first from `turn` on. If all are down, it chooses among those, because clients would be turned
     /// away otherwise. [`Upstreams::leave`] must follow.
     pub fn choose(&self, tried: u64, turn: usize, now: Instant) -> Option<UpstreamChoice> {
         let n = self.members.len();
+        let tried = tried | self.drained.load(Ordering::Relaxed);
         let untried = || (0..n).map(|i| (turn + i) % n).filter(|index| tried & (1 << index) == 0);
-        let now_ms = self.since_epoch_ms(now);
         let mut choice = None;
         // One connection tries an upstream whose rest has ended; the next connections choose others.
         while choice.is_none() {
-            let up = untried().filter(|&index| self.members[index].health.is_up(now_ms));
+            let up = untried().filter(|&index| self.members[index].health.is_up(now));
             let Some(index) = up.min_by_key(|&index| self.load(index)) else { break };
-            choice =
-                self.members[index].health.claim(now_ms).then_some(UpstreamChoice { index, is_up: true });
+            choice = self.members[index].health.claim(now).then_some(UpstreamChoice { index, is_up: true });
         }
         let choice = choice.or_else(|| {
-            let soonest = untried()
-                .min_by_key(|&index| self.members[index].health.down_until_ms.load(Ordering::Relaxed))?;
+            let soonest = untried().min_by_key(|&index| self.members[index].health.down_until_ms())?;
             Some(UpstreamChoice { index: soonest, is_up: false })
         })?;
         if n > 1 {
@@ -160,11 +204,11 @@ impl Upstreams {
         Some(choice)
     }
 
-    /// How many upstreams that are up are not in the bits of `tried`.
+    /// How many upstreams that are up are neither drained nor in the bits of `tried`.
     pub fn up(&self, tried: u64, now: Instant) -> usize {
-        let now_ms = self.since_epoch_ms(now);
+        let tried = tried | self.drained.load(Ordering::Relaxed);
         let is_left = |(index, member): &(usize, &UpstreamMember)| {
-            tried & (1 << index) == 0 && member.health.is_up(now_ms)
+            tried & (1 << index) == 0 && member.health.is_up(now)
         };
         self.members.iter().enumerate().filter(is_left).count()
     }
@@ -186,12 +230,10 @@ impl Upstreams {
         if error.kind() == io::ErrorKind::WouldBlock {
             return;
         }
+        self.want_name(index);
         let member = &self.members[index];
-        let before = member.health.failures.fetch_add(1, Ordering::Relaxed);
-        let until = self.since_epoch_ms(now + back_off(before));
-        member.health.down_until_ms.store(until, Ordering::Relaxed);
-        if before == 0 {
-            member.health.set_changed(self.since_epoch_ms(now), error.to_string());
+        if member.health.fail(now) {
+            member.set_changed(now, error.to_string());
             let text = format!("the upstream {} cannot be reached: {error}", member.name);
             self.notices.say(Subject::Upstream(index), Level::Warning, &text, now);
         }
@@ -200,11 +242,8 @@ impl Upstreams {
     /// Notes that the upstream `index` was reached.
     pub fn succeeded(&self, index: usize, now: Instant) {
         let member = &self.members[index];
-        if member.health.failures.load(Ordering::Relaxed) != 0
-            && member.health.failures.swap(0, Ordering::Relaxed) != 0
-        {
-            member.health.down_until_ms.store(0, Ordering::Relaxed);
-            member.health.set_changed(self.since_epoch_ms(now), String::new());
+        if member.health.succeed() {
+            member.set_changed(now, String::new());
             let text = format!("the upstream {} can be reached again", member.name);
             self.notices.say(Subject::Upstream(index), Level::Notice, &text, now);
         }
@@ -213,7 +252,7 @@ impl Upstreams {
     /// Notes that the upstream `index` answered plaintext with a TLS record, once.
     pub fn answered_with_tls(&self, index: usize, now: Instant) {
         let member = &self.members[index];
-        if !member.health.has_answered_with_tls.swap(true, Ordering::Relaxed) {
+        if !member.has_answered_with_tls.swap(true, Ordering::Relaxed) {
             let text = format!(
                 "the upstream {} answers with TLS, and is sent plaintext: put tls:// in front of it, or name its port for plain HTTP",
                 member.name
@@ -224,53 +263,30 @@ impl Upstreams {
 
     /// Adds the state of each upstream to the counts of an interval.
     pub(crate) fn report(&self, into: &mut UpstreamDeltas, now: Instant) {
-        let now_ms = self.since_epoch_ms(now);
+        let drained = self.drained.load(Ordering::Relaxed);
         for (index, member) in self.members.iter().enumerate() {
-            into.at(index).status = Some(member.health.status(now_ms));
+            into.at(index).status = Some(member.status(drained & 1 << index != 0, now));
         }
     }
 
     fn load(&self, index: usize) -> usize {
         self.members[index].open.0.load(Ordering::Relaxed)
     }
-
-    fn since_epoch_ms(&self, at: Instant) -> u64 {
-        u64::try_from(at.saturating_duration_since(self.epoch).as_millis()).unwrap_or(u64::MAX)
-    }
 }
 
-impl UpstreamHealth {
-    /// Whether it has not failed, or is due to be tried again.
-    fn is_up(&self, now_ms: u64) -> bool {
-        self.failures.load(Ordering::Relaxed) == 0 || self.down_until_ms.load(Ordering::Relaxed) <= now_ms
-    }
-
-    /// Claims the right to try it: after a failure one connection at a time has it.
-    fn claim(&self, now_ms: u64) -> bool {
-        let failures = self.failures.load(Ordering::Relaxed);
-        if failures == 0 {
-            return true;
-        }
-        let due = self.down_until_ms.load(Ordering::Relaxed);
-        let until = now_ms + back_off(failures).as_millis() as u64;
-        let order = Ordering::Relaxed;
-        due <= now_ms && self.down_until_ms.compare_exchange(due, until, order, order).is_ok()
-    }
-}
-
-impl UpstreamHealth {
-    fn status(&self, now_ms: u64) -> UpstreamStatus {
+impl UpstreamMember {
+    fn status(&self, is_drained: bool, now: Instant) -> UpstreamStatus {
         let changed = self.changed();
-        let is_down = self.failures.load(Ordering::Relaxed) > 0;
-        UpstreamStatus {
-            state: if is_down { UpstreamState::Down } else { UpstreamState::Up },
-            age: Duration::from_millis(now_ms.saturating_sub(changed.at_ms)),
-            reason: if is_down { changed.reason.clone() } else { String::new() },
-        }
+        let (state, reason) = match (is_drained, self.health.has_failed()) {
+            (true, _) => (UpstreamState::Drained, "drained by an operator".to_owned()),
+            (false, true) => (UpstreamState::Down, changed.reason.clone()),
+            (false, false) => (UpstreamState::Up, String::new()),
+        };
+        UpstreamStatus { state, age: now.saturating_duration_since(changed.at), reason }
     }
 
-    fn set_changed(&self, at_ms: u64, reason: String) {
-        *self.changed() = StateChange { at_ms, reason: records::text::clean::text(&reason) };
+    fn set_changed(&self, at: Instant, reason: String) {
+        *self.changed() = StateChange { at, reason: records::text::clean::text(&reason) };
     }
 
     fn changed(&self) -> MutexGuard<'_, StateChange> {
@@ -278,21 +294,18 @@ impl UpstreamHealth {
     }
 }
 
-/// How long an upstream rests that has failed `before` times before.
-fn back_off(before: u32) -> Duration {
-    BACK_OFF_MIN.saturating_mul(1 << before.min(20)).min(BACK_OFF_MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::upstream::health::{BACK_OFF_MAX, back_off};
     use rustix::io::Errno;
+    use std::time::Duration;
 
     fn upstreams(n: u16) -> (Upstreams, Arc<NoticeLog>) {
         let notices = Arc::new(NoticeLog::default());
         let members: Vec<Upstream> =
             (1..=n).map(|port| format!("127.0.0.1:{port}").parse().unwrap()).collect();
-        (Upstreams::resolve(&members, Arc::clone(&notices)).unwrap(), notices)
+        (Upstreams::resolve(&members, &Resolver::default(), Arc::clone(&notices)).unwrap(), notices)
     }
 
     fn refused() -> io::Error {
@@ -319,7 +332,7 @@ mod tests {
     #[test]
     fn a_failed_upstream_rests_ever_longer_and_one_connection_tries_it() {
         let (upstreams, notices) = upstreams(2);
-        let mut now = upstreams.epoch;
+        let mut now = Instant::now();
         for expected_ms in [100, 200, 400, 800] {
             upstreams.failed(0, &refused(), now);
             now += Duration::from_millis(expected_ms - 1);
@@ -345,7 +358,8 @@ mod tests {
             upstreams.report(&mut deltas, now);
             deltas.all().iter().map(|delta| delta.status.clone().unwrap()).collect::<Vec<_>>()
         };
-        let at = |s| upstreams.epoch + Duration::from_secs(s);
+        let epoch = upstreams.members[0].changed().at;
+        let at = |s| epoch + Duration::from_secs(s);
         upstreams.failed(1, &refused(), at(2));
         upstreams.failed(1, &Errno::HOSTUNREACH.into(), at(4));
         let [up, down] = &status(at(5))[..] else { panic!() };
@@ -360,7 +374,7 @@ mod tests {
     #[test]
     fn upstreams_are_tried_even_if_all_are_down() {
         let (upstreams, _) = upstreams(2);
-        let now = upstreams.epoch;
+        let now = Instant::now();
         upstreams.failed(1, &refused(), now);
         upstreams.failed(0, &refused(), now + Duration::from_millis(50));
         assert_eq!(upstreams.up(0, now), 0);
@@ -369,9 +383,27 @@ mod tests {
     }
 
     #[test]
+    fn a_drained_upstream_gets_no_connection_until_it_returns() {
+        let (upstreams, _) = upstreams(2);
+        let now = Instant::now();
+        assert_eq!(upstreams.change("127.0.0.1:1", UpstreamChange::Drain), Ok(true));
+        assert_eq!(upstreams.change("127.0.0.1:1", UpstreamChange::Drain), Ok(false));
+        assert_eq!([0, 1, 2].map(|turn| chosen(&upstreams, 0, turn, now).0), [1, 1, 1]);
+        assert_eq!(upstreams.up(0, now), 1);
+        // Not even if all others are down.
+        upstreams.failed(1, &refused(), now);
+        assert_eq!(chosen(&upstreams, 0, 0, now), (1, false));
+        assert_eq!(upstreams.choose(0b10, 0, now), None);
+        assert_eq!(upstreams.change("127.0.0.1:1", UpstreamChange::Return), Ok(true));
+        assert_eq!(chosen(&upstreams, 0, 0, now), (0, true));
+        let error = upstreams.change("app", UpstreamChange::Drain).unwrap_err().to_string();
+        assert_eq!(error, "there is no upstream app; expected one of 127.0.0.1:1, 127.0.0.1:2");
+    }
+
+    #[test]
     fn a_local_shortage_is_not_a_failure_of_the_upstream() {
         let (upstreams, notices) = upstreams(2);
-        let now = upstreams.epoch;
+        let now = Instant::now();
         for errno in [Errno::MFILE, Errno::ADDRNOTAVAIL, Errno::AGAIN] {
             upstreams.failed(0, &errno.into(), now);
         }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
 use std::os::unix::net::SocketAddr as UnixAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,6 +12,7 @@ use mio::{Registry, Token};
 use records::delta::UpstreamDeltas;
 
 use crate::io::socket::Socket;
+use crate::upstream::addresses::{AddressAttempts, UpstreamAddresses};
 use crate::upstream::balance::Upstreams;
 use crate::upstream::counting::count_failed_attempt;
 use crate::upstream::stream::{UpstreamStream, WorkerTls};
@@ -60,8 +60,8 @@ pub(crate) struct ConnectAttempt {
 struct UpstreamCandidate {
     upstream: usize,
     until: Instant,
-    /// The address to try next.
-    next: usize,
+    /// The addresses of a TCP upstream, once one is tried.
+    addresses: Option<AddressAttempts>,
     /// The address being tried, and until when.
     trying: Option<(UpstreamStream, Instant)>,
     /// The place in the queue for a Unix socket.
@@ -74,9 +74,6 @@ enum NextAddress {
     Connecting(Socket, Instant),
     /// The backlog of a Unix socket is full until then.
     Busy(Instant),
-    Failed(io::Error),
-    /// There is none left.
-    Absent,
 }
 
 #[derive(Debug)]
@@ -162,12 +159,14 @@ impl ConnectAttempt {
         caller: DialContext<'_>,
         counts: &mut UpstreamDeltas,
     ) -> io::Result<ConnectProgress> {
-        let mut failed = io::ErrorKind::TimedOut.into();
+        let mut failed = None;
         loop {
             if self.candidate.is_none() {
                 self.candidate = self.choose(dialer, caller.now);
             }
-            let Some(candidate) = &mut self.candidate else { return Err(failed) };
+            let Some(candidate) = &mut self.candidate else {
+                return Err(failed.unwrap_or_else(|| self.without_candidate(caller.now)));
+            };
             match candidate.advance(&dialer.upstreams, &mut dialer.queues, caller, &self.header) {
                 Ok(ConnectProgress::Established(stream, upstream)) => {
                     dialer.upstreams.succeeded(upstream, caller.now);
@@ -181,10 +180,19 @@ impl ConnectAttempt {
                     dialer.upstreams.failed(candidate.upstream, &error, caller.now);
                     count_failed_attempt(counts.at(candidate.upstream), &error);
                     self.abandon(dialer);
-                    failed = error;
+                    failed = Some(error);
                 }
             }
         }
+    }
+
+    /// Why it has no upstream to try, although none has failed.
+    #[cold]
+    fn without_candidate(&self, now: Instant) -> io::Error {
+        if now >= self.deadline {
+            return io::ErrorKind::TimedOut.into();
+        }
+        io::Error::other("all upstreams are drained")
     }
 
     /// Leaves the upstream that is being tried.
@@ -208,7 +216,7 @@ impl ConnectAttempt {
         let others = dialer.upstreams.up(self.tried | 1 << choice.index, now);
         let share = u32::try_from(others + 1).unwrap_or(u32::MAX);
         let until = now + (self.deadline - now) / share;
-        Some(UpstreamCandidate { upstream: choice.index, until, next: 0, trying: None, place: None })
+        Some(UpstreamCandidate { upstream: choice.index, until, addresses: None, trying: None, place: None })
     }
 }
 
@@ -220,45 +228,46 @@ impl UpstreamCandidate {
         caller: DialContext<'_>,
         header: &[u8],
     ) -> io::Result<ConnectProgress> {
-        let mut failed = io::ErrorKind::TimedOut.into();
         loop {
+            let mut failed = None;
             if let Some((mut stream, until)) = self.trying.take() {
                 match stream.establish(caller.registry) {
-                    Ok(true) => return Ok(ConnectProgress::Established(stream, self.upstream)),
+                    Ok(true) => {
+                        self.addresses.iter().for_each(AddressAttempts::succeeded);
+                        return Ok(ConnectProgress::Established(stream, self.upstream));
+                    }
                     Ok(false) if caller.now < until => {
                         self.trying = Some((stream, until));
                         return Ok(ConnectProgress::Wait(until));
                     }
-                    Ok(false) => failed = io::ErrorKind::TimedOut.into(),
-                    Err(error) => failed = error,
+                    Ok(false) => failed = Some(io::ErrorKind::TimedOut.into()),
+                    Err(error) => failed = Some(error),
                 }
             }
-            let next = match upstreams.target(self.upstream) {
-                UpstreamTarget::Unix(addr) => self.next_unix(addr, queues, caller),
-                UpstreamTarget::Tcp(addrs) => self.next_tcp(addrs, caller),
+            let next = match (upstreams.target(self.upstream), failed) {
+                // A path is a single address.
+                (UpstreamTarget::Unix(_), Some(error)) => Err(error),
+                (UpstreamTarget::Unix(addr), None) => self.connect_unix(addr, queues, caller),
+                (UpstreamTarget::Tcp(addresses), failed) => {
+                    self.connect_tcp(addresses, upstreams, failed, caller)
+                }
             };
-            match next {
+            match next? {
                 NextAddress::Connecting(socket, until) => {
                     let stream = upstreams.stream(self.upstream, socket, caller.tls)?;
                     self.trying = Some((stream.after(header), until));
                 }
                 NextAddress::Busy(again_at) => return Ok(ConnectProgress::Wait(again_at)),
-                NextAddress::Failed(error) => failed = error,
-                NextAddress::Absent => return Err(failed),
             }
         }
     }
 
-    /// A path is a single address.
-    fn next_unix(
+    fn connect_unix(
         &mut self,
         addr: &UnixAddr,
         queues: &mut BacklogQueues,
         caller: DialContext<'_>,
-    ) -> NextAddress {
-        if self.next > 0 {
-            return NextAddress::Absent;
-        }
+    ) -> io::Result<NextAddress> {
         let is_next = match self.place {
             Some(place) => queues.is_first(self.upstream, place),
             None => queues.waiting[self.upstream].is_empty(),
@@ -272,14 +281,12 @@ impl UpstreamCandidate {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && caller.now < self.until => {
                 self.place.get_or_insert_with(|| queues.join(self.upstream, caller.key));
                 let again_at = if is_next { caller.now + RETRY_INTERVAL } else { self.until };
-                return NextAddress::Busy(again_at.min(self.until));
+                Ok(NextAddress::Busy(again_at.min(self.until)))
             }
-            _ => self.next = 1,
-        }
-        self.leave_queue(queues);
-        match connected {
-            Ok(socket) => NextAddress::Connecting(socket, self.until),
-            Err(error) => NextAddress::Failed(error),
+            connected => {
+                self.leave_queue(queues);
+                Ok(NextAddress::Connecting(connected?, self.until))
+            }
         }
     }
 
@@ -289,16 +296,20 @@ impl UpstreamCandidate {
         }
     }
 
-    fn next_tcp(&mut self, addrs: &[SocketAddr], caller: DialContext<'_>) -> NextAddress {
-        let Some(&addr) = addrs.get(self.next) else { return NextAddress::Absent };
+    fn connect_tcp(
+        &mut self,
+        addresses: &UpstreamAddresses,
+        upstreams: &Upstreams,
+        failed: Option<io::Error>,
+        caller: DialContext<'_>,
+    ) -> io::Result<NextAddress> {
+        let addresses = self.addresses.get_or_insert_with(|| addresses.attempts());
+        let at = (caller.registry, caller.token);
+        let socket = upstreams.connect_next(self.upstream, addresses, at, failed, caller.now)?;
         // An address that never answers must leave time for the others.
-        let left = u32::try_from(addrs.len() - self.next).unwrap_or(u32::MAX);
+        let left = u32::try_from(addresses.left() + 1).unwrap_or(u32::MAX);
         let until = caller.now + self.until.saturating_duration_since(caller.now) / left;
-        self.next += 1;
-        match Socket::connect_tcp(addr, caller.registry, caller.token) {
-            Ok(socket) => NextAddress::Connecting(socket, until),
-            Err(error) => NextAddress::Failed(error),
-        }
+        Ok(NextAddress::Connecting(socket, until))
     }
 }
 

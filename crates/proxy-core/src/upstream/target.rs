@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::IpAddr;
 use std::os::unix::net::SocketAddr as UnixAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -12,6 +12,8 @@ use socket2::{SockAddr, Socket, Type};
 
 use crate::accept::proxy_protocol::{self, ProxyProtocol};
 use crate::tls::{UpstreamName, UpstreamTls, UpstreamTlsConfig};
+use crate::upstream::addresses::UpstreamAddresses;
+use crate::upstream::resolver::Resolver;
 
 /// How long [`Upstream::probe`] waits for each address.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -40,7 +42,7 @@ pub enum UpstreamScheme {
 pub enum UpstreamAddr {
     /// A stream socket in the file system; its path is looked up for each connection.
     Unix(PathBuf),
-    /// A host and port; a name is resolved once, when the proxy starts, and its addresses are tried in turn.
+    /// A host and port. A name is resolved again while the proxy runs, and all its addresses are used.
     Tcp {
         /// A name or an address, without brackets.
         host: String,
@@ -72,11 +74,10 @@ pub struct ProbeError {
 }
 
 /// An upstream ready to be connected to.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum UpstreamTarget {
     Unix(UnixAddr),
-    /// TCP addresses, to be tried in this order.
-    Tcp(Vec<SocketAddr>),
+    Tcp(UpstreamAddresses),
 }
 
 impl Upstream {
@@ -112,7 +113,8 @@ impl Upstream {
         let addrs: Vec<SockAddr> = match &self.addr {
             UpstreamAddr::Unix(path) => vec![SockAddr::unix(path).map_err(failed)?],
             UpstreamAddr::Tcp { host, port } => {
-                lookup(host, *port).map_err(failed)?.into_iter().map(Into::into).collect()
+                let addrs = Resolver::default().resolve(host, *port).map_err(failed)?;
+                addrs.into_iter().map(Into::into).collect()
             }
         };
         let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
@@ -143,23 +145,26 @@ impl Upstream {
     }
 
     /// Looks up a name's addresses; a path is taken as it is.
-    pub(crate) fn resolve(&self) -> Result<UpstreamTarget, ResolveError> {
+    pub(crate) fn resolve(&self, resolver: &Resolver) -> Result<UpstreamTarget, ResolveError> {
         let failed = |source| ResolveError { upstream: self.clone(), source };
         match &self.addr {
             UpstreamAddr::Unix(path) => {
                 UnixAddr::from_pathname(path).map(UpstreamTarget::Unix).map_err(failed)
             }
-            UpstreamAddr::Tcp { host, port } => lookup(host, *port).map(UpstreamTarget::Tcp).map_err(failed),
+            UpstreamAddr::Tcp { host, port } => {
+                let addrs = resolver.resolve(host, *port).map_err(failed)?;
+                Ok(UpstreamTarget::Tcp(UpstreamAddresses::new(&addrs)))
+            }
         }
     }
-}
 
-fn lookup(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-    let addrs: Vec<_> = (host, port).to_socket_addrs()?.collect();
-    if addrs.is_empty() {
-        return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
+    /// The name whose addresses may change, and the port.
+    pub(crate) fn name(&self) -> Option<(&str, u16)> {
+        match &self.addr {
+            UpstreamAddr::Tcp { host, port } if host.parse::<IpAddr>().is_err() => Some((host, *port)),
+            _ => None,
+        }
     }
-    Ok(addrs)
 }
 
 impl fmt::Display for Upstream {

@@ -16,6 +16,7 @@ mod identity;
 mod limits;
 mod listening;
 mod misbehaving;
+mod names;
 #[path = "../../../journal/tests/common/not_run.rs"]
 mod not_run;
 mod obsolete;

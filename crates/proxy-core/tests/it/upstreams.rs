@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use proxy_core::Upstream;
+use proxy_core::{Upstream, UpstreamChange};
 use records::delta::NamedDelta as _;
 use records::kinds::{ConnectionOutcome, UpstreamState};
 use records::metrics::{ProxyCounter, UpstreamCounter, UpstreamLatency};
@@ -68,6 +68,23 @@ fn connections_go_to_the_upstream_that_has_the_least() {
 }
 
 #[test]
+fn a_drained_upstream_keeps_its_connections_and_gets_no_new_ones() {
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy = TestProxy::start(&served.upstream);
+    let config = proxy.client(&TLS13);
+    let mut open = proxy.connect(&config);
+    echo(&mut open, b"hello");
+    let name = served.upstream.to_string();
+    assert_eq!(proxy.proxy.change_upstream(&name, UpstreamChange::Drain), Ok(true));
+    let mut turned_away = proxy.connect(&config);
+    assert_eq!(read_all(&mut turned_away), (Vec::new(), true));
+    proxy.expect(ProxyCounter::UpstreamConnectsFailed, 1);
+    echo(&mut open, b"still here");
+    assert_eq!(proxy.proxy.change_upstream(&name, UpstreamChange::Return), Ok(true));
+    echo(&mut proxy.connect(&config), b"hello");
+}
+
+#[test]
 fn where_one_upstream_is_gone_another_is_tried_and_no_client_notices() {
     let served = TestUpstream::unix(serve_echo);
     let (reserved, gone) = reserved_address();
@@ -110,7 +127,7 @@ fn where_one_upstream_is_gone_another_is_tried_and_no_client_notices() {
 #[test]
 fn each_upstream_has_its_own_counts_and_state_and_they_add_up() {
     let served = TestUpstream::unix(serve_echo);
-    let mut proxy = TestProxy::start_with(&Upstream::Unix("/nonexistent/app.sock".into()), |config| {
+    let mut proxy = TestProxy::start_with(&Upstream::unix("/nonexistent/app.sock"), |config| {
         config.workers = 1.try_into().unwrap();
         config.upstreams.push(served.upstream.clone());
     });

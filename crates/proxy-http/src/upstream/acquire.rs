@@ -7,7 +7,6 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use proxy_core::UpstreamTarget;
 use records::metrics::RequestFailure;
 
 use super::pool::AcquireError;
@@ -158,7 +157,7 @@ impl<'a> ConnectionWait<'a> {
                 self.connecting = None;
                 return Poll::Ready(Ok(key));
             }
-            if self.poll_connect_timeout(cx).is_pending() {
+            if self.poll_connect_timeout(key, cx).is_pending() {
                 return Poll::Pending;
             }
             self.timer = None;
@@ -184,11 +183,8 @@ impl<'a> ConnectionWait<'a> {
     }
 
     /// An address that never answers must leave time for the others.
-    fn poll_connect_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let addrs = match self.worker.upstreams.target(self.upstream) {
-            UpstreamTarget::Tcp(addrs) => u32::try_from(addrs.len()).unwrap_or(u32::MAX).max(1),
-            UpstreamTarget::Unix(_) => 1,
-        };
+    fn poll_connect_timeout(&mut self, key: usize, cx: &mut Context<'_>) -> Poll<()> {
+        let addrs = self.worker.pool.borrow().addresses(key);
         let timers = &self.worker.timers;
         let timer = self.timer.get_or_insert_with(|| timers.after(self.connect_timeout / addrs));
         Pin::new(timer).poll(cx)

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::{Buf as _, Bytes, BytesMut};
 use mio::Registry;
 use mio::event::Event;
-use proxy_core::{IoResult, UpstreamHandshake, UpstreamStream};
+use proxy_core::{AddressAttempts, IoResult, UpstreamHandshake, UpstreamStream};
 
 use super::read_buffer::ReadBuffer;
 
@@ -17,8 +17,8 @@ pub(crate) struct PooledConn {
     pub(super) stream: UpstreamStream,
     pub(super) upstream: usize,
     opened_at: Instant,
-    /// The address to try after the one that is being tried.
-    pub(super) next_addr: usize,
+    /// The addresses of a TCP upstream, and the one in use.
+    pub(super) addresses: Option<AddressAttempts>,
     /// How long connecting took, without TLS; `None` before.
     connect_time: Option<Duration>,
     handshake: Option<UpstreamHandshake>,
@@ -44,12 +44,17 @@ pub(crate) struct PooledConn {
 }
 
 impl PooledConn {
-    pub(super) fn new(stream: UpstreamStream, upstream: usize, opened_at: Instant) -> Self {
+    pub(super) fn new(
+        stream: UpstreamStream,
+        upstream: usize,
+        opened_at: Instant,
+        addresses: Option<AddressAttempts>,
+    ) -> Self {
         Self {
             stream,
             opened_at,
             upstream,
-            next_addr: 1,
+            addresses,
             connect_time: None,
             handshake: None,
             received: Bytes::new(),
@@ -160,6 +165,7 @@ impl PooledConn {
             let now = Instant::now();
             self.connect_time = Some(self.stream.connect_time(self.opened_at, now));
             self.handshake = self.stream.handshake(now);
+            self.addresses.iter().for_each(AddressAttempts::succeeded);
         }
         Poll::Ready(Ok(()))
     }
@@ -169,9 +175,16 @@ impl PooledConn {
         !self.stream.is_readable() || matches!(self.stream.read(scratch), Ok(IoResult::Blocked))
     }
 
+    /// Whether its upstream no longer has the address to which it is connected.
+    pub(super) fn has_address_vanished(&self) -> bool {
+        self.addresses.as_ref().is_some_and(AddressAttempts::has_vanished)
+    }
+
     /// Whether it can take another request after an exchange.
     pub(super) fn may_be_kept(&self) -> bool {
-        self.received.is_empty() && self.unsent.is_empty() && !self.has_ended && self.stream.held().0 == 0
+        let has_nothing_pending =
+            self.received.is_empty() && self.unsent.is_empty() && self.stream.held().0 == 0;
+        has_nothing_pending && !self.has_ended && !self.has_address_vanished()
     }
 
     /// Becomes idle. It holds no memory for bytes then.

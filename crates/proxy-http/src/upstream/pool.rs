@@ -50,6 +50,8 @@ pub(crate) struct UpstreamPool {
     /// Idle connections over all upstreams.
     idle: usize,
     queued: usize,
+    /// The generation of the upstreams' addresses at the last look.
+    address_generation: u64,
 }
 
 #[derive(Debug, Default)]
@@ -77,6 +79,7 @@ impl UpstreamPool {
             connections_max: 1,
             queued_max: 0,
             idle_timeout: Duration::ZERO,
+            address_generation: upstreams.address_generation(),
             of_upstream: (0..upstreams.len()).map(|_| UpstreamConns::default()).collect(),
             upstreams,
             now: Instant::now(),
@@ -202,16 +205,20 @@ impl UpstreamPool {
         let entry = self.connections.vacant_entry();
         let (key, token) = (entry.key(), resources_token(entry.key()));
         let connected = match self.upstreams.target(upstream) {
-            UpstreamTarget::Unix(addr) => Socket::connect_unix(addr, registry, token),
-            UpstreamTarget::Tcp(addrs) => {
-                let first = addrs.first().ok_or(io::ErrorKind::AddrNotAvailable)?;
-                Socket::connect_tcp(*first, registry, token)
+            UpstreamTarget::Unix(addr) => {
+                Socket::connect_unix(addr, registry, token).map(|socket| (socket, None))
+            }
+            UpstreamTarget::Tcp(addresses) => {
+                let mut attempts = addresses.attempts();
+                self.upstreams
+                    .connect_next(upstream, &mut attempts, (registry, token), None, self.now)
+                    .map(|socket| (socket, Some(attempts)))
             }
         };
         match connected {
-            Ok(socket) => {
+            Ok((socket, addresses)) => {
                 let stream = self.upstreams.stream(upstream, socket, &self.tls)?;
-                entry.insert(PooledConn::new(stream, upstream, opened_at));
+                entry.insert(PooledConn::new(stream, upstream, opened_at, addresses));
                 self.of_upstream[upstream].open += 1;
                 Ok(Some(key))
             }
@@ -238,24 +245,39 @@ impl UpstreamPool {
     ///
     /// # Errors
     /// With `error` if there is none.
-    pub(crate) fn connect_next(&mut self, key: usize, mut error: io::Error) -> io::Result<()> {
-        let (Some(registry), connection) = (&self.registry, &mut self.connections[key]) else {
+    pub(crate) fn connect_next(&mut self, key: usize, error: io::Error) -> io::Result<()> {
+        let connection = &mut self.connections[key];
+        let (Some(registry), Some(attempts)) = (&self.registry, &mut connection.addresses) else {
             return Err(error);
         };
-        let UpstreamTarget::Tcp(addrs) = self.upstreams.target(connection.upstream) else {
-            return Err(error);
-        };
-        while let Some(addr) = addrs.get(connection.next_addr) {
-            connection.next_addr += 1;
-            match Socket::connect_tcp(*addr, registry, resources_token(key)) {
-                Ok(socket) => {
-                    connection.stream = self.upstreams.stream(connection.upstream, socket, &self.tls)?;
-                    return Ok(());
+        let (upstream, at) = (connection.upstream, (registry, resources_token(key)));
+        let socket = self.upstreams.connect_next(upstream, attempts, at, Some(error), self.now)?;
+        connection.stream = self.upstreams.stream(upstream, socket, &self.tls)?;
+        Ok(())
+    }
+
+    /// How many addresses a new connection may try.
+    pub(crate) fn addresses(&self, key: usize) -> u32 {
+        let attempts = self.connections[key].addresses.as_ref();
+        attempts.map_or(1, |attempts| u32::try_from(attempts.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Closes the idle connections to addresses that their upstreams no longer have.
+    #[cold]
+    fn close_vanished(&mut self) {
+        let (connections, of_upstream) = (&mut self.connections, &mut self.of_upstream);
+        for of in of_upstream {
+            of.idle.retain(|&(key, _)| {
+                let has_vanished = connections[key].has_address_vanished();
+                if has_vanished {
+                    connections.remove(key);
+                    of.open -= 1;
+                    self.idle -= 1;
                 }
-                Err(failed) => error = failed,
-            }
+                !has_vanished
+            });
         }
-        Err(error)
+        self.wake_queues();
     }
 
     /// Takes back a connection whose exchange is complete.
@@ -306,6 +328,11 @@ impl UpstreamPool {
         (self.now, self.ahead_bytes) = (now, 0);
         if self.next_wake.is_some_and(|next| next <= now) {
             self.wake_late(now);
+        }
+        let generation = self.upstreams.address_generation();
+        if generation != self.address_generation {
+            self.address_generation = generation;
+            self.close_vanished();
         }
         for upstream in 0..self.of_upstream.len() {
             self.of_upstream[upstream].queue.expire(now);

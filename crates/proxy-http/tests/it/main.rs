@@ -9,6 +9,7 @@ mod drain;
 mod failures;
 mod http2;
 mod http2_client;
+mod names;
 mod pooling;
 mod rates;
 mod redirect;

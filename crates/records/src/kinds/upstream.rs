@@ -14,6 +14,8 @@ keyword_enum! {
         Up = "up",
         /// It could not be reached, and rests.
         Down = "down",
+        /// An operator has drained it: it gets no new clients.
+        Drained = "drained",
     }
 }
 

@@ -58,6 +58,14 @@ pub(crate) enum CtlRequest {
         /// What it shall do
         switch: LoadSwitch,
     },
+    /// Drain an upstream, or return it to service, such as upstream app:80 drain
+    Upstream {
+        /// The upstream, as it was configured
+        #[arg(value_name = "UPSTREAM")]
+        name: String,
+        /// What it shall do
+        action: UpstreamAction,
+    },
     /// Compare two values of a setting, in the words of --ab, such as workers=1..2,pairs=12
     Ab {
         /// The plan; `end` ends the experiment that is under way
@@ -80,4 +88,12 @@ pub(crate) enum LoadSwitch {
     Start,
     /// Send no more.
     Stop,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UpstreamAction {
+    /// Get no new connections.
+    Drain,
+    /// Get new connections again.
+    Return,
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use crate::cli::Format;
-use crate::cli::ctl::{CtlArgs, CtlRequest, LoadSwitch};
+use crate::cli::ctl::{CtlArgs, CtlRequest, LoadSwitch, UpstreamAction};
 use crate::control::client::{ask, find_socket};
 use crate::control::protocol::{ControlRequest, ControlResponse, SettingData};
 use crate::summary;
@@ -46,6 +46,9 @@ fn request(args: &CtlRequest) -> ControlRequest {
         CtlRequest::ForgetSessions => ControlRequest::ForgetSessions {},
         CtlRequest::RotateTickets => ControlRequest::RotateTickets {},
         CtlRequest::Load { switch } => ControlRequest::Load { running: *switch == LoadSwitch::Start },
+        CtlRequest::Upstream { name, action } => {
+            ControlRequest::Upstream { name: name.clone(), drained: *action == UpstreamAction::Drain }
+        }
         CtlRequest::Ab { words } if words == "end" => ControlRequest::EndExperiment {},
         CtlRequest::Ab { words } => ControlRequest::Experiment { words: words.clone() },
         CtlRequest::Clients { limit } => ControlRequest::Clients { limit: *limit },

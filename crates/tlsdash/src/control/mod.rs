@@ -24,6 +24,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use nix::unistd::Uid;
+use proxy_core::UpstreamChange;
 
 use access::{AccessRules, ControlGroup};
 use server::ControlListener;
@@ -116,6 +117,8 @@ pub(crate) enum ServiceChange {
     ForgetSessions,
     /// Make a new ticket key; former ones still open tickets.
     RotateTickets,
+    /// Drain the upstream of this name, or return it to service.
+    Upstream(String, UpstreamChange),
     /// Begin an experiment, in the words of `--ab`.
     Experiment(String),
     EndExperiment,

@@ -59,6 +59,12 @@ pub(crate) enum ControlRequest {
     Load {
         running: bool,
     },
+    /// Drain an upstream, or return it to service.
+    Upstream {
+        /// As it was configured.
+        name: String,
+        drained: bool,
+    },
     Experiment {
         /// The words of `--ab`.
         words: String,
@@ -160,6 +166,7 @@ impl ControlRequest {
             | Self::ForgetSessions {}
             | Self::RotateTickets {}
             | Self::Load { .. }
+            | Self::Upstream { .. }
             | Self::Experiment { .. }
             | Self::EndExperiment {}
             | Self::Calibrate {} => true,

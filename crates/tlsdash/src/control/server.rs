@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use model::runs::Model;
+use proxy_core::UpstreamChange;
 use records::ids::RunId;
 use serde_json::json;
 use tui::{DashboardSender, Event};
@@ -237,6 +238,10 @@ impl ControlTarget {
             ControlRequest::Load { running } => {
                 let value = if *running { "on" } else { "off" };
                 ServiceChange::Set { name: "load.running".into(), value: value.into(), revert_after: None }
+            }
+            ControlRequest::Upstream { name, drained } => {
+                let change = if *drained { UpstreamChange::Drain } else { UpstreamChange::Return };
+                ServiceChange::Upstream(name.clone(), change)
             }
             ControlRequest::Mark { text } => ServiceChange::Mark(text.clone()),
             ControlRequest::ForgetSessions {} => ServiceChange::ForgetSessions,

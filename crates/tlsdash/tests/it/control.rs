@@ -79,6 +79,7 @@ fn a_service_is_tuned_marked_and_drained() {
         (&["set", "load.speed", "80"][..], "there is no setting load.speed"),
         (&["set", "load.rate", "fast"], "expected "),
         (&["set", "proxy.listen", "x"], "proxy.listen changes only at a restart"),
+        (&["upstream", "app:80", "drain"], "there is no upstream app:80; expected one of unix:"),
         (&["ab", "end"], "no experiment is under way"),
         (&["ab", "load.rate=1"], "load.rate=1"),
     ] {
@@ -91,6 +92,11 @@ fn a_service_is_tuned_marked_and_drained() {
     done(&ctl(folder, &socket, &["reload"]));
     done(&ctl(folder, &socket, &["forget-sessions"]));
     assert!(done(&ctl(folder, &socket, &["rotate-tickets"])).contains("new key"));
+    let app = format!("unix:{}", folder.join("app.sock").display());
+    for (action, state) in [("drain", "drained: it gets no new connections"), ("return", "in service")] {
+        let told = done(&ctl(folder, &socket, &["upstream", &app, action]));
+        assert_eq!(told, format!("the upstream {app} is {state}\n"));
+    }
     let started = done(&ctl(folder, &socket, &["ab", "load.rate=50..60,pairs=6,aa=0,block=5s"]));
     assert!(started.contains("6 pairs"), "{started}");
     until("the experiment runs", || {

@@ -1,5 +1,6 @@
 use super::*;
 use crate::notices::NoticeLog;
+use crate::upstream::resolver::Resolver;
 use crate::upstream::target::Upstream;
 use socket2::{Domain, SockAddr, Type};
 use std::os::unix::net::UnixStream;
@@ -21,7 +22,7 @@ impl BusyUpstream {
         listener.listen(0).unwrap();
         let filler = UnixStream::connect(&path).unwrap();
         let notices = Arc::new(NoticeLog::default());
-        let upstreams = Upstreams::resolve(&[Upstream::unix(path)], notices).unwrap();
+        let upstreams = Upstreams::resolve(&[Upstream::unix(path)], &Resolver::default(), notices).unwrap();
         let dialer = UpstreamDialer::new(Arc::new(upstreams), 0);
         (Self { _dir: dir, listener, dialer, poll: mio::Poll::new().unwrap() }, filler)
     }

@@ -4,6 +4,7 @@
 use std::time::Instant;
 
 use model::alerts::Alerts;
+use proxy_core::UpstreamChange;
 use records::kinds::{Level, NoticeRecord};
 use records::setting::{Setting, Value};
 
@@ -93,6 +94,18 @@ impl RunController {
                 proxy.rotate_tickets().map_err(|error| error.to_string())?;
                 self.note(by, "rotate tickets");
                 Ok("new tickets have a new key; those of the former keys are still accepted".to_owned())
+            }
+            ServiceChange::Upstream(name, change) => {
+                let proxy = self.workload.proxy.as_ref().ok_or("only a proxy has upstreams")?;
+                let is_changed = proxy.change_upstream(&name, change).map_err(|error| error.to_string())?;
+                let (verb, state) = match change {
+                    UpstreamChange::Drain => ("drain", "drained: it gets no new connections"),
+                    UpstreamChange::Return => ("return", "in service"),
+                };
+                if is_changed {
+                    self.note(by, &format!("{verb} the upstream {name}"));
+                }
+                Ok(format!("the upstream {name} is {state}"))
             }
             ServiceChange::Experiment(_) if self.is_ending => {
                 Err("this process is ending: it serves open connections to their end".to_owned())

@@ -216,6 +216,7 @@ impl RunController {
         if files.reload.is_none() && self.signals.reload.take() {
             service::reloading();
             files.begin_reload(std::mem::take(&mut self.reload_waiting), now);
+            self.workload.proxy.iter().for_each(Proxy::resolve_upstreams);
         }
         if let Some(reload) = files.poll_reload(now) {
             self.finish_reload(reload);
