@@ -176,6 +176,7 @@ impl HttpWorker {
 
     /// Counts a request that was sent to an upstream and is over.
     pub(crate) fn count_exchange(&self, upstream: usize, request: &FinishedRequest<'_>) {
+        use RequestFailure as F;
         self.count_upstream(upstream, |upstream| {
             upstream.count(UpstreamCounter::Exchanges, 1);
             upstream.count(UpstreamCounter::BytesIn, request.body_in);
@@ -183,7 +184,6 @@ impl HttpWorker {
             if let Some(took) = request.upstream_time {
                 upstream.time(UpstreamLatency::FirstByte, took);
             }
-            use RequestFailure as F;
             match request.failure {
                 Some(F::UpstreamClosed | F::UpstreamInvalid | F::UpstreamCut) => {
                     upstream.count(UpstreamCounter::Broken, 1);

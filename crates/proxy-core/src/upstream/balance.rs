@@ -175,7 +175,7 @@ impl Upstreams {
         };
         let is_changed = (before & bit != 0) != (change == UpstreamChange::Drain);
         if is_changed {
-            self.members[index].set_changed(Instant::now(), String::new());
+            self.members[index].set_changed(Instant::now(), "");
         }
         Ok(is_changed)
     }
@@ -233,7 +233,7 @@ impl Upstreams {
         self.want_name(index);
         let member = &self.members[index];
         if member.health.fail(now) {
-            member.set_changed(now, error.to_string());
+            member.set_changed(now, &error.to_string());
             let text = format!("the upstream {} cannot be reached: {error}", member.name);
             self.notices.say(Subject::Upstream(index), Level::Warning, &text, now);
         }
@@ -243,7 +243,7 @@ impl Upstreams {
     pub fn succeeded(&self, index: usize, now: Instant) {
         let member = &self.members[index];
         if member.health.succeed() {
-            member.set_changed(now, String::new());
+            member.set_changed(now, "");
             let text = format!("the upstream {} can be reached again", member.name);
             self.notices.say(Subject::Upstream(index), Level::Notice, &text, now);
         }
@@ -285,8 +285,8 @@ impl UpstreamMember {
         UpstreamStatus { state, age: now.saturating_duration_since(changed.at), reason }
     }
 
-    fn set_changed(&self, at: Instant, reason: String) {
-        *self.changed() = StateChange { at, reason: records::text::clean::text(&reason) };
+    fn set_changed(&self, at: Instant, reason: &str) {
+        *self.changed() = StateChange { at, reason: records::text::clean::text(reason) };
     }
 
     fn changed(&self) -> MutexGuard<'_, StateChange> {

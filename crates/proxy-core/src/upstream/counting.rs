@@ -32,10 +32,10 @@ pub fn count_connection(upstream: &mut UpstreamDelta, took: Duration, handshake:
 /// Counts a failed attempt to connect under its cause. A shortage of the proxy's own is no failure of the upstream.
 #[cold]
 pub fn count_failed_attempt(upstream: &mut UpstreamDelta, error: &io::Error) {
+    use io::ErrorKind as E;
     if is_shortage(error) {
         return;
     }
-    use io::ErrorKind as E;
     let cause = match error.kind() {
         E::ConnectionRefused | E::NotFound => UpstreamCounter::Refused,
         // The backlog of a unix socket stayed full.

@@ -12,7 +12,6 @@ use proxy_core::{AddressAttempts, IoResult, UpstreamHandshake, UpstreamStream};
 use super::read_buffer::ReadBuffer;
 
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub(crate) struct PooledConn {
     pub(super) stream: UpstreamStream,
     pub(super) upstream: usize,

@@ -272,7 +272,7 @@ impl Exchange {
         self.may_be_kept = false;
         self.content.stop();
         self.content_failure = Some(failure);
-        self.with_pool(|pool, key| pool.shut_down(key));
+        self.with_pool(UpstreamPool::shut_down);
     }
 
     /// Why the response is cut.

@@ -118,19 +118,19 @@ impl UpstreamDeltas {
 mod tests {
     use super::*;
 
-    fn status(state: UpstreamState, reason: &str) -> Option<UpstreamStatus> {
-        Some(UpstreamStatus { state, age: Duration::from_secs(2), reason: reason.to_owned() })
+    fn status(state: UpstreamState, reason: &str) -> UpstreamStatus {
+        UpstreamStatus { state, age: Duration::from_secs(2), reason: reason.to_owned() }
     }
 
     #[test]
     fn a_record_changes_with_counts_connections_and_the_state_only() {
         let mut totals = UpstreamRecord::default();
-        let told = UpstreamDelta { status: status(UpstreamState::Up, ""), ..UpstreamDelta::default() };
+        let told = UpstreamDelta { status: Some(status(UpstreamState::Up, "")), ..UpstreamDelta::default() };
         assert!(told.add_to(&mut totals), "the first state is news");
         assert!(!told.add_to(&mut totals), "the same state is not");
         let opened = UpstreamDelta { open_change: 2, ..told.clone() };
         assert!(opened.add_to(&mut totals) && totals.open == 2);
-        let failed = UpstreamDelta { status: status(UpstreamState::Down, "refused"), ..told.clone() };
+        let failed = UpstreamDelta { status: Some(status(UpstreamState::Down, "refused")), ..told.clone() };
         assert!(failed.add_to(&mut totals) && !failed.add_to(&mut totals));
         assert_eq!(
             (totals.state, &*totals.reason, totals.state_us),
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn workers_add_up_and_the_state_is_kept() {
         let mut deltas = UpstreamDeltas::default();
-        deltas.at(1).status = status(UpstreamState::Down, "refused");
+        deltas.at(1).status = Some(status(UpstreamState::Down, "refused"));
         let mut worker = UpstreamDeltas::default();
         worker.at(1).count(UpstreamCounter::Exchanges, 3);
         worker.at(1).time(UpstreamLatency::FirstByte, Duration::from_millis(2));

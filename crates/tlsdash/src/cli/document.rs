@@ -58,9 +58,12 @@ fn the_document_lists_every_option() {
 
 #[test]
 fn every_flag_that_the_operators_guide_names_exists() {
-    let guide =
-        [include_str!("../../../../docs/proxy.md"), include_str!("../../../../packaging/tlsdash.service")]
-            .concat();
+    let guide = [
+        include_str!("../../../../docs/proxy.md"),
+        include_str!("../../../../docs/upstreams.md"),
+        include_str!("../../../../packaging/tlsdash.service"),
+    ]
+    .concat();
     let known: Vec<_> =
         Cli::command().get_arguments().filter_map(|arg| arg.get_long().map(str::to_owned)).collect();
     let flags = guide

@@ -12,6 +12,7 @@ use crate::cli::usage;
 /// How TLS is spoken with upstreams.
 #[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
+#[expect(clippy::struct_field_names, reason = "the names of the flags")]
 pub(crate) struct UpstreamTlsOptions {
     /// Authorities of upstreams that speak TLS, in PEM, or an upstream's own certificate [default: the system's
     /// authorities]
@@ -34,7 +35,6 @@ pub(crate) struct UpstreamTlsOptions {
     /// Accept any certificate of upstreams, without proof that they have its key: whoever is in between can read and
     /// change everything
     #[arg(long)]
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) upstream_tls_insecure: bool,
 }
 

@@ -17,6 +17,7 @@ use records::text::Cpus;
 use crate::cli::appearance::Appearance;
 use crate::cli::http::OnOff;
 use crate::cli::mode::ProxyMode;
+use crate::cli::value::route::RouteOption;
 use crate::cli::value::values;
 use crate::cli::{Flags, ProxyArgs, ProxyOptions, usage};
 use crate::journals::state_directory;
@@ -290,7 +291,7 @@ fn proxy_config(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
         };
         return Err(usage(format!("{words} `tlsdash demo` needs none)")));
     };
-    let of_routes = options.route.iter().flat_map(|route| route.upstreams());
+    let of_routes = options.route.iter().flat_map(RouteOption::upstreams);
     let is_tls_used = upstreams.iter().chain(of_routes).any(Upstream::is_tls);
     let upstream = options.upstream_tls.load(is_tls_used)?;
     let tls = Tls { upstream, ..options.tls_files.load(&options.tls, options.load.is_some())? };

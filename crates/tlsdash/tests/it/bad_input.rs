@@ -66,9 +66,18 @@ fn wrong_words_end_with_exit_code_2() {
         (&["--no-such-flag"][..], &["unexpected argument '--no-such-flag'", "--help"][..]),
         (&["load"], &["URL"]),
         (&["man", "nothing"], &["nothing"]),
-        (&[], &["--upstream is missing"]),
+        (&[], &["--upstream and --route are missing"]),
         (&["--upstream", "nowhere"], &["--upstream nowhere"]),
         (&["--upstream", "unix:"], &["--upstream unix:"]),
+        (&["--upstream", "tls://h"], &["--upstream tls://h", "the port is missing"]),
+        (
+            &["--upstream", "unix:/x", "--upstream-ca", "/x.pem"],
+            &["--upstream-ca goes with", "tls://HOST:PORT"],
+        ),
+        (
+            &["--upstream", "tls://h:1", "--upstream-cert", "/x.pem"],
+            &["--upstream-cert needs --upstream-key"],
+        ),
         (&["--upstream", "unix:/x", "--listen", "8443"], &["--listen 8443"]),
         (&["--upstream", "unix:/x", "--listen", "localhost:99999"], &["--listen localhost:99999"]),
         (&["--upstream", "unix:/x", "--headless", "--duration", "0"], &["--duration 0"]),
@@ -131,7 +140,7 @@ fn options_that_do_not_fit_the_mode_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     for (args, parts) in [
         (&["--mode", "http"][..], &["--upstream and --route are missing"][..]),
-        (&["--mode", "http", "--route", "api=h:1"], &["--route api=h:1", "expected [HOST]/PATH=UPSTREAM"]),
+        (&["--mode", "http", "--route", "api=h:1"], &["--route 1: \"api\"", "expected [HOST]/PATH=UPSTREAM"]),
         (
             &["--mode", "http", "--route", "/a=h:1", "--route", "/a=h:2"],
             &["--route 1 and --route 2", "serve /a"],

@@ -94,7 +94,7 @@ fn slow_text(context: &FindingContext<'_>) -> FindingText {
 }
 
 /// Failures of an upstream in a window, and what could fail: attempts to connect, and exchanges.
-fn failures(window: &UpstreamWindow) -> (u64, u64) {
+fn failures(window: &UpstreamWindow) -> Share {
     use UpstreamCounter as U;
     let counters = &window.counters;
     let failed = UpstreamRecord::failed(counters);
@@ -102,8 +102,11 @@ fn failures(window: &UpstreamWindow) -> (u64, u64) {
     (failed + counters.sum(&[U::Broken, U::Late]), failed + others)
 }
 
-/// The upstream with the highest share of failures: its name, its failures and attempts, and those of all others.
-fn worst<'a>(all: &[(&'a UpstreamStats, UpstreamWindow)]) -> Option<(&'a str, (u64, u64), (u64, u64))> {
+/// Failures, and what could fail.
+type Share = (u64, u64);
+
+/// The upstream with the highest share of failures: its name, its own share, and that of all others.
+fn worst<'a>(all: &[(&'a UpstreamStats, UpstreamWindow)]) -> Option<(&'a str, Share, Share)> {
     let counted = || all.iter().map(|(upstream, window)| (upstream.name(), failures(window)));
     let (name, of_it) =
         counted().max_by(|(_, (a, of_a)), (_, (b, of_b))| share(*a, *of_a).total_cmp(&share(*b, *of_b)))?;

@@ -190,6 +190,19 @@ impl RouteOption {
     }
 }
 
+impl RouteOption {
+    fn passed_route(&self, n: usize) -> anyhow::Result<NameRoute> {
+        let route = self.name_route(PASS, n)?;
+        match route.upstreams().iter().find(|upstream| upstream.is_tls()) {
+            Some(upstream) => Err(usage(format!(
+                "{}: {upstream}: the client's TLS passes as it is; name the upstream without tls://",
+                self.place(PASS, n)
+            ))),
+            None => Ok(route.passed()),
+        }
+    }
+}
+
 impl ProxyOptions {
     /// The routes of TCP mode, with those of passed TLS.
     ///
@@ -197,7 +210,7 @@ impl ProxyOptions {
     /// When a route has a path, or two are the same.
     pub(crate) fn name_routes(&self) -> anyhow::Result<Vec<NameRoute>> {
         let terminated = numbered(&self.route).map(|(n, route)| route.name_route(ROUTE, n));
-        let passed = numbered(&self.pass).map(|(n, route)| Ok(route.name_route(PASS, n)?.passed()));
+        let passed = numbered(&self.pass).map(|(n, route)| route.passed_route(n));
         let routes = terminated.chain(passed).collect::<Result<_, _>>()?;
         let terminated = numbered(&self.route).map(|(n, route)| (route.place(ROUTE, n), route.name()));
         let passed = numbered(&self.pass).map(|(n, route)| (route.place(PASS, n), route.name()));
@@ -277,6 +290,8 @@ mod tests {
         assert_eq!(options(&printed).to_toml().unwrap(), printed);
         let both = format!("{pass}[[route]]\nhost = \"x\"\nupstreams = \"h:1\"\n");
         assert_eq!(refused(&both), "the route in line 4 and the pass in line 1 both serve x");
+        let twice = pass.replace("h:1", "tls://h:1");
+        assert!(refused(&twice).contains("name the upstream without tls://"));
         let path = pass.replace("\"x\"", "\"x\"\npath = \"/a\"");
         assert!(refused(&path).starts_with("the pass in line 1: the path /a goes with --mode http only"));
     }

@@ -162,7 +162,11 @@ impl<R: NamedPart> NamedTable<R> {
             let after_loss = lost > std::mem::replace(&mut part.lost_before, lost);
             part.series.apply_alone(stamp, record.counters(), &latencies, after_loss);
         }
-        if record.has_other_state(part.states.back().map_or(&R::default(), |(_, told)| told)) {
+        let is_new = match part.states.back() {
+            Some((_, told)) => record.has_other_state(told),
+            None => record.has_other_state(&R::default()),
+        };
+        if is_new {
             if part.states.len() == STATES_MAX {
                 part.states.pop_front();
             }
