@@ -7,7 +7,7 @@ use records::metrics::{Counters, Metric};
 use super::family::{Family, Label};
 
 /// Metrics that several counters or latencies share: the name of their label, and the help.
-const SHARED: [(&str, &str, &str); 27] = [
+const SHARED: [(&str, &str, &str); 29] = [
     ("handshakes", "version", "TLS handshakes completed"),
     ("handshakes_by_group", "group", "TLS handshakes completed, by key exchange group"),
     ("handshakes_by_cipher", "cipher", "TLS handshakes completed, by cipher"),
@@ -42,6 +42,12 @@ const SHARED: [(&str, &str, &str); 27] = [
         "http_request_seconds",
         "protocol",
         "From the first byte of the request (HTTP/2: its complete header) to the last byte of the response taken by the kernel",
+    ),
+    ("upstream_handshakes", "", "TLS handshakes with this upstream"),
+    (
+        "upstream_handshake_seconds",
+        "",
+        "TLS handshakes with this upstream: connected to handshake done, round trips included",
     ),
     ("upstream_attempts_failed", "cause", "Attempts to connect to this upstream that failed, by cause"),
     ("route_responses", "status", "Requests of this route, by the class of the status"),

@@ -33,10 +33,11 @@ pub(super) fn of_load(run: &Run) -> Vec<Family> {
 
 /// Latencies of each route or upstream.
 pub(super) fn of_named<R: FigurePart>(run: &Run) -> Vec<Family> {
-    let add = |class: R::Latency, _: &[Label], samples: &mut Vec<_>| {
+    let add = |class: R::Latency, labels: &[Label], samples: &mut Vec<_>| {
         samples.extend(R::table(run).iter().map(|part| {
             let latencies = &part.series().whole()[class];
-            (vec![label(R::NOUN, part.name())], classic(latencies, run.log_resolution()))
+            let labels = [&[label(R::NOUN, part.name())], labels].concat();
+            (labels, classic(latencies, run.log_resolution()))
         }));
     };
     named(add, Family::histogram)

@@ -6,11 +6,11 @@ use std::net::Ipv4Addr;
 use model::runs::Model;
 use records::histogram::{Histogram, Sketch};
 use records::ids::{ClientId, RunId};
-use records::kinds::{Body, ClientRecord, Record, RouteRecord, Stamp, UsageRecord};
+use records::kinds::{Body, ClientRecord, Record, RouteRecord, Stamp, UpstreamRecord, UsageRecord};
 use records::metrics::{
     ClientCounter, Counters, CpuGroup, Dimension, HostCounter, HttpCounter, HttpLatency, LoadCounter,
     LoadLatency, Metric, ProxyCounter, ProxyLatency, RouteCounter, RouteLatency, TimeResolution, TlsCounter,
-    TlsLatency,
+    TlsLatency, UpstreamCounter, UpstreamLatency,
 };
 
 use super::histograms::{BOUNDS_S, classic};
@@ -46,10 +46,16 @@ fn names<M: Metric>() -> impl Iterator<Item = [&'static str; 3]> {
 fn names_are_unique_and_well_formed() {
     let counters = names::<ProxyCounter>().chain(names::<TlsCounter>()).chain(names::<HttpCounter>());
     let counters = counters.chain(names::<LoadCounter>()).chain(names::<ClientCounter>());
-    let counters =
-        counters.chain(names::<RouteCounter>()).chain(names::<CpuGroup>()).chain(names::<HostCounter>());
+    let counters = counters
+        .chain(names::<RouteCounter>())
+        .chain(names::<UpstreamCounter>())
+        .chain(names::<CpuGroup>())
+        .chain(names::<HostCounter>());
     let latencies = names::<ProxyLatency>().chain(names::<TlsLatency>()).chain(names::<HttpLatency>());
-    let latencies = latencies.chain(names::<LoadLatency>()).chain(names::<RouteLatency>());
+    let latencies = latencies
+        .chain(names::<LoadLatency>())
+        .chain(names::<RouteLatency>())
+        .chain(names::<UpstreamLatency>());
     let names: Vec<[&str; 3]> = counters.chain(latencies).collect();
     for [name, ..] in &names {
         assert!(
@@ -106,6 +112,10 @@ fn ten_thousand_values_make_a_bounded_number_of_labels() {
         counters[RouteCounter::Requests] = u64::from(value);
         let route = format!("/route-{value}");
         apply(Body::Route(Box::new(RouteRecord { route, counters, ..RouteRecord::default() })));
+        if value < 2 {
+            let upstream = format!("10.0.0.{value}:80");
+            apply(Body::Upstream(Box::new(UpstreamRecord { upstream, ..UpstreamRecord::default() })));
+        }
         let mut counters = Counters::default();
         counters[ClientCounter::BytesOut] = u64::from(value);
         let client = ClientId::Addr(Ipv4Addr::from_bits(value).into());
@@ -129,6 +139,10 @@ fn ten_thousand_values_make_a_bounded_number_of_labels() {
             text.split(&start).skip(1).filter_map(|rest| rest.split('"').next()).collect()
         };
         assert_eq!((values("route").len(), values("client").len()), (256, clients_max));
+        assert_eq!(values("upstream").len(), 2);
+        let series: Vec<&str> = text.lines().filter_map(|line| Some(line.rsplit_once(' ')?.0)).collect();
+        let unique: BTreeSet<&str> = series.iter().copied().collect();
+        assert_eq!(series.len(), unique.len(), "each series is told once");
         assert!(!text.contains("example"), "names are no labels");
         assert!(text.len() < 3 << 20, "{} bytes", text.len());
     }
