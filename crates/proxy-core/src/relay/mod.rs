@@ -247,8 +247,10 @@ impl Relay {
         let has_forwarded_all = session.has_client_ended() && session.received().is_empty();
         if has_forwarded_all && !session.has_stopped_receiving() {
             session.stop_receiving();
-            if self.upstream_ended_at.is_none() {
-                stream.shut_down(&context.registry);
+            match self.upstream_ended_at {
+                None => stream.shut_down(&context.registry),
+                // Both have ended, so closing implies a FIN.
+                Some(_) => stream.close_notify(&context.registry),
             }
         }
         let (bytes, stalled_since) = stream.held();
@@ -272,7 +274,7 @@ impl Relay {
             if !session.has_client_ended() {
                 return Err(ConnEnd::after_sending(ConnectionOutcome::Ended, ""));
             }
-            if session.is_done() {
+            if session.is_done() && !stream.has_unsent() {
                 return Ok(NextStep::Close);
             }
         }

@@ -247,6 +247,11 @@ impl UpstreamStream {
         }
     }
 
+    /// Whether something that was written waits in the process.
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| !tls.unsent.is_empty())
+    }
+
     /// Memory that it holds for bytes that wait, and since when the upstream has taken none of them.
     #[inline]
     pub fn held(&self) -> (usize, Option<Instant>) {

@@ -288,6 +288,50 @@ fn an_upstream_that_breaks_off_does_not_look_as_if_it_had_ended() {
 }
 
 #[test]
+fn an_upstream_that_has_ended_gets_all_that_its_client_still_sends() {
+    let pki = Pki::new();
+    pki.issue("app", &P256, &["localhost"]);
+    let config = server(&pki, "app", &[&TLS13], false);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    // Little room: what the client sends last waits in the proxy.
+    socket2::SockRef::from(&listener).set_recv_buffer_size(4 << 10).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (release, released) = channel::<()>();
+    let (total, counted) = channel();
+    thread::spawn(move || {
+        let mut connection = ServerConnection::new(config).unwrap();
+        let mut stream = listener.accept().unwrap().0;
+        while connection.is_handshaking() {
+            connection.complete_io(&mut stream).unwrap();
+        }
+        let mut tls = StreamOwned::new(connection, stream);
+        tls.conn.send_close_notify();
+        tls.flush().unwrap();
+        released.recv().unwrap();
+        let mut received = Vec::new();
+        let is_whole = tls.read_to_end(&mut received).is_ok();
+        total.send((received, is_whole)).unwrap();
+    });
+    let proxy = start(&pki, &format!("tls://localhost:{port}"), |_| {});
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    assert_eq!(read_all(&mut tls), (Vec::new(), true), "the upstream's end is passed on");
+    let sent = pattern(8 << 20);
+    let sending = thread::spawn({
+        let sent = sent.clone();
+        move || {
+            tls.write_all(&sent).unwrap();
+            end(&mut tls);
+            tls
+        }
+    });
+    release.send(()).unwrap();
+    let (received, is_whole) = counted.recv_timeout(PATIENCE).unwrap();
+    sending.join().unwrap();
+    assert!(received == sent && is_whole, "{} of {} bytes, {is_whole}", received.len(), sent.len());
+    proxy.finish();
+}
+
+#[test]
 fn a_proxy_header_goes_out_before_tls() {
     let pki = Pki::new();
     pki.issue("app", &P256, &["localhost"]);
