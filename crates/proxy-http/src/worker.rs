@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use proxy_core::handler::WorkerContext;
-use proxy_core::{ClientRates, LiveOptions, Networks, Upstreams, count_connection, count_failed_attempt};
+use proxy_core::{
+    ClientRates, LiveOptions, Networks, UpstreamTlsError, Upstreams, count_connection, count_failed_attempt,
+};
 use records::delta::{FinishedRequest, HttpDelta, ProxyDelta, UpstreamDelta, UpstreamDeltas};
 use records::histogram::Histogram;
 use records::kinds::HttpGauges;
@@ -172,6 +174,16 @@ impl HttpWorker {
     pub(crate) fn count_connect_failed(&self, upstream: usize, error: &io::Error) {
         self.connects_failed.set(self.connects_failed.get() + 1);
         self.count_upstream(upstream, |upstream| count_failed_attempt(upstream, error));
+    }
+
+    /// Counts and tells that TLS has failed before an answer, if it has: with TLS 1.3 an upstream refuses the proxy's
+    /// certificate when the handshake is over.
+    #[cold]
+    pub(crate) fn count_tls_failure(&self, upstream: usize, error: &io::Error) {
+        if error.get_ref().is_some_and(|inner| inner.is::<UpstreamTlsError>()) {
+            self.upstreams.failed(upstream, error, self.now());
+            self.count_upstream(upstream, |upstream| count_failed_attempt(upstream, error));
+        }
     }
 
     /// Counts a request that was sent to an upstream and is over.

@@ -66,7 +66,11 @@ impl Networks {
 
 fn network(text: &str) -> Result<IpNet, ParseNetworksError> {
     let parsed = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-    parsed.map_err(|_| ParseNetworksError { text: text.to_owned() })
+    let network = parsed.map_err(|_| ParseNetworksError { text: text.to_owned() })?;
+    // As the addresses that are looked for: IPv4 in IPv6 is IPv4.
+    let mapped = |ip: IpAddr| IpNet::new(ip.to_canonical(), network.prefix_len().checked_sub(96)?).ok();
+    let is_mapped = network.addr().is_ipv6() && network.addr().to_canonical().is_ipv4();
+    Ok(is_mapped.then(|| mapped(network.addr())).flatten().unwrap_or(network))
 }
 
 impl FromStr for Networks {

@@ -261,7 +261,7 @@ impl Proxy {
         };
         let speaks_to_upstreams = upstreams.iter().any(Upstream::is_tls);
         let mut tls = LiveTls::new(tls, speaks_to_upstreams)?;
-        if routes.is_without_default() {
+        if routes.is_without_default() || routes.has_passed() {
             tls.refuse_other_names(Arc::clone(&routes));
         }
         let notices = Arc::new(NoticeLog::default());

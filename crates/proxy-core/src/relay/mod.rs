@@ -172,13 +172,14 @@ impl Relay {
         let (registry, tls) = (&context.registry, &context.upstream_tls);
         let caller = DialContext { registry, key, token, now: context.now, tls };
         match attempt.advance(dialer, caller, &mut context.stats.delta.upstreams) {
-            Ok(ConnectProgress::Established(stream, index)) => {
+            Ok(ConnectProgress::Established { stream, upstream: index, began_at: tried_at }) => {
                 let now = Instant::now();
-                let took = stream.connect_time(began_at, now);
                 context.stats.count(ProxyCounter::UpstreamConnects, 1);
-                context.stats.time(ProxyLatency::Connect, took);
+                context.stats.time(ProxyLatency::Connect, stream.connect_time(began_at, now));
                 let upstream = context.stats.upstream(index);
                 upstream.open_change += 1;
+                // Without the time for which others were tried.
+                let took = stream.connect_time(tried_at, now);
                 count_connection(upstream, took, stream.handshake(now));
                 if !stream.is_tls() {
                     session.prepend(attempt.header());
@@ -209,7 +210,8 @@ impl Relay {
         while stream.is_readable() && session.has_room() {
             match stream.read(&mut context.scratch[..READ_BYTES_MAX]) {
                 Ok(IoResult::Bytes(n)) => {
-                    if let Some(sent_at) = self.unanswered_since.take() {
+                    // In passed TLS it does not show.
+                    if let Some(sent_at) = self.unanswered_since.take().filter(|_| !session.is_passed()) {
                         let took = context.now - sent_at;
                         session.count_exchange(took, context);
                         context.stats.upstream_exchange(*index, took);
@@ -232,7 +234,11 @@ impl Relay {
     #[inline]
     fn write_upstream(&mut self, session: &mut ClientSession, context: &mut WorkerContext) {
         let UpstreamConn::Connected { stream, .. } = &mut self.upstream else { return };
-        let mut is_write_closed = stream.is_write_closed() || stream.flush(&context.registry).is_err();
+        let flushed = stream.flush(&context.registry);
+        if matches!(flushed, Ok(1..)) {
+            session.touch(context.now);
+        }
+        let mut is_write_closed = stream.is_write_closed() || flushed.is_err();
         while !is_write_closed && !session.received().is_empty() && stream.is_writable() {
             match stream.write(session.received(), &context.registry) {
                 Ok(IoResult::Bytes(n)) => session.consume(n, context),
@@ -274,7 +280,7 @@ impl Relay {
             if !session.has_client_ended() {
                 return Err(ConnEnd::after_sending(ConnectionOutcome::Ended, ""));
             }
-            if session.is_done() && !stream.has_unsent() {
+            if session.is_done() && (!stream.has_unsent() || stream.is_write_closed()) {
                 return Ok(NextStep::Close);
             }
         }

@@ -150,6 +150,7 @@ impl<C: TlsConnection> RecordEngine<C> {
         // RFC 8446, 6.1: bytes after a close_notify are ignored.
         let rest = if self.peer_closed { &[] } else { &buffer[used..] };
         if rest.len() > PARTIAL_BYTES_MAX {
+            self.has_failed = true;
             return Err(EngineError::TooFragmented);
         }
         if rest.is_empty() {

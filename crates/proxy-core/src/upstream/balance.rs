@@ -175,7 +175,8 @@ impl Upstreams {
         };
         let is_changed = (before & bit != 0) != (change == UpstreamChange::Drain);
         if is_changed {
-            self.members[index].set_changed(Instant::now(), "");
+            // Why it is down, if it is, stays as it was.
+            self.members[index].changed().at = Instant::now();
         }
         Ok(is_changed)
     }

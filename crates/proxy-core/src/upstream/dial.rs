@@ -59,6 +59,7 @@ pub(crate) struct ConnectAttempt {
 #[derive(Debug)]
 struct UpstreamCandidate {
     upstream: usize,
+    began_at: Instant,
     until: Instant,
     /// The addresses of a TCP upstream, once one is tried.
     addresses: Option<AddressAttempts>,
@@ -78,8 +79,8 @@ enum NextAddress {
 
 #[derive(Debug)]
 pub(crate) enum ConnectProgress {
-    /// Connected to the upstream of this index.
-    Established(UpstreamStream, usize),
+    /// Connected to the upstream of this index, which was tried since.
+    Established { stream: UpstreamStream, upstream: usize, began_at: Instant },
     /// Nothing to do before an event or this moment.
     Wait(Instant),
 }
@@ -168,11 +169,11 @@ impl ConnectAttempt {
                 return Err(failed.unwrap_or_else(|| self.without_candidate(caller.now)));
             };
             match candidate.advance(&dialer.upstreams, &mut dialer.queues, caller, &self.header) {
-                Ok(ConnectProgress::Established(stream, upstream)) => {
-                    dialer.upstreams.succeeded(upstream, caller.now);
+                Ok(established @ ConnectProgress::Established { .. }) => {
+                    dialer.upstreams.succeeded(candidate.upstream, caller.now);
                     // The connection is counted until its end.
                     self.candidate = None;
-                    return Ok(ConnectProgress::Established(stream, upstream));
+                    return Ok(established);
                 }
                 Ok(wait) => return Ok(wait),
                 Err(error) => {
@@ -216,7 +217,14 @@ impl ConnectAttempt {
         let others = dialer.upstreams.up(self.tried | 1 << choice.index, now);
         let share = u32::try_from(others + 1).unwrap_or(u32::MAX);
         let until = now + (self.deadline - now) / share;
-        Some(UpstreamCandidate { upstream: choice.index, until, addresses: None, trying: None, place: None })
+        Some(UpstreamCandidate {
+            upstream: choice.index,
+            began_at: now,
+            until,
+            addresses: None,
+            trying: None,
+            place: None,
+        })
     }
 }
 
@@ -234,7 +242,8 @@ impl UpstreamCandidate {
                 match stream.establish(caller.registry) {
                     Ok(true) => {
                         self.addresses.iter().for_each(AddressAttempts::succeeded);
-                        return Ok(ConnectProgress::Established(stream, self.upstream));
+                        let Self { upstream, began_at, .. } = *self;
+                        return Ok(ConnectProgress::Established { stream, upstream, began_at });
                     }
                     Ok(false) if caller.now < until => {
                         self.trying = Some((stream, until));

@@ -74,9 +74,9 @@ impl Upstreams {
         }
     }
 
-    /// Takes the upstreams whose names are wanted, as bits.
-    pub(super) fn take_wanted_names(&self) -> u64 {
-        self.wanted_names.swap(0, Ordering::Relaxed)
+    /// The upstreams whose names are wanted, as bits. Nobody wakes the resolver for these again.
+    pub(super) fn wanted_names(&self) -> u64 {
+        self.wanted_names.load(Ordering::Relaxed)
     }
 
     /// Rises whenever an upstream has other addresses.
@@ -93,6 +93,7 @@ impl Upstreams {
         own: &[SocketAddr],
         now: Instant,
     ) {
+        self.wanted_names.fetch_and(!(1 << index), Ordering::Relaxed);
         let member = &self.members[index];
         let UpstreamTarget::Tcp(addresses) = &member.target else { return };
         let say = |level, text: &str| self.notices.say(Subject::UpstreamName(index), level, text, now);

@@ -106,7 +106,7 @@ impl ResolverThread {
                 return;
             }
             let Some(upstreams) = self.upstreams.upgrade() else { return };
-            let wanted = upstreams.take_wanted_names();
+            let wanted = upstreams.wanted_names();
             drop(upstreams);
             for name in &mut self.names {
                 name.is_wanted |= wanted & (1 << name.index) != 0;

@@ -164,12 +164,13 @@ impl NameRoutes {
         self.upstreams("") == 0
     }
 
-    /// The upstreams that get the plaintext of clients that ask for this name, which is empty without one. Upstreams that
-    /// terminate TLS are none of them.
+    /// The upstreams that get the plaintext of clients that ask for this name, which is empty without one. None of those
+    /// whose TLS is passed, nor others in their place.
     pub(crate) fn upstreams(&self, name: &str) -> u64 {
-        let terminated =
-            |destination: NameDestination| (!destination.is_passed).then_some(destination.upstreams);
-        self.table.find_map(name, |destination| destination.and_then(terminated)).unwrap_or(0)
+        match self.table.find_map(name, |destination| *destination) {
+            Some(NameDestination { upstreams, is_passed: false }) => upstreams,
+            Some(NameDestination { is_passed: true, .. }) | None => 0,
+        }
     }
 
     /// The upstreams that get the TLS of clients that ask for this name; `None` if it is terminated.

@@ -215,14 +215,14 @@ impl UpstreamStream {
         }
     }
 
-    /// Writes what an earlier write has left in the process.
+    /// Writes what an earlier write has left in the process; returns how many bytes the socket has taken.
     ///
     /// # Errors
     /// When the connection is broken.
     #[inline]
-    pub fn flush(&mut self, registry: &Registry) -> io::Result<()> {
+    pub fn flush(&mut self, registry: &Registry) -> io::Result<usize> {
         match &mut self.tls {
-            None => Ok(()),
+            None => Ok(0),
             Some(tls) => tls.flush(&mut self.socket, registry),
         }
     }
@@ -248,7 +248,7 @@ impl UpstreamStream {
     }
 
     /// Whether something that was written waits in the process.
-    pub(crate) fn has_unsent(&self) -> bool {
+    pub fn has_unsent(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| !tls.unsent.is_empty())
     }
 
@@ -262,9 +262,11 @@ impl UpstreamStream {
 impl TlsLayer {
     fn shake_hands(&mut self, socket: &mut Socket, registry: &Registry) -> io::Result<bool> {
         let advanced = self.advance_handshake(socket);
-        // A failure leaves an alert, which tells the upstream why.
-        self.flush(socket, registry)?;
-        advanced
+        // A failure leaves an alert, which tells the upstream why. Whether it arrives makes no difference.
+        let flushed = self.flush(socket, registry);
+        let is_done = advanced?;
+        flushed?;
+        Ok(is_done)
     }
 
     fn advance_handshake(&mut self, socket: &mut Socket) -> io::Result<bool> {
@@ -356,11 +358,20 @@ impl TlsLayer {
         Ok(IoResult::Bytes(taken))
     }
 
-    fn flush(&mut self, socket: &mut Socket, registry: &Registry) -> io::Result<()> {
+    fn flush(&mut self, socket: &mut Socket, registry: &Registry) -> io::Result<usize> {
+        let mut taken = 0;
         while !self.unsent.is_empty() && socket.is_writable() {
-            if let IoResult::Bytes(n) = socket.write(self.unsent.as_slice(), registry)? {
-                self.unsent.consume(n);
-                self.stalled_since = Some(Instant::now());
+            match socket.write(self.unsent.as_slice(), registry) {
+                Ok(IoResult::Bytes(n)) => {
+                    taken += n;
+                    self.unsent.consume(n);
+                    self.stalled_since = Some(Instant::now());
+                }
+                Ok(IoResult::Blocked | IoResult::End) => {}
+                Err(error) => {
+                    self.unsent.clear();
+                    return Err(error);
+                }
             }
         }
         if self.unsent.is_empty() {
@@ -370,14 +381,14 @@ impl TlsLayer {
                 socket.shut_down();
             }
         }
-        Ok(())
+        Ok(taken)
     }
 
     fn shut_down(&mut self, socket: &mut Socket, registry: &Registry) -> io::Result<()> {
         // After a failure TLS has sent an alert already.
         let _ = self.engine.close_notify(&mut self.unsent);
         self.is_ending = true;
-        self.flush(socket, registry)
+        self.flush(socket, registry).map(drop)
     }
 
     fn held(&self) -> (usize, Option<Instant>) {

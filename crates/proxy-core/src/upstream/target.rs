@@ -141,7 +141,10 @@ impl Upstream {
         let client = UpstreamTlsConfig::new(tls).map_err(io::Error::other)?;
         socket.set_read_timeout(Some(PROBE_TIMEOUT))?;
         socket.set_write_timeout(Some(PROBE_TIMEOUT))?;
-        client.check(&name, &mut &*socket)
+        client.check(&name, socket).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
+            _ => error,
+        })
     }
 
     /// Looks up a name's addresses; a path is taken as it is.

@@ -184,7 +184,7 @@ impl HeaderRules {
     }
 
     /// Whether a rule takes the place of fields of this name.
-    pub(super) fn replace(&self, name: &HeaderName) -> bool {
+    pub(crate) fn replace(&self, name: &HeaderName) -> bool {
         self.0.iter().any(|rule| rule.replaces(name))
     }
 
@@ -219,8 +219,14 @@ impl HeaderRules {
 
 impl HeaderRule {
     fn replaces(&self, name: &HeaderName) -> bool {
-        self.name == *name && !matches!(self.action, Action::Add(_))
+        is_same_field(self.name.as_str(), name.as_str()) && !matches!(self.action, Action::Add(_))
     }
+}
+
+/// Whether an upstream may take the one for the other: CGI and its kin make `_` of `-`.
+fn is_same_field(one: &str, other: &str) -> bool {
+    let hyphen = |byte| if byte == b'_' { b'-' } else { byte };
+    one.len() == other.len() && one.bytes().map(hyphen).eq(other.bytes().map(hyphen))
 }
 
 fn value(parts: &[Part], client: &ClientConn, id: ClientId) -> String {

@@ -209,8 +209,7 @@ impl PooledConn {
     }
 
     pub(super) fn flush(&mut self, registry: &Registry, waker: &Waker) -> io::Result<usize> {
-        let mut taken = 0;
-        self.stream.flush(registry)?;
+        let mut taken = self.stream.flush(registry)?;
         while !self.unsent.is_empty() && self.stream.is_writable() {
             match self.stream.write(&self.unsent, registry)? {
                 IoResult::Bytes(n) => {
@@ -220,7 +219,7 @@ impl PooledConn {
                 IoResult::Blocked | IoResult::End => {}
             }
         }
-        if !self.unsent.is_empty() {
+        if !self.unsent.is_empty() || self.stream.has_unsent() {
             self.set_waker(waker);
         }
         Ok(taken)

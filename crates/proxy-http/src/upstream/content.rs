@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use http_body::Body as _;
-use hyper::HeaderMap;
+use hyper::header::{HeaderMap, HeaderName};
 use hyper::body::Incoming;
 use records::metrics::RequestFailure;
 
@@ -165,7 +165,9 @@ impl RequestContent {
             }
             Piece::Trailers(trailers) if is_chunked => {
                 unsent.extend_from_slice(b"0\r\n");
-                for (name, value) in trailers.iter().filter(|(name, _)| may_be_trailer(name.as_str())) {
+                let rules = &self.request.client().worker.shared.request_rules;
+                let passes = |name: &HeaderName| may_be_trailer(name.as_str()) && !rules.replace(name);
+                for (name, value) in trailers.iter().filter(|(name, _)| passes(name)) {
                     let _ = write!(unsent, "{name}: ");
                     unsent.extend_from_slice(value.as_bytes());
                     unsent.extend_from_slice(b"\r\n");

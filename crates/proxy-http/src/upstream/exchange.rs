@@ -176,7 +176,10 @@ impl Exchange {
             match self.with_pool(|pool, key| pool.read(key, held.read_bytes_max(), cx.waker())) {
                 Ok(false) => return self.poll_timeout(cx).map(|failure| Err(ExchangeError::Failed(failure))),
                 Ok(true) => {}
-                Err(_) => self.with_pool(|pool, key| pool.connection(key).has_ended = true),
+                Err(error) => {
+                    self.lease.worker.count_tls_failure(self.lease.upstream, &error);
+                    self.with_pool(|pool, key| pool.connection(key).has_ended = true);
+                }
             }
             if let Some(head) = self.take_head(fields)? {
                 self.request.set_answered(self.sent_at, Instant::now());

@@ -265,19 +265,13 @@ impl UpstreamPool {
     /// Closes the idle connections to addresses that their upstreams no longer have.
     #[cold]
     fn close_vanished(&mut self) {
-        let (connections, of_upstream) = (&mut self.connections, &mut self.of_upstream);
-        for of in of_upstream {
-            of.idle.retain(|&(key, _)| {
-                let has_vanished = connections[key].has_address_vanished();
-                if has_vanished {
-                    connections.remove(key);
-                    of.open -= 1;
-                    self.idle -= 1;
-                }
-                !has_vanished
-            });
-        }
-        self.wake_queues();
+        let vanished: Vec<usize> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| connection.is_idle && connection.has_address_vanished())
+            .map(|(key, _)| key)
+            .collect();
+        vanished.into_iter().for_each(|key| self.close(key));
     }
 
     /// Takes back a connection whose exchange is complete.

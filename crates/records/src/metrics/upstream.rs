@@ -31,7 +31,7 @@ metrics! {
             => figure: "tls.full", metric: "upstream_handshakes", kind: "full";
         TlsResumed = "UPSTREAM_TLS_RESUMED_TOTAL", Count, "380", "Resumed TLS handshakes with this upstream."
             => figure: "tls.resumed", metric: "upstream_handshakes", kind: "resumed";
-        TlsRefused = "UPSTREAM_TLS_NOT_RESUMED_TOTAL", Count, "2", "Of the full handshakes, those for which a session was at hand, and this upstream did not resume it. For the others the worker had none left."
+        TlsRefused = "UPSTREAM_TLS_NOT_RESUMED_TOTAL", Count, "2", "Of the full handshakes, those for which a session was at hand, and this upstream did not resume it, or it had expired. For the others the worker had none left."
             => figure: "tls.not_resumed", metric: "upstream_handshakes_not_resumed";
         Tls12 = "UPSTREAM_TLS12_TOTAL", Count, "0", "TLS handshakes with this upstream that negotiated TLS 1.2; the others negotiated TLS 1.3."
             => figure: "tls.tls12", metric: "upstream_handshakes_tls12";

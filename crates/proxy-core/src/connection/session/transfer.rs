@@ -185,11 +185,9 @@ impl ClientSession {
         context.pool.lend(&mut self.to_client.pending);
     }
 
-    /// Counts an exchange: a request of the client, and the first byte of its answer. In passed TLS it does not show.
+    /// Counts an exchange: a request of the client, and the first byte of its answer.
     pub fn count_exchange(&mut self, took: Duration, context: &mut WorkerContext) {
-        if !self.is_passed() {
-            context.stats.exchange(self.account.slot, took);
-        }
+        context.stats.exchange(self.account.slot, took);
     }
 
     /// Counts the client's failed requests on a connection that continues.

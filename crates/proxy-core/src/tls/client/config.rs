@@ -1,12 +1,14 @@
 //! TLS to upstreams: whom it trusts, what it presents, and the sessions that each worker can resume.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::client::{Resumption, Tls12Resumption, UnbufferedClientConnection};
 use rustls::pki_types::ServerName;
 use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, ClientConnection, Error};
+use socket2::Socket;
 use tls_client::{SessionReset, SessionStore, Trust, TrustError, verifier};
 
 use crate::tls::client::engine::ClientEngine;
@@ -17,6 +19,9 @@ use crate::tls::{Authorities, Certificate, TlsConfigError};
 
 /// Sessions of one upstream that a worker keeps are twice this number: connections end and begin in bursts.
 const SESSION_CONNECTIONS: usize = 32;
+
+/// How long a check waits for what an upstream says behind a handshake.
+const LAST_WORD_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How TLS is spoken with upstreams.
 #[derive(Clone, Debug, Default)]
@@ -94,20 +99,28 @@ impl UpstreamTlsConfig {
         Self { base, server_name, sessions: Vec::new(), configs: Vec::new() }
     }
 
-    /// Completes a handshake over a stream that blocks, as a check.
-    pub(crate) fn check(&self, name: &UpstreamName, stream: &mut (impl Read + Write)) -> io::Result<()> {
+    /// Completes a handshake over a socket that blocks, as a check.
+    pub(crate) fn check(&self, name: &UpstreamName, socket: &Socket) -> io::Result<()> {
         let tls_failed = |error: Error| io::Error::other(UpstreamTlsError::from(EngineError::Tls(error)));
+        let in_words = |error: io::Error| {
+            let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+            inner.cloned().map_or(error, tls_failed)
+        };
+        let mut stream = socket;
         let UpstreamName(name) = self.server_name.as_ref().unwrap_or(name).clone();
         let mut connection = ClientConnection::new(Arc::clone(&self.base), name).map_err(tls_failed)?;
         while connection.is_handshaking() {
-            connection.complete_io(stream).map_err(|error| {
-                let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
-                inner.cloned().map_or(error, tls_failed)
-            })?;
+            connection.complete_io(&mut stream).map_err(in_words)?;
+        }
+        // With TLS 1.3 an upstream refuses the proxy's certificate, or that it has none, only now.
+        socket.set_read_timeout(Some(LAST_WORD_TIMEOUT))?;
+        match connection.complete_io(&mut stream) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(in_words(error)),
+            _ => {}
         }
         connection.send_close_notify();
         // The upstream need not hear of the end.
-        let _ = connection.write_tls(stream);
+        let _ = connection.write_tls(&mut stream);
         Ok(())
     }
 

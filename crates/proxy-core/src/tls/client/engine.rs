@@ -32,7 +32,7 @@ impl ClientEngine {
         self.records.is_peer_closed()
     }
 
-    /// Whether a session of the upstream was at hand and offered.
+    /// Whether a session of the upstream was at hand. rustls offers none that has expired.
     pub(crate) fn has_offered(&self) -> bool {
         self.has_offered
     }

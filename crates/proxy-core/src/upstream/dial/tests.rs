@@ -44,7 +44,7 @@ fn is_waiting(progress: &io::Result<ConnectProgress>) -> bool {
 }
 
 fn is_established(progress: &io::Result<ConnectProgress>) -> bool {
-    matches!(progress, Ok(ConnectProgress::Established(..)))
+    matches!(progress, Ok(ConnectProgress::Established { .. }))
 }
 
 #[test]
