@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use http_body::Body as _;
-use hyper::header::{HeaderMap, HeaderName};
 use hyper::body::Incoming;
+use hyper::header::{HeaderMap, HeaderName};
 use records::metrics::RequestFailure;
 
 use crate::guard::frame_tap::VERDICT;

@@ -271,7 +271,9 @@ impl UpstreamPool {
             .filter(|(_, connection)| connection.is_idle && connection.has_address_vanished())
             .map(|(key, _)| key)
             .collect();
-        vanished.into_iter().for_each(|key| self.close(key));
+        for key in vanished {
+            self.close(key);
+        }
     }
 
     /// Takes back a connection whose exchange is complete.

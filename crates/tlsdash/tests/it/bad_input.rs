@@ -59,6 +59,26 @@ fn whatever_is_quoted_on_the_terminal_is_printable() {
 }
 
 #[test]
+fn words_of_tls_to_upstreams_that_do_not_fit_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    for (args, parts) in [
+        (&["--upstream", "tls://h"][..], &["--upstream tls://h", "the port is missing"][..]),
+        (
+            &["--upstream", "unix:/x", "--upstream-ca", "/x.pem"],
+            &["--upstream-ca goes with", "tls://HOST:PORT"],
+        ),
+        (
+            &["--upstream", "tls://h:1", "--upstream-cert", "/x.pem"],
+            &["--upstream-cert needs --upstream-key"],
+        ),
+    ] {
+        refused(at, args, 2, parts);
+    }
+    assert_eq!(fs::read_dir(at).unwrap().count(), 0, "nothing is begun");
+}
+
+#[test]
 fn wrong_words_end_with_exit_code_2() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
@@ -69,15 +89,6 @@ fn wrong_words_end_with_exit_code_2() {
         (&[], &["--upstream and --route are missing"]),
         (&["--upstream", "nowhere"], &["--upstream nowhere"]),
         (&["--upstream", "unix:"], &["--upstream unix:"]),
-        (&["--upstream", "tls://h"], &["--upstream tls://h", "the port is missing"]),
-        (
-            &["--upstream", "unix:/x", "--upstream-ca", "/x.pem"],
-            &["--upstream-ca goes with", "tls://HOST:PORT"],
-        ),
-        (
-            &["--upstream", "tls://h:1", "--upstream-cert", "/x.pem"],
-            &["--upstream-cert needs --upstream-key"],
-        ),
         (&["--upstream", "unix:/x", "--listen", "8443"], &["--listen 8443"]),
         (&["--upstream", "unix:/x", "--listen", "localhost:99999"], &["--listen localhost:99999"]),
         (&["--upstream", "unix:/x", "--headless", "--duration", "0"], &["--duration 0"]),
