@@ -44,8 +44,17 @@ pub fn verifier(
         }
         Trust::Insecure => return Ok(Arc::new(NoVerifier { provider: Arc::clone(provider) })),
         Trust::Roots => system_roots()?,
-        Trust::CaFile(path) => return listed_verifier(read_listed(path)?, provider),
-        Trust::Authorities(listed) => return listed_verifier(Arc::clone(listed), provider),
+        Trust::CaFile(path) => {
+            let refuse = |why| TrustError::File { path: path.to_owned(), reason: why };
+            let listed = read_listed(path).map_err(refuse)?;
+            let roots = listed_roots(&listed).map_err(|error| refuse(reason(&error)))?;
+            return Ok(Arc::new(ListedVerifier { inner: web_pki(roots, provider)?, listed }));
+        }
+        Trust::Authorities(listed) => {
+            let roots = listed_roots(listed).map_err(|error| TrustError::Library(reason(&error)))?;
+            let (inner, listed) = (web_pki(roots, provider)?, Arc::clone(listed));
+            return Ok(Arc::new(ListedVerifier { inner, listed }));
+        }
     };
     Ok(web_pki(roots, provider)?)
 }
@@ -71,29 +80,21 @@ fn system_roots() -> Result<RootCertStore, TrustError> {
     }))
 }
 
-/// The certificates of a file.
-fn read_listed(path: &Path) -> Result<Arc<[CertificateDer<'static>]>, TrustError> {
-    let refuse = |why: String| TrustError::File { path: path.to_owned(), reason: why };
-    let pem = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
+/// The certificates of a file, or what is wrong with it.
+fn read_listed(path: &Path) -> Result<Arc<[CertificateDer<'static>]>, String> {
+    let pem = std::fs::read(path).map_err(|error| error.to_string())?;
     let listed = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
-    let listed = listed.map_err(|error| refuse(error.to_string()))?;
+    let listed = listed.map_err(|error| error.to_string())?;
     if listed.is_empty() {
-        return Err(refuse("it holds no certificate in PEM".to_owned()));
+        return Err("it holds no certificate in PEM".to_owned());
     }
-    let mut roots = RootCertStore::empty();
-    listed.iter().try_for_each(|one| roots.add(one.clone())).map_err(|error| refuse(reason(&error)))?;
     Ok(listed.into())
 }
 
-fn listed_verifier(
-    listed: Arc<[CertificateDer<'static>]>,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Arc<dyn ServerCertVerifier>, TrustError> {
+fn listed_roots(listed: &[CertificateDer<'static>]) -> Result<RootCertStore, Error> {
     let mut roots = RootCertStore::empty();
-    for certificate in listed.iter() {
-        roots.add(certificate.clone()).map_err(|error| TrustError::Library(reason(&error)))?;
-    }
-    Ok(Arc::new(ListedVerifier { inner: web_pki(roots, provider)?, listed }))
+    listed.iter().try_for_each(|certificate| roots.add(certificate.clone()))?;
+    Ok(roots)
 }
 
 /// Accepts certificates signed by listed authorities, and the listed certificates themselves. Self-signed ones, as

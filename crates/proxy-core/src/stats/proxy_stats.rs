@@ -146,28 +146,11 @@ impl ProxyStats {
 
     /// Counts an error under its cause. `in_handshake`: it ended the connection before its handshake was done.
     pub(crate) fn error(&mut self, client: ClientSlot, outcome: ConnectionOutcome, in_handshake: bool) {
-        let cause = match outcome {
-            ConnectionOutcome::HandshakeTimeout => ProxyCounter::FailedTimeout,
-            ConnectionOutcome::HandshakeEof => ProxyCounter::FailedEof,
-            ConnectionOutcome::HandshakeAlert => ProxyCounter::FailedAlert,
-            ConnectionOutcome::NotTls => ProxyCounter::FailedNotTls,
-            ConnectionOutcome::Incompatible => ProxyCounter::FailedIncompatible,
-            ConnectionOutcome::UnrecognizedName => ProxyCounter::FailedName,
-            ConnectionOutcome::AddressRefused => ProxyCounter::RefusedAddress,
-            ConnectionOutcome::ConnectionsPerClient => ProxyCounter::RefusedConnections,
-            ConnectionOutcome::ConnectionRate => ProxyCounter::RefusedConnectionRate,
-            ConnectionOutcome::HandshakeRate => ProxyCounter::RefusedHandshakeRate,
-            ConnectionOutcome::UpstreamConnect => ProxyCounter::UpstreamConnectsFailed,
-            ConnectionOutcome::UpstreamBroken => ProxyCounter::UpstreamBroken,
-            ConnectionOutcome::ClientBroken => ProxyCounter::ClientBroken,
-            ConnectionOutcome::IdleTimeout => ProxyCounter::IdleTimeouts,
-            ConnectionOutcome::SendTimeout => ProxyCounter::SendTimeouts,
-            ConnectionOutcome::PendingBound => ProxyCounter::PendingCuts,
+        let cause = match outcome.counter() {
+            Some(cause) => cause,
             // A connection cut at the end of a drain is not an error, unless its handshake was incomplete.
-            ConnectionOutcome::DrainTimeout | ConnectionOutcome::Ended if !in_handshake => return,
-            ConnectionOutcome::HandshakeOther
-            | ConnectionOutcome::DrainTimeout
-            | ConnectionOutcome::Ended => ProxyCounter::FailedOther,
+            None if !in_handshake => return,
+            None => ProxyCounter::FailedOther,
         };
         self.count(cause, 1);
         if in_handshake {

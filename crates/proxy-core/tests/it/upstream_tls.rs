@@ -62,19 +62,24 @@ fn server(
     Arc::new(builder.with_single_cert(chain, key).unwrap())
 }
 
-fn serve(mut stream: impl TestStream, config: Arc<ServerConfig>, ending: Ending, seen: &Sender<Seen>) {
+fn shake_hands<S: Read + Write>(
+    mut stream: S,
+    config: Arc<ServerConfig>,
+) -> std::io::Result<StreamOwned<ServerConnection, S>> {
     let mut connection = ServerConnection::new(config).unwrap();
     while connection.is_handshaking() {
-        if connection.complete_io(&mut stream).is_err() {
-            return;
-        }
+        connection.complete_io(&mut stream)?;
     }
+    Ok(StreamOwned::new(connection, stream))
+}
+
+fn serve(stream: impl TestStream, config: Arc<ServerConfig>, ending: Ending, seen: &Sender<Seen>) {
+    let Ok(mut tls) = shake_hands(stream, config) else { return };
     let _ = seen.send(Seen {
-        is_resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
-        name: connection.server_name().map(ToOwned::to_owned),
-        has_client_certificate: connection.peer_certificates().is_some(),
+        is_resumed: tls.conn.handshake_kind() == Some(HandshakeKind::Resumed),
+        name: tls.conn.server_name().map(ToOwned::to_owned),
+        has_client_certificate: tls.conn.peer_certificates().is_some(),
     });
-    let mut tls = StreamOwned::new(connection, stream);
     let mut buffer = vec![0; 64 << 10];
     while let Ok(n) = tls.read(&mut buffer) {
         if n == 0 {
@@ -299,12 +304,7 @@ fn an_upstream_that_has_ended_gets_all_that_its_client_still_sends() {
     let (release, released) = channel::<()>();
     let (total, counted) = channel();
     thread::spawn(move || {
-        let mut connection = ServerConnection::new(config).unwrap();
-        let mut stream = listener.accept().unwrap().0;
-        while connection.is_handshaking() {
-            connection.complete_io(&mut stream).unwrap();
-        }
-        let mut tls = StreamOwned::new(connection, stream);
+        let mut tls = shake_hands(listener.accept().unwrap().0, config).unwrap();
         tls.conn.send_close_notify();
         tls.flush().unwrap();
         released.recv().unwrap();
@@ -455,12 +455,7 @@ fn a_client_is_not_read_while_its_upstream_reads_nothing() {
     let (release, released) = channel::<()>();
     let (total, counted) = channel();
     thread::spawn(move || {
-        let mut connection = ServerConnection::new(config).unwrap();
-        let mut stream = listener.accept().unwrap().0;
-        while connection.is_handshaking() {
-            connection.complete_io(&mut stream).unwrap();
-        }
-        let mut tls = StreamOwned::new(connection, stream);
+        let mut tls = shake_hands(listener.accept().unwrap().0, config).unwrap();
         released.recv().unwrap();
         let (mut buffer, mut n) = (vec![0; 64 << 10], 0);
         while let Ok(read @ 1..) = tls.read(&mut buffer) {

@@ -105,7 +105,7 @@ impl ConnectionOutcome {
         }
     }
 
-    /// The counter of this failure; `None` for ends that only this program makes, or that are none.
+    /// The counter of this failure; `None` for ends that are none.
     pub fn counter(self) -> Option<ProxyCounter> {
         Some(match self {
             Self::HandshakeTimeout => ProxyCounter::FailedTimeout,
@@ -123,7 +123,9 @@ impl ConnectionOutcome {
             Self::UpstreamBroken => ProxyCounter::UpstreamBroken,
             Self::ClientBroken => ProxyCounter::ClientBroken,
             Self::IdleTimeout => ProxyCounter::IdleTimeouts,
-            Self::Ended | Self::DrainTimeout | Self::SendTimeout | Self::PendingBound => return None,
+            Self::SendTimeout => ProxyCounter::SendTimeouts,
+            Self::PendingBound => ProxyCounter::PendingCuts,
+            Self::Ended | Self::DrainTimeout => return None,
         })
     }
 }
