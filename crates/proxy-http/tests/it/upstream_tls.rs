@@ -1,29 +1,11 @@
-//! Upstreams that speak TLS. All other tests were run over TLS once, too.
+//! Upstreams that speak TLS; `pooling` has what kept connections over TLS share with others.
 
 use std::time::Duration;
 
-use records::metrics::{HttpCounter, ProxyCounter};
+use records::metrics::HttpCounter;
 
 use crate::support::{TestHttpProxy, eventually};
 use crate::upstream::{HELLO, ScriptedUpstream};
-
-#[test]
-fn requests_share_kept_connections() {
-    let upstream = ScriptedUpstream::tls(|mut peer| {
-        while peer.head().is_some() {
-            peer.send(HELLO);
-        }
-    });
-    let proxy = TestHttpProxy::start(&upstream.upstream);
-    for _ in 0..3 {
-        // Session tickets come behind the handshake, while the connection is idle, and do not end it.
-        assert_eq!(proxy.get("/").text(), "hello");
-    }
-    assert_eq!(upstream.connections(), 1);
-    let delta = proxy.finish();
-    assert_eq!(delta.counters[ProxyCounter::UpstreamConnects], 1);
-    assert_eq!(delta.http.unwrap().counters[HttpCounter::Reused], 2);
-}
 
 #[test]
 fn long_bodies_pass_both_ways() {
@@ -44,20 +26,6 @@ fn long_bodies_pass_both_ways() {
     let http = proxy.finish().http.unwrap();
     assert_eq!(http.counters[HttpCounter::BodyIn], LENGTH as u64);
     assert_eq!(http.counters[HttpCounter::BodyOut], LENGTH as u64);
-}
-
-#[test]
-fn a_kept_connection_that_the_upstream_has_closed_is_replaced() {
-    let upstream = ScriptedUpstream::tls(|mut peer| {
-        if peer.head().is_some() {
-            peer.send(HELLO);
-            peer.read_until(|bytes| !bytes.is_empty());
-        }
-    });
-    let proxy = TestHttpProxy::start(&upstream.upstream);
-    assert_eq!((proxy.get("/").status, proxy.get("/").status), (200, 200));
-    assert_eq!(upstream.connections(), 2);
-    assert_eq!(proxy.finish().http.unwrap().counters[HttpCounter::Retried], 1);
 }
 
 #[test]
