@@ -16,8 +16,8 @@ use records::metrics::{HttpCounter, RequestFailure};
 use crate::guard::http1_tap::Http1Requests;
 use crate::request::RequestState;
 use crate::request::held_bytes::HeldBytes;
-use crate::upstream::exchange::Exchange;
-use crate::upstream::head::FieldBytes;
+use crate::upstream::http1::exchange::Exchange;
+use crate::upstream::http1::head::FieldBytes;
 use crate::worker::HttpWorker;
 
 /// A client's connection: the state that its requests share.

@@ -24,7 +24,7 @@ use crate::request::RequestState;
 use crate::runtime::tasks::{SpareTasks, WokenConnections};
 use crate::runtime::timers::Timers;
 use crate::runtime::written::WrittenBytes;
-use crate::upstream::connection::PooledConn;
+use crate::upstream::http1::connection::PooledConn;
 use crate::upstream::pool::UpstreamPool;
 
 /// The number of request heads whose memory is reused, and the largest such memory, in bytes.

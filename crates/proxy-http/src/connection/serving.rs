@@ -17,7 +17,7 @@ use crate::forward::forward;
 use crate::limits::HttpLimits;
 use crate::runtime::io::WireIo;
 use crate::runtime::tasks::Tasks;
-use crate::upstream::tunnel;
+use crate::upstream::http1::tunnel;
 
 /// Window of each stream for what the client sends.
 const STREAM_WINDOW_BYTES: u32 = 64 << 10;

@@ -10,7 +10,7 @@ use records::ids::ClientId;
 use crate::client::ClientConn;
 use crate::request::special_fields::{SpecialField, SpecialFields};
 use crate::upstream::content::RequestFraming;
-use crate::upstream::head::RequestHead;
+use crate::upstream::http1::head::RequestHead;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");

@@ -25,8 +25,8 @@ use crate::request::check as request_check;
 use crate::request::special_fields::SpecialField;
 use crate::upstream::acquire::acquire;
 use crate::upstream::content::{RequestContent, RequestFraming};
-use crate::upstream::exchange::{Exchange, ExchangeError};
-use crate::upstream::head::RequestHead;
+use crate::upstream::http1::exchange::{Exchange, ExchangeError};
+use crate::upstream::http1::head::RequestHead;
 use crate::upstream::response_body::ResponseBody;
 
 /// A request that was checked and is ready to be forwarded.

@@ -9,7 +9,7 @@ use records::ids::ClientId;
 
 use crate::client::ClientConn;
 use crate::request::special_fields::SpecialField;
-use crate::upstream::head::RequestHead;
+use crate::upstream::http1::head::RequestHead;
 
 /// Most rules for requests, and most for responses.
 const RULES_MAX: usize = 64;

@@ -21,7 +21,7 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use crate::runtime::written::LongPieces;
-use crate::upstream::read_buffer::READ_BYTES_MAX;
+use crate::upstream::http1::read_buffer::READ_BYTES_MAX;
 
 /// Memory for responses on a connection, over all streams, beyond which they wait.
 const RESPONSE_BYTES_MAX: usize = 256 << 10;

@@ -13,9 +13,9 @@ use proxy_core::handler::resources_token;
 use proxy_core::{Socket, UpstreamTarget, Upstreams, WorkerTls};
 use slab::Slab;
 
-use super::connection::PooledConn;
+use super::http1::connection::PooledConn;
+use super::http1::read_buffer::ReadBuffer;
 use super::queue::{QueueTicket, RequestQueue};
-use super::read_buffer::ReadBuffer;
 use crate::limits::HttpLimits;
 
 /// How soon to try a Unix socket again whose backlog is full, which no event reports. Only the first request in the queue

@@ -9,15 +9,15 @@ use hyper::header::HeaderMap;
 use hyper::{Response, StatusCode, Version};
 use records::metrics::RequestFailure;
 
-use super::acquire::Lease;
-use super::content::RequestContent;
 use super::framing::{Framing, TRAILER_BYTES_MAX};
 use super::head;
-use super::pool::UpstreamPool;
 use super::read_buffer::READ_BYTES_MAX;
 use crate::request::RequestHandle;
 use crate::request::held_bytes::ExchangeBytes;
 use crate::request::special_fields::{SpecialField, SpecialFields};
+use crate::upstream::acquire::Lease;
+use crate::upstream::content::RequestContent;
+use crate::upstream::pool::UpstreamPool;
 
 /// Most of a request's content that waits for the upstream.
 const UNSENT_BYTES_MAX: usize = 64 << 10;
@@ -359,7 +359,7 @@ impl Exchange {
     }
 
     /// Polls for bytes that follow a response that switches protocols.
-    pub(super) fn poll_received(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+    pub(in crate::upstream) fn poll_received(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
         let mut pool = self.lease.worker.pool.borrow_mut();
         while pool.connection(self.lease.key).received.is_empty() {
             if pool.connection(self.lease.key).has_ended {
@@ -376,7 +376,7 @@ impl Exchange {
     }
 
     /// Sends bytes of a tunnel, and waits until the upstream has room for more.
-    pub(super) fn poll_send(
+    pub(in crate::upstream) fn poll_send(
         &mut self,
         bytes: &mut impl bytes::Buf,
         cx: &mut Context<'_>,
@@ -399,7 +399,7 @@ impl Exchange {
     }
 
     /// Shuts down writing once the upstream has taken everything.
-    pub(super) fn poll_shut_down(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(in crate::upstream) fn poll_shut_down(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut pool = self.lease.worker.pool.borrow_mut();
         pool.flush(self.lease.key, cx.waker())?;
         if !pool.connection(self.lease.key).unsent.is_empty() {
@@ -409,7 +409,7 @@ impl Exchange {
         Poll::Ready(Ok(()))
     }
 
-    pub(super) fn end_tunnel(self, is_whole: bool) {
+    pub(in crate::upstream) fn end_tunnel(self, is_whole: bool) {
         if is_whole { self.request.set_complete() } else { self.request.fail(RequestFailure::UpstreamCut) }
     }
 }

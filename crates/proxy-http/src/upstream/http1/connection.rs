@@ -13,37 +13,37 @@ use super::read_buffer::ReadBuffer;
 
 #[derive(Debug)]
 pub(crate) struct PooledConn {
-    pub(super) stream: UpstreamStream,
-    pub(super) upstream: usize,
+    pub(in crate::upstream) stream: UpstreamStream,
+    pub(in crate::upstream) upstream: usize,
     opened_at: Instant,
     /// The addresses of a TCP upstream, and the one in use.
-    pub(super) addresses: Option<AddressAttempts>,
+    pub(in crate::upstream) addresses: Option<AddressAttempts>,
     /// How long connecting took, without TLS; `None` before.
     connect_time: Option<Duration>,
     handshake: Option<UpstreamHandshake>,
     /// Bytes received from the upstream and not consumed yet.
-    pub(super) received: Bytes,
+    pub(in crate::upstream) received: Bytes,
     /// The size of the memory in which they lie.
-    pub(super) received_memory: usize,
+    pub(in crate::upstream) received_memory: usize,
     /// Bytes to send to the upstream.
-    pub(super) unsent: BytesMut,
+    pub(in crate::upstream) unsent: BytesMut,
     /// Whether the upstream sends nothing more.
-    pub(super) has_ended: bool,
+    pub(in crate::upstream) has_ended: bool,
     /// Most bytes that an exchange waits for; 0 if none does.
     wanted_bytes: usize,
     /// The result of reading ahead, for the exchange: whether anything was read, or an error.
     ahead: Option<io::Result<bool>>,
-    pub(super) is_idle: bool,
+    pub(in crate::upstream) is_idle: bool,
     /// Wakes the task that waits for it.
     waker: Option<Waker>,
     /// When to wake the waiting task if nothing was received by then.
-    pub(super) wake_at: Option<Instant>,
+    pub(in crate::upstream) wake_at: Option<Instant>,
     /// Whether it has served an exchange: the upstream may have closed it since.
     is_reused: bool,
 }
 
 impl PooledConn {
-    pub(super) fn new(
+    pub(in crate::upstream) fn new(
         stream: UpstreamStream,
         upstream: usize,
         opened_at: Instant,
@@ -84,25 +84,25 @@ impl PooledConn {
         self.handshake
     }
 
-    pub(super) fn note(&mut self, event: &Event) {
+    pub(in crate::upstream) fn note(&mut self, event: &Event) {
         self.stream.note(event);
         self.wake();
     }
 
-    pub(super) fn wake(&mut self) {
+    pub(in crate::upstream) fn wake(&mut self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();
         }
     }
 
-    pub(super) fn set_waker(&mut self, waker: &Waker) {
+    pub(in crate::upstream) fn set_waker(&mut self, waker: &Waker) {
         if !self.waker.as_ref().is_some_and(|other| other.will_wake(waker)) {
             self.waker = Some(waker.clone());
         }
     }
 
     /// Reads at most `bytes_max` for an exchange; true if bytes or the end have arrived. Otherwise the exchange waits.
-    pub(super) fn read(
+    pub(in crate::upstream) fn read(
         &mut self,
         buffer: &mut ReadBuffer,
         bytes_max: usize,
@@ -120,7 +120,7 @@ impl PooledConn {
     }
 
     /// Reads what an exchange waits for, before it is polled; returns how much.
-    pub(super) fn read_ahead(&mut self, buffer: &mut ReadBuffer) -> usize {
+    pub(in crate::upstream) fn read_ahead(&mut self, buffer: &mut ReadBuffer) -> usize {
         let bytes_max = std::mem::take(&mut self.wanted_bytes);
         if bytes_max == 0 {
             return 0;
@@ -150,12 +150,16 @@ impl PooledConn {
     }
 
     /// The memory of what was received and not consumed.
-    pub(super) fn received_memory(&self) -> usize {
+    pub(in crate::upstream) fn received_memory(&self) -> usize {
         if self.received.is_empty() { 0 } else { self.received_memory }
     }
 
     /// Waits until the address that is being tried has answered.
-    pub(super) fn poll_connected(&mut self, registry: &Registry, cx: &Context<'_>) -> Poll<io::Result<()>> {
+    pub(in crate::upstream) fn poll_connected(
+        &mut self,
+        registry: &Registry,
+        cx: &Context<'_>,
+    ) -> Poll<io::Result<()>> {
         if self.connect_time.is_none() {
             if !self.stream.establish(registry)? {
                 self.set_waker(cx.waker());
@@ -170,24 +174,24 @@ impl PooledConn {
     }
 
     /// Whether an idle connection can take a request: the upstream has neither closed it nor sent anything.
-    pub(super) fn is_still_open(&mut self, scratch: &mut [u8]) -> bool {
+    pub(in crate::upstream) fn is_still_open(&mut self, scratch: &mut [u8]) -> bool {
         !self.stream.is_readable() || matches!(self.stream.read(scratch), Ok(IoResult::Blocked))
     }
 
     /// Whether its upstream no longer has the address to which it is connected.
-    pub(super) fn has_address_vanished(&self) -> bool {
+    pub(in crate::upstream) fn has_address_vanished(&self) -> bool {
         self.addresses.as_ref().is_some_and(AddressAttempts::has_vanished)
     }
 
     /// Whether it can take another request after an exchange.
-    pub(super) fn may_be_kept(&self) -> bool {
+    pub(in crate::upstream) fn may_be_kept(&self) -> bool {
         let has_nothing_pending =
             self.received.is_empty() && self.unsent.is_empty() && self.stream.held().0 == 0;
         has_nothing_pending && !self.has_ended && !self.has_address_vanished()
     }
 
     /// Becomes idle. It holds no memory for bytes then.
-    pub(super) fn rest(&mut self) {
+    pub(in crate::upstream) fn rest(&mut self) {
         self.waker = None;
         self.wake_at = None;
         self.is_reused = true;
@@ -199,7 +203,7 @@ impl PooledConn {
     }
 
     /// Writes the head of a request; returns how much the upstream took. The rest waits.
-    pub(super) fn begin(&mut self, head: &[u8], registry: &Registry) -> io::Result<usize> {
+    pub(in crate::upstream) fn begin(&mut self, head: &[u8], registry: &Registry) -> io::Result<usize> {
         let taken = match self.stream.write(head, registry)? {
             IoResult::Bytes(n) => n,
             IoResult::Blocked | IoResult::End => 0,
@@ -208,7 +212,7 @@ impl PooledConn {
         Ok(taken)
     }
 
-    pub(super) fn flush(&mut self, registry: &Registry, waker: &Waker) -> io::Result<usize> {
+    pub(in crate::upstream) fn flush(&mut self, registry: &Registry, waker: &Waker) -> io::Result<usize> {
         let mut taken = self.stream.flush(registry)?;
         while !self.unsent.is_empty() && self.stream.is_writable() {
             match self.stream.write(&self.unsent, registry)? {

@@ -7,9 +7,9 @@ use bytes::{Buf as _, Bytes};
 use hyper::header::{CONNECTION, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Response, StatusCode, Version};
 
-use super::content::RequestFraming;
 use super::read_buffer::SMALL_BYTES_MAX;
 use crate::request::special_fields::{SpecialField, SpecialFields};
+use crate::upstream::content::RequestFraming;
 
 /// Bytes for which a request's head has room from the start, besides its target.
 const HEAD_ROOM: usize = 256;
@@ -149,7 +149,7 @@ fn part(shared: &Bytes, bytes: &Bytes, part: &[u8]) -> Bytes {
 }
 
 /// Whether the upstream keeps the connection after this response.
-pub(super) fn keeps_alive(head: &Response<()>, special: SpecialFields) -> bool {
+pub(in crate::upstream) fn keeps_alive(head: &Response<()>, special: SpecialFields) -> bool {
     let ends = |value: &HeaderValue| {
         let words = value.to_str().unwrap_or("close").split(',');
         words.into_iter().any(|word| word.trim().eq_ignore_ascii_case("close"))

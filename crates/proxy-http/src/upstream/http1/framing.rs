@@ -13,7 +13,7 @@ const CHUNK_LINE_MAX: usize = 1_024;
 /// Pieces of content from here on are not joined with others.
 const MERGED_BYTES_MAX: usize = 8 << 10;
 /// Longest trailer section.
-pub(super) const TRAILER_BYTES_MAX: usize = 16 << 10;
+pub(in crate::upstream) const TRAILER_BYTES_MAX: usize = 16 << 10;
 /// Most fields of a trailer section.
 const TRAILERS_MAX: usize = 64;
 

@@ -11,7 +11,7 @@ pub(crate) const READ_BYTES_MAX: usize = 64 << 10;
 /// Reads from here on are handed on in the buffer itself; shorter ones would leave most of it unused, and are copied.
 const LENT_BYTES_MIN: usize = READ_BYTES_MAX / 2;
 /// Reads up to here share memory.
-pub(super) const SMALL_BYTES_MAX: usize = 512;
+pub(in crate::upstream) const SMALL_BYTES_MAX: usize = 512;
 /// The size of a shared buffer. HPACK's table may keep a value of a response, and the buffer with it.
 const SHARED_BYTES: usize = 1 << 10;
 /// Buffers that are kept for later reads.
@@ -19,7 +19,7 @@ const SPARE_MAX: usize = 32;
 
 /// A buffer to read into, and what its bytes become.
 #[derive(Debug)]
-pub(super) struct ReadBuffer {
+pub(in crate::upstream) struct ReadBuffer {
     buffer: Box<[u8]>,
     small: BytesMut,
     spare: SpareBuffers,
@@ -44,23 +44,23 @@ impl Default for ReadBuffer {
 
 impl ReadBuffer {
     /// The room for a read.
-    pub(super) fn room(&mut self, bytes_max: usize) -> &mut [u8] {
+    pub(in crate::upstream) fn room(&mut self, bytes_max: usize) -> &mut [u8] {
         let bytes_max = bytes_max.min(self.buffer.len());
         &mut self.buffer[..bytes_max]
     }
 
     /// The first `n` bytes that were read.
-    pub(super) fn bytes(&self, n: usize) -> &[u8] {
+    pub(in crate::upstream) fn bytes(&self, n: usize) -> &[u8] {
         &self.buffer[..n]
     }
 
     /// The memory that [`ReadBuffer::take`] gives `n` bytes. Small reads share theirs.
-    pub(super) fn memory(n: usize) -> usize {
+    pub(in crate::upstream) fn memory(n: usize) -> usize {
         if n < LENT_BYTES_MIN { n } else { READ_BYTES_MAX }
     }
 
     /// Takes the first `n` bytes that were read.
-    pub(super) fn take(&mut self, n: usize) -> Bytes {
+    pub(in crate::upstream) fn take(&mut self, n: usize) -> Bytes {
         if n <= SMALL_BYTES_MAX {
             if self.small.capacity() < n {
                 self.small.reserve(SHARED_BYTES);
