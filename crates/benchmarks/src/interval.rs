@@ -258,6 +258,7 @@ impl Simulation {
                 path: "/bytes/100",
                 upstream: "unix:/tmp/app.sock",
                 status: Some(200),
+                grpc_status: None,
                 failure: None,
                 queue: None,
                 upstream_time: Some(upstream_time),

@@ -75,6 +75,7 @@ impl LogCounter {
             path: &request.path,
             upstream: &request.upstream,
             status: request.status,
+            grpc_status: None,
             failure: request.failure,
             queue: None,
             upstream_time: request.upstream_time.map(floor),

@@ -16,7 +16,7 @@ use records::metrics::{HttpCounter, RequestFailure};
 use crate::guard::http1_tap::Http1Requests;
 use crate::request::RequestState;
 use crate::request::held_bytes::HeldBytes;
-use crate::upstream::http1::exchange::Exchange;
+use crate::upstream::http1::exchange::Http1Exchange;
 use crate::upstream::http1::head::FieldBytes;
 use crate::worker::HttpWorker;
 
@@ -41,7 +41,7 @@ pub(crate) struct ClientConn {
     pub(crate) bound_host: Option<Box<str>>,
     pub(crate) http1: Option<Rc<Http1Requests>>,
     /// A tunnel to begin once hyper has ended.
-    pub(crate) tunnel: RefCell<Option<Exchange>>,
+    pub(crate) tunnel: RefCell<Option<Http1Exchange>>,
     activity: Activity,
     /// Requests whose responses were framed, and may not be flushed.
     framed: RefCell<Vec<Rc<RequestState>>>,
@@ -189,6 +189,7 @@ impl ClientConn {
             path: "",
             upstream: "",
             status,
+            grpc_status: None,
             failure: Some(failure),
             queue: None,
             upstream_time: None,

@@ -55,6 +55,11 @@ impl HttpConfig {
 pub enum HttpStartError {
     #[error(transparent)]
     DuplicateRoute(#[from] DuplicateRoute),
+    /// Some upstreams of a route speak HTTP/2, and others do not.
+    #[error(
+        "the upstreams of the route {0} speak different protocols; expected h2c:// and h2:// for all of them, or for none"
+    )]
+    MixedProtocols(String),
     /// For a reason of TCP mode too.
     #[error(transparent)]
     Start(#[from] ProxyStartError),
@@ -73,6 +78,8 @@ pub(crate) struct Routing {
 pub(crate) struct Destination {
     /// Which upstreams of the proxy serve it, as the bits of a word.
     pub(crate) upstreams: u64,
+    /// Whether all of them speak HTTP/2; otherwise none does.
+    pub(crate) is_http2: bool,
     pub(crate) timeouts: RouteTimeouts,
 }
 
@@ -107,12 +114,23 @@ pub fn bind(
 }
 
 /// Adds the upstreams of the routes to those of the proxy.
-fn routing(upstreams: &mut Vec<Upstream>, routes: &[Route]) -> Result<Routing, DuplicateRoute> {
+fn routing(upstreams: &mut Vec<Upstream>, routes: &[Route]) -> Result<Routing, HttpStartError> {
+    let is_mixed = |route: &&Route| {
+        route.upstreams.iter().any(|upstream| upstream.scheme.is_http2() != speaks_http2(route))
+    };
+    if let Some(route) = routes.iter().find(is_mixed) {
+        return Err(HttpStartError::MixedProtocols(route.name()));
+    }
     let table = RouteTable::new(routes)?;
     let mut destination = |route: &Route| Destination {
         upstreams: upstream_bits(upstreams, &route.upstreams),
+        is_http2: speaks_http2(route),
         timeouts: route.timeouts,
     };
     let destinations = routes.iter().map(&mut destination).collect();
     Ok(Routing { table, destinations })
+}
+
+fn speaks_http2(route: &Route) -> bool {
+    route.upstreams.first().is_some_and(|upstream| upstream.scheme.is_http2())
 }

@@ -27,6 +27,7 @@ use crate::upstream::content::RequestFraming;
 use crate::upstream::http1::connection::append;
 use crate::upstream::http1::framing::Framing;
 use crate::upstream::http1::head::{self, RequestHead};
+use crate::upstream::request_head::HeadWriter as _;
 
 /// The result of [`tap_frames`].
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -72,6 +72,7 @@ pub(crate) fn finished() -> FinishedRequest<'static> {
         path: "/",
         upstream: "127.0.0.1:80",
         status: Some(200),
+        grpc_status: None,
         failure: None,
         queue: None,
         upstream_time: Some(Duration::from_millis(2)),

@@ -6,11 +6,12 @@ use serde::Serialize;
 
 use super::{ByteCounts, Percentiles};
 use crate::runs::{RouteStats, Run};
-use records::kinds::{HttpRecord, RouteRecord};
+use records::kinds::RouteRecord;
 use records::metrics::{
     HttpCounter, HttpLatency, LatencyClass, Metric as _, RequestFailure, RouteCounter, RouteLatency,
     TimeResolution, labels,
 };
+use records::values::{StatusCounts, grpc_status_name};
 
 /// HTTP mode, over all routes.
 #[derive(Clone, Debug, Serialize)]
@@ -19,6 +20,9 @@ pub struct HttpSummary {
     pub methods: BTreeMap<&'static str, u64>,
     /// Responses by exact status, and `other` for all beyond 64 statuses.
     pub statuses: BTreeMap<String, u64>,
+    /// Calls of gRPC by the name of the status that upstreams gave.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub grpc_statuses: BTreeMap<String, u64>,
     /// Failed requests by cause; they add up to `requests.failed`.
     pub failures: BTreeMap<&'static str, u64>,
     pub body_bytes: ByteCounts,
@@ -138,7 +142,8 @@ impl HttpSummary {
                 queued: totals[HttpCounter::Queued],
             },
             methods: labels::methods().map(|(name, counter)| (name, totals[counter])).collect(),
-            statuses: statuses(&record),
+            statuses: statuses(&record.statuses, |status| status.to_string()),
+            grpc_statuses: statuses(&record.grpc_statuses, grpc_status_name),
             failures,
             body_bytes: ByteCounts { r#in: totals[HttpCounter::BodyIn], out: totals[HttpCounter::BodyOut] },
             now: HttpNow {
@@ -159,9 +164,9 @@ fn short(class: HttpLatency) -> &'static str {
     LatencyClass::from(class).key().trim_start_matches("http.")
 }
 
-fn statuses(record: &HttpRecord) -> BTreeMap<String, u64> {
-    let other = record.statuses.other();
-    let known = record.statuses.iter().map(|(status, n)| (status.to_string(), n));
+fn statuses(counts: &StatusCounts, name: impl Fn(u16) -> String) -> BTreeMap<String, u64> {
+    let other = counts.other();
+    let known = counts.iter().map(|(status, n)| (name(status), n));
     known.chain((other > 0).then(|| ("other".to_owned(), other))).collect()
 }
 

@@ -214,6 +214,16 @@ impl Socket {
             return Ok(());
         }
         self.interest |= Interest::WRITABLE;
+        self.reregister(registry)
+    }
+
+    /// Gives it another token.
+    pub(crate) fn set_token(&mut self, token: Token, registry: &Registry) -> io::Result<()> {
+        self.token = token;
+        self.reregister(registry)
+    }
+
+    fn reregister(&mut self, registry: &Registry) -> io::Result<()> {
         match &mut self.stream {
             StreamSocket::Tcp(tcp) => registry.reregister(tcp, self.token, self.interest),
             StreamSocket::Unix(unix) => registry.reregister(unix, self.token, self.interest),

@@ -38,6 +38,9 @@ pub enum ProxyStartError {
     /// It would forward to itself.
     #[error("the upstream {0} is where the proxy itself listens")]
     Itself(Upstream),
+    /// It speaks HTTP/2, which only HTTP mode does.
+    #[error("the upstream {0} speaks HTTP/2, for which there is --mode http")]
+    Http2(Upstream),
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// There are no upstreams, or too many.
@@ -166,6 +169,11 @@ impl Proxy {
     /// # Errors
     /// When a socket cannot be used, or for the reasons of [`Proxy::bind`].
     pub fn bind_on(config: ProxyConfig, listeners: ListenerSource) -> Result<BoundProxy, ProxyStartError> {
+        let of_routes = config.routes.iter().flat_map(NameRoute::upstreams);
+        let mut upstreams = config.upstreams.iter().chain(of_routes);
+        if let Some(upstream) = upstreams.find(|upstream| upstream.scheme.is_http2()) {
+            return Err(ProxyStartError::Http2(upstream.clone()));
+        }
         let service = relay_service(&config.routes);
         Self::bind_to(config, listeners, service)
     }

@@ -41,6 +41,8 @@ pub(crate) enum EngineError {
     TooManyKeys,
     #[error("the client asks for no server name that is served here")]
     UnrecognizedName,
+    #[error("it does not agree on HTTP/2")]
+    NotHttp2,
     #[error("too much was sent under one key")]
     KeyExhausted,
     #[error("the connection cannot be written to in its present state")]

@@ -27,7 +27,7 @@ pub use certificates::client_auth::Authorities;
 pub use certificates::description::{NoCertificate, describe_chain};
 pub use certificates::error::{TlsFileError, TlsFileWarning};
 pub use certificates::watch::{FileChanges, TlsFiles};
-pub(crate) use client::config::UpstreamTlsConfig;
+pub(crate) use client::config::{TlsPeer, UpstreamTlsConfig};
 pub use client::config::{UpstreamName, UpstreamNameError, UpstreamTls};
 pub(crate) use client::engine::ClientEngine;
 pub use client::error::{UpstreamTlsError, UpstreamTlsFailure};

@@ -72,6 +72,12 @@ impl UpstreamAddresses {
         true
     }
 
+    /// All addresses, up or not.
+    #[expect(clippy::len_without_is_empty, reason = "there is at least one")]
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
     pub(super) fn addrs(&self) -> Vec<SocketAddr> {
         self.lock().iter().map(|address| address.addr).collect()
     }

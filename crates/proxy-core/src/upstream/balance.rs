@@ -16,7 +16,7 @@ use records::kinds::{Level, UpstreamState};
 
 use crate::io::socket::Socket;
 use crate::notices::{NoticeLog, Subject, is_shortage};
-use crate::tls::UpstreamName;
+use crate::tls::TlsPeer;
 use crate::upstream::health::Health;
 use crate::upstream::resolver::Resolver;
 use crate::upstream::stream::{UpstreamStream, WorkerTls};
@@ -46,8 +46,10 @@ pub(super) struct UpstreamMember {
     pub(super) target: UpstreamTarget,
     /// The host and port that are resolved again and again; `None` for an address or a path.
     host: Option<(String, u16)>,
-    /// The name that it is asked for, if it speaks TLS.
-    tls_name: Option<UpstreamName>,
+    /// Whether it speaks HTTP/2.
+    is_http2: bool,
+    /// Whom TLS is spoken with, if it is.
+    tls: Option<TlsPeer>,
     pub(super) health: Health,
     /// Locked when the state changes, and by the collector once an interval.
     changed: Mutex<StateChange>,
@@ -110,7 +112,8 @@ impl Upstreams {
                 name: upstream.to_string(),
                 target: upstream.resolve(resolver)?,
                 host: upstream.name().map(|(host, port)| (host.to_owned(), port)),
-                tls_name: upstream.tls_name(),
+                is_http2: upstream.scheme.is_http2(),
+                tls: upstream.tls_peer(),
                 health: Health::new(epoch),
                 changed: Mutex::new(StateChange { at: epoch, reason: String::new() }),
                 has_answered_with_tls: AtomicBool::new(false),
@@ -141,6 +144,11 @@ impl Upstreams {
         &self.members[index].name
     }
 
+    /// Whether the upstream `index` speaks HTTP/2.
+    pub fn is_http2(&self, index: usize) -> bool {
+        self.members[index].is_http2
+    }
+
     /// The upstreams with a name, by index, host and port.
     pub(super) fn names(&self) -> impl Iterator<Item = (usize, String, u16)> {
         let name = |(index, member): (usize, &UpstreamMember)| {
@@ -159,7 +167,7 @@ impl Upstreams {
     /// # Errors
     /// If no TLS can be spoken with it.
     pub fn stream(&self, index: usize, socket: Socket, worker: &Rc<WorkerTls>) -> io::Result<UpstreamStream> {
-        UpstreamStream::new(socket, index, self.members[index].tls_name.as_ref(), worker)
+        UpstreamStream::new(socket, index, self.members[index].tls.as_ref(), worker)
     }
 
     /// Drains an upstream, or returns it to service; false if it already is as wanted.

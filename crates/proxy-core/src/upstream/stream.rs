@@ -7,13 +7,13 @@ use std::mem;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use mio::Registry;
 use mio::event::Event;
+use mio::{Registry, Token};
 
 use crate::io::buffer::Buffer;
 use crate::io::socket::{IoResult, Socket};
 use crate::tls::{
-    ClientEngine, EngineError, PARTIAL_BYTES_MAX, UpstreamName, UpstreamTlsConfig, UpstreamTlsError,
+    ClientEngine, EngineError, PARTIAL_BYTES_MAX, TlsPeer, UpstreamTlsConfig, UpstreamTlsError,
 };
 
 /// Plaintext that one write encrypts: what the socket does not take of it waits in the process.
@@ -32,6 +32,7 @@ pub struct UpstreamStream {
 /// TLS over a socket.
 struct TlsLayer {
     engine: ClientEngine,
+    peer: TlsPeer,
     worker: Rc<WorkerTls>,
     /// Plaintext for which the last reader had no room.
     received: Buffer,
@@ -90,11 +91,12 @@ impl WorkerTls {
         }
     }
 
-    fn connect(self: &Rc<Self>, index: usize, name: &UpstreamName) -> io::Result<Box<TlsLayer>> {
+    fn connect(self: &Rc<Self>, index: usize, peer: &TlsPeer) -> io::Result<Box<TlsLayer>> {
         let mut client = self.client.borrow_mut();
         let client = client.as_mut().ok_or(io::ErrorKind::Unsupported)?;
         Ok(Box::new(TlsLayer {
-            engine: client.connect(index, name).map_err(failed)?,
+            engine: client.connect(index, peer).map_err(failed)?,
+            peer: peer.clone(),
             worker: Rc::clone(self),
             received: Buffer::default(),
             unsent: Buffer::default(),
@@ -106,15 +108,15 @@ impl WorkerTls {
 }
 
 impl UpstreamStream {
-    /// Takes over a socket that may still be connecting, to the upstream number `index`. `tls` has the name that it is asked
-    /// for, if it speaks TLS.
+    /// Takes over a socket that may still be connecting, to the upstream number `index`. `tls` is whom TLS
+    /// is spoken with, if it is.
     pub(crate) fn new(
         socket: Socket,
         index: usize,
-        tls: Option<&UpstreamName>,
+        tls: Option<&TlsPeer>,
         worker: &Rc<WorkerTls>,
     ) -> io::Result<Self> {
-        let tls = tls.map(|name| worker.connect(index, name)).transpose()?;
+        let tls = tls.map(|peer| worker.connect(index, peer)).transpose()?;
         // A Unix socket is connected at once.
         let is_connected = socket.is_writable();
         Ok(Self { socket, tls, is_connected })
@@ -129,8 +131,16 @@ impl UpstreamStream {
         self
     }
 
-    pub(crate) fn is_tls(&self) -> bool {
+    pub fn is_tls(&self) -> bool {
         self.tls.is_some()
+    }
+
+    /// Gives its socket another token.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn set_token(&mut self, token: Token, registry: &Registry) -> io::Result<()> {
+        self.socket.set_token(token, registry)
     }
 
     pub fn note(&mut self, event: &Event) {
@@ -277,7 +287,11 @@ impl TlsLayer {
         while self.engine.is_handshaking() && socket.is_readable() {
             self.receive(socket, &mut [])?;
         }
-        Ok(!self.engine.is_handshaking())
+        if self.engine.is_handshaking() {
+            return Ok(false);
+        }
+        self.peer.check_protocol(self.engine.alpn()).map_err(failed)?;
+        Ok(true)
     }
 
     fn has_more(&self) -> bool {

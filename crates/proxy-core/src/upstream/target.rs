@@ -11,15 +11,12 @@ use std::time::Duration;
 use socket2::{SockAddr, Socket, Type};
 
 use crate::accept::proxy_protocol::{self, ProxyProtocol};
-use crate::tls::{UpstreamName, UpstreamTls, UpstreamTlsConfig};
+use crate::tls::{TlsPeer, UpstreamName, UpstreamTls, UpstreamTlsConfig};
 use crate::upstream::addresses::UpstreamAddresses;
 use crate::upstream::resolver::Resolver;
 
 /// How long [`Upstream::probe`] waits for each address.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Begins the name of an upstream that speaks TLS.
-const TLS_PREFIX: &str = "tls://";
-
 /// The application behind the proxy: where it is, and what it is spoken to in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
@@ -27,14 +24,18 @@ pub struct Upstream {
     pub addr: UpstreamAddr,
 }
 
-/// What carries the bytes to an upstream.
+/// What is spoken with an upstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UpstreamScheme {
-    /// The connection itself.
+    /// The clients' bytes, or HTTP/1.1.
     #[default]
     Plain,
-    /// TLS.
+    /// The same over TLS.
     Tls,
+    /// HTTP/2 from the first byte (RFC 9113, section 3.3).
+    H2c,
+    /// HTTP/2 over TLS.
+    H2,
 }
 
 /// Where an upstream is.
@@ -52,7 +53,7 @@ pub enum UpstreamAddr {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is not an upstream: {problem}; expected unix:/path or host:port, for TLS with tls:// in front"
+    "{text:?} is not an upstream: {problem}; expected unix:/path or host:port, for TLS with tls:// in front, for HTTP/2 h2c:// or over TLS h2://"
 )]
 pub struct ParseUpstreamError {
     text: String,
@@ -88,19 +89,17 @@ impl Upstream {
 
     /// Whether it speaks TLS.
     pub fn is_tls(&self) -> bool {
-        self.scheme == UpstreamScheme::Tls
+        matches!(self.scheme, UpstreamScheme::Tls | UpstreamScheme::H2)
     }
 
-    /// The name that it is asked for, and that its certificate must have, if it speaks TLS: its host. A path has none, and
-    /// stands for `localhost`.
-    pub(crate) fn tls_name(&self) -> Option<UpstreamName> {
-        if !self.is_tls() {
-            return None;
-        }
-        match &self.addr {
-            UpstreamAddr::Unix(_) => "localhost".parse().ok(),
-            UpstreamAddr::Tcp { host, .. } => host.parse().ok(),
-        }
+    /// Whom TLS is spoken with, if it is. Its name is its host; a path has none, and stands for `localhost`.
+    pub(crate) fn tls_peer(&self) -> Option<TlsPeer> {
+        let host = match &self.addr {
+            UpstreamAddr::Unix(_) => "localhost",
+            UpstreamAddr::Tcp { host, .. } => host,
+        };
+        let peer = |name| TlsPeer { name, is_http2: self.scheme.is_http2() };
+        self.is_tls().then(|| host.parse().ok().map(peer)).flatten()
     }
 
     /// Connects once, as a check at the start, with TLS up to the end of the handshake, and closes the connection. An
@@ -137,11 +136,11 @@ impl Upstream {
     }
 
     fn probe_tls(&self, socket: &Socket, tls: &UpstreamTls) -> io::Result<()> {
-        let Some(name) = self.tls_name() else { return Ok(()) };
+        let Some(peer) = self.tls_peer() else { return Ok(()) };
         let client = UpstreamTlsConfig::new(tls).map_err(io::Error::other)?;
         socket.set_read_timeout(Some(PROBE_TIMEOUT))?;
         socket.set_write_timeout(Some(PROBE_TIMEOUT))?;
-        client.check(&name, socket).map_err(|error| match error.kind() {
+        client.check(&peer, socket).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
             _ => error,
         })
@@ -170,13 +169,28 @@ impl Upstream {
     }
 }
 
+impl UpstreamScheme {
+    const ALL: [Self; 4] = [Self::Tls, Self::H2c, Self::H2, Self::Plain];
+
+    /// Whether HTTP/2 is spoken.
+    pub fn is_http2(self) -> bool {
+        matches!(self, Self::H2c | Self::H2)
+    }
+
+    /// Begins the name of such an upstream.
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Tls => "tls://",
+            Self::H2c => "h2c://",
+            Self::H2 => "h2://",
+        }
+    }
+}
+
 impl fmt::Display for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let prefix = match self.scheme {
-            UpstreamScheme::Plain => "",
-            UpstreamScheme::Tls => TLS_PREFIX,
-        };
-        write!(f, "{prefix}{}", self.addr)
+        write!(f, "{}{}", self.scheme.prefix(), self.addr)
     }
 }
 
@@ -194,19 +208,16 @@ impl FromStr for Upstream {
     type Err = ParseUpstreamError;
 
     fn from_str(text: &str) -> Result<Self, ParseUpstreamError> {
-        let (scheme, rest) = match text.strip_prefix(TLS_PREFIX) {
-            Some(rest) => (UpstreamScheme::Tls, rest),
-            None => (UpstreamScheme::Plain, text),
-        };
+        let with_prefix =
+            |scheme: UpstreamScheme| text.strip_prefix(scheme.prefix()).map(|rest| (scheme, rest));
+        let (scheme, rest) = UpstreamScheme::ALL.into_iter().find_map(with_prefix).unwrap_or_default();
         let problem = |problem| ParseUpstreamError { text: text.to_owned(), problem };
-        let addr = UpstreamAddr::parse(rest).map_err(problem)?;
-        match &addr {
-            UpstreamAddr::Tcp { host, .. }
-                if scheme == UpstreamScheme::Tls && host.parse::<UpstreamName>().is_err() =>
-            {
+        let upstream = Self { scheme, addr: UpstreamAddr::parse(rest).map_err(problem)? };
+        match &upstream.addr {
+            UpstreamAddr::Tcp { host, .. } if upstream.is_tls() && host.parse::<UpstreamName>().is_err() => {
                 Err(problem("the host is no name that a TLS server can have"))
             }
-            _ => Ok(Self { scheme, addr }),
+            _ => Ok(upstream),
         }
     }
 }
@@ -253,6 +264,8 @@ mod tests {
             "[::1]:8080",
             "tls://app.example.org:443",
             "tls://unix:/run/app.sock",
+            "h2c://unix:/run/app.sock",
+            "h2://[::1]:8443",
         ] {
             assert_eq!(text.parse::<Upstream>().unwrap().to_string(), text);
         }

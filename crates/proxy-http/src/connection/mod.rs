@@ -131,6 +131,7 @@ impl Handler for HttpConnection {
     }
 
     fn take_woken(worker: &mut Rc<HttpWorker>) -> Vec<usize> {
+        worker.run_http2();
         worker.woken.take()
     }
 

@@ -10,7 +10,7 @@ use records::ids::ClientId;
 use crate::client::ClientConn;
 use crate::request::special_fields::{SpecialField, SpecialFields};
 use crate::upstream::content::RequestFraming;
-use crate::upstream::http1::head::RequestHead;
+use crate::upstream::request_head::HeadWriter;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -52,7 +52,7 @@ pub(super) fn client_of_trusted<B>(
 
 /// Writes the fields for the upstream.
 pub(super) fn write_request<B>(
-    head: &mut RequestHead,
+    head: &mut impl HeadWriter,
     client: &ClientConn,
     request: &Request<B>,
     special: SpecialFields,
@@ -64,7 +64,7 @@ pub(super) fn write_request<B>(
     let listed: Vec<&str> = has_listed.then(|| words(fields, &CONNECTION)).into_iter().flatten().collect();
     let rules = &client.worker.shared.request_rules;
     let wants_trailers = || words(fields, &TE).any(|word| word.eq_ignore_ascii_case("trailers"));
-    head.field("host", host.as_bytes());
+    head.host(host);
     for (name, value) in fields {
         let stops = match SpecialField::of(name.as_str()) {
             None => false,
@@ -73,27 +73,25 @@ pub(super) fn write_request<B>(
             Some(_) => true,
         };
         if !stops && !is_among(&listed, name) && !rules.replace(name) {
-            head.field(name.as_str(), value.as_bytes());
+            head.copied_field(name, value);
         }
     }
     if client.version == HttpVersion::Http2 && special.has(SpecialField::Cookie) {
         head.joined_field("cookie", fields.get_all(COOKIE).iter().map(HeaderValue::as_bytes), "; ");
     }
     if let Some(protocol) = upgrade {
-        head.field("upgrade", protocol.as_bytes());
-        head.field("connection", b"upgrade");
+        head.upgrade(protocol);
     } else if special.has(SpecialField::Te) && wants_trailers() {
-        head.field("te", b"trailers");
-        head.field("connection", b"te");
+        head.trailers_wanted();
     }
-    head.fields(&client.own_fields);
+    head.encoded_fields(&client.own_fields);
     let given = |name: &HeaderName| {
         let is_kept = client.is_trusted && special.has(SpecialField::Forwarded) && !is_among(&listed, name);
         is_kept.then(|| fields.get_all(name).iter().map(HeaderValue::as_bytes)).into_iter().flatten()
     };
     head.joined_field("x-forwarded-for", given(&FORWARDED_FOR).chain([client.address.as_bytes()]), ", ");
     if given(&FORWARDED_PROTO).next().is_none() {
-        head.fields(b"x-forwarded-proto: https\r\n");
+        head.encoded_fields(b"x-forwarded-proto: https\r\n");
     }
     if given(&FORWARDED_HOST).next().is_none() {
         head.field("x-forwarded-host", host.as_bytes());

@@ -17,23 +17,26 @@ use hyper::{HeaderMap, Request, Response, StatusCode, Version};
 use records::metrics::{HttpCounter, RequestFailure};
 
 use self::failure::RefusedRequest;
+use self::target::RequestTarget;
 use crate::client::ClientConn;
 use crate::guard::frame_tap::response_header_bytes;
 use crate::guard::http1_tap::Http1Content;
 use crate::request::RequestHandle;
 use crate::request::check as request_check;
-use crate::request::special_fields::SpecialField;
+use crate::request::special_fields::{SpecialField, SpecialFields};
 use crate::upstream::acquire::acquire;
 use crate::upstream::content::{RequestContent, RequestFraming};
-use crate::upstream::http1::exchange::{Exchange, ExchangeError};
+use crate::upstream::exchange::{Exchange, ExchangeError};
 use crate::upstream::http1::head::RequestHead;
+use crate::upstream::http2::head::Http2Head;
+use crate::upstream::request_head::{HeadWriter, UpstreamHead};
 use crate::upstream::response_body::ResponseBody;
 
 /// A request that was checked and is ready to be forwarded.
 struct PreparedRequest {
     route: usize,
     /// As the upstream gets it.
-    head: Vec<u8>,
+    head: UpstreamHead,
     /// `None` while it is sent.
     content: Option<RequestContent>,
     /// Whether its content may be broken already.
@@ -86,15 +89,21 @@ fn prepare(
     handle.set_route(target.route);
     let route = target.route;
     let framing = RequestFraming::of(request.body());
-    let upgrade = fields::requested_upgrade(client, &request, special, framing);
-    let mut head = RequestHead::new(client.worker.spare_head(), request.method(), target.path);
-    fields::write_request(&mut head, client, &request, special, target.host, upgrade.as_ref());
-    client.worker.shared.request_rules.write(&mut head, client, handle.client_id());
-    let head = head.finish(request.method(), framing);
-    if !client.held.has_room_for_request(head.capacity()) {
+    let is_http2 = client.worker.shared.routing.destinations[route].is_http2;
+    let upgrade = fields::requested_upgrade(client, &request, special, framing).filter(|_| !is_http2);
+    let head = if is_http2 {
+        let mut head = Http2Head::new(request.method(), target.host, target.path)?;
+        write_fields(&mut head, client, handle, &request, special, &target, None);
+        UpstreamHead::Http2(Box::new(head.finish(framing)))
+    } else {
+        let mut head = RequestHead::new(client.worker.spare_head(), request.method(), target.path);
+        write_fields(&mut head, client, handle, &request, special, &target, upgrade.as_ref());
+        UpstreamHead::Http1(head.finish(request.method(), framing))
+    };
+    if !client.held.has_room_for_request(head.memory()) {
         return Err(RequestFailure::QueueFull.into());
     }
-    handle.set_head_bytes(head.capacity());
+    handle.set_head_bytes(head.memory());
     let (parts, body) = request.into_parts();
     let content = RequestContent::new(body, framing, handle);
     check_size(client, framing)?;
@@ -103,6 +112,20 @@ fn prepare(
         && client.version == HttpVersion::Http1
         && !special.has(SpecialField::Expect);
     Ok(PreparedRequest { route, head, content: Some(content), is_chunked, upgrade, fields })
+}
+
+/// Writes the fields that the upstream gets, without those that frame the content.
+fn write_fields(
+    head: &mut impl HeadWriter,
+    client: &ClientConn,
+    handle: &RequestHandle,
+    request: &Request<Incoming>,
+    special: SpecialFields,
+    target: &RequestTarget<'_>,
+    upgrade: Option<&HeaderValue>,
+) {
+    fields::write_request(head, client, request, special, target.host, upgrade);
+    client.worker.shared.request_rules.write(head, client, handle.client_id());
 }
 
 /// Takes one of the requests that the client may make.
@@ -165,13 +188,16 @@ async fn exchange(
         content.look_ahead().await?;
     }
     loop {
-        let lease = acquire(handle, destination, is_retry).await?;
-        handle.set_upstream(lease.upstream, lease.is_reused());
+        let acquired = acquire(handle, destination, is_retry).await?;
+        handle.set_upstream(acquired.upstream(), acquired.is_reused());
         let Some(content) = request.content.take() else { return Err(RequestFailure::UpstreamClosed.into()) };
-        let mut exchange = Exchange::begin(lease, handle, &request.head, content);
+        let begun = Exchange::begin(acquired, handle, &request.head, content);
+        let Some(mut exchange) = begun else { return Err(RequestFailure::UpstreamInvalid.into()) };
         match poll_fn(|cx| exchange.poll_head(cx, &mut request.fields)).await {
             Ok(response) => {
-                worker.keep_head(mem::take(&mut request.head));
+                if let UpstreamHead::Http1(head) = &mut request.head {
+                    worker.keep_head(mem::take(head));
+                }
                 handle.set_head_bytes(0);
                 return respond(client, handle, response, exchange, request.upgrade.take());
             }
@@ -221,7 +247,9 @@ fn respond(
         (true, None) => return Err(RequestFailure::UpstreamInvalid.into()),
         (true, Some(requested)) => {
             fields::set_upgrade(response.headers_mut(), protocol.unwrap_or(*requested));
-            client.tunnel.replace(Some(exchange));
+            if let Exchange::Http1(exchange) = exchange {
+                client.tunnel.replace(Some(exchange));
+            }
             return Ok(response.map(|()| ResponseBody::empty(handle)));
         }
     }

@@ -9,7 +9,7 @@ use records::ids::ClientId;
 
 use crate::client::ClientConn;
 use crate::request::special_fields::SpecialField;
-use crate::upstream::http1::head::RequestHead;
+use crate::upstream::request_head::HeadWriter;
 
 /// Most rules for requests, and most for responses.
 const RULES_MAX: usize = 64;
@@ -189,9 +189,9 @@ impl HeaderRules {
     }
 
     /// Writes the fields of a request that rules set or add.
-    pub(super) fn write(&self, head: &mut RequestHead, client: &ClientConn, id: ClientId) {
+    pub(super) fn write(&self, head: &mut impl HeadWriter, client: &ClientConn, id: ClientId) {
         for (name, value) in self.values(client, id) {
-            head.field(name.as_str(), value.as_bytes());
+            head.copied_field(name, &value);
         }
     }
 

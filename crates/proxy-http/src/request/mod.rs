@@ -46,6 +46,8 @@ pub(crate) struct RequestState {
     route: Cell<Option<usize>>,
     upstream: Cell<Option<usize>>,
     status: Cell<Option<u16>>,
+    /// The status of a call of gRPC.
+    grpc_status: Cell<Option<u16>>,
     failure: Cell<Option<RequestFailure>>,
     queue: Cell<Option<Duration>>,
     upstream_time: Cell<Option<Duration>>,
@@ -81,6 +83,7 @@ impl RequestHandle {
             route: Cell::default(),
             upstream: Cell::default(),
             status: Cell::default(),
+            grpc_status: Cell::default(),
             failure: Cell::default(),
             queue: Cell::default(),
             upstream_time: Cell::default(),
@@ -184,6 +187,11 @@ impl RequestHandle {
         self.0.first_byte.set(Some(now.saturating_duration_since(self.0.head_at)));
     }
 
+    /// Notes the status of a call of gRPC; `None` if it is not a number.
+    pub(crate) fn set_grpc_status(&self, status: Option<u16>) {
+        self.0.grpc_status.set(status);
+    }
+
     pub(crate) fn fail(&self, failure: RequestFailure) {
         self.0.failure.set(Some(failure));
         self.set_complete();
@@ -250,6 +258,7 @@ impl RequestState {
             path: if worker.shared.records_paths { self.path() } else { "" },
             upstream: self.upstream.get().map_or("", |index| worker.upstreams.name(index)),
             status: self.status.get(),
+            grpc_status: self.grpc_status.get(),
             failure,
             queue: self.queue.get(),
             upstream_time: self.upstream_time.get(),

@@ -87,6 +87,10 @@ impl fmt::Debug for SpareTasks {
 pub(crate) struct WokenConnections(Arc<Mutex<Vec<usize>>>);
 
 impl WokenConnections {
+    pub(crate) fn push(&self, connection: usize) {
+        lock(&self.0).push(connection);
+    }
+
     pub(crate) fn take(&self) -> Vec<usize> {
         mem::take(&mut *lock(&self.0))
     }
@@ -152,7 +156,7 @@ impl WokenTasks {
         let mut tasks = lock(&self.tasks);
         tasks.push(task);
         if tasks.len() == 1 && !self.is_running.load(Ordering::Relaxed) {
-            lock(&self.connections.0).push(self.connection);
+            self.connections.push(self.connection);
         }
     }
 }

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use records::metrics::RequestFailure;
 
-use super::pool::AcquireError;
+use super::http2::exchange::StreamLease;
+use super::pool::{AcquireError, AcquiredConn};
 use super::queue::QueueTicket;
 use crate::config::Destination;
 use crate::request::RequestHandle;
@@ -27,6 +28,13 @@ pub(crate) struct Lease {
     pub(crate) key: usize,
     pub(crate) upstream: usize,
     may_be_kept: bool,
+}
+
+/// What a request is sent on.
+#[derive(Debug)]
+pub(crate) enum Acquired {
+    Http1(Lease),
+    Http2(StreamLease),
 }
 
 /// An upstream that was chosen, and counts one request more until this is dropped.
@@ -62,7 +70,7 @@ pub(crate) async fn acquire(
     handle: &RequestHandle,
     destination: &Destination,
     must_be_new: bool,
-) -> Result<Lease, RequestFailure> {
+) -> Result<Acquired, RequestFailure> {
     let worker = &handle.client().worker;
     let mut tried = !destination.upstreams;
     let mut failure = RequestFailure::Connect;
@@ -70,25 +78,32 @@ pub(crate) async fn acquire(
         tried |= 1 << chosen.index;
         let mut waiting = ConnectionWait::new(&chosen, handle, destination.timeouts, must_be_new);
         match poll_fn(|cx| waiting.poll(cx)).await {
-            Ok(key) => {
-                chosen.is_leased = true;
+            Ok(conn) => {
                 worker.upstreams.succeeded(chosen.index, worker.now());
-                let lease =
-                    Lease { worker: Rc::clone(worker), key, upstream: chosen.index, may_be_kept: false };
-                lease.count_connect();
-                return Ok(lease);
+                let (worker, upstream) = (Rc::clone(worker), chosen.index);
+                chosen.is_leased = true;
+                return Ok(match conn {
+                    AcquiredConn::Http1(key) => {
+                        Acquired::Http1(Lease { worker, key, upstream, may_be_kept: false })
+                    }
+                    AcquiredConn::Http2(stream) => Acquired::Http2(StreamLease { worker, upstream, stream }),
+                });
             }
+            Err(WaitError::Acquire(AcquireError::Opening(kind))) => failure = failure_of(kind),
             Err(WaitError::Acquire(AcquireError::QueueFull)) => return Err(RequestFailure::QueueFull),
             Err(WaitError::QueueTimeout) => return Err(RequestFailure::QueueTimeout),
             Err(WaitError::Acquire(AcquireError::Connect(error))) => {
                 worker.count_connect_failed(chosen.index, &error);
                 worker.upstreams.failed(chosen.index, &error, worker.now());
-                let is_late = error.kind() == io::ErrorKind::TimedOut;
-                failure = if is_late { RequestFailure::ConnectTimeout } else { RequestFailure::Connect };
+                failure = failure_of(error.kind());
             }
         }
     }
     Err(failure)
+}
+
+fn failure_of(kind: io::ErrorKind) -> RequestFailure {
+    if kind == io::ErrorKind::TimedOut { RequestFailure::ConnectTimeout } else { RequestFailure::Connect }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -138,7 +153,7 @@ impl<'a> ConnectionWait<'a> {
         }
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, WaitError>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<AcquiredConn, WaitError>> {
         let key = if let Some(key) = self.connecting {
             key
         } else {
@@ -148,14 +163,19 @@ impl<'a> ConnectionWait<'a> {
             let Poll::Ready(acquired) = polled else { return self.poll_queue_timeout(cx).map(Err) };
             self.timer = None;
             self.count_queued();
-            *self.connecting.insert(acquired?)
+            match acquired? {
+                AcquiredConn::Http1(key) => *self.connecting.insert(key),
+                stream @ AcquiredConn::Http2(_) => return Poll::Ready(Ok(stream)),
+            }
         };
         loop {
             let connected = self.worker.pool.borrow_mut().poll_connected(key, cx);
             if let Poll::Ready(connected) = connected {
-                connected.map_err(AcquireError::Connect)?;
+                connected.map_err(|error| self.failed(error))?;
+                self.count_connect(key);
                 self.connecting = None;
-                return Poll::Ready(Ok(key));
+                let established = self.worker.pool.borrow_mut().established(key);
+                return Poll::Ready(Ok(established.map_err(|error| self.failed(error))?));
             }
             if self.poll_connect_timeout(key, cx).is_pending() {
                 return Poll::Pending;
@@ -163,7 +183,22 @@ impl<'a> ConnectionWait<'a> {
             self.timer = None;
             let late = io::ErrorKind::TimedOut.into();
             let next = self.worker.pool.borrow_mut().connect_next(key, late);
-            next.map_err(AcquireError::Connect)?;
+            next.map_err(|error| self.failed(error))?;
+        }
+    }
+
+    /// Requests that wait for the same connection of HTTP/2 fail too.
+    fn failed(&self, error: io::Error) -> AcquireError {
+        self.worker.pool.borrow_mut().fail_waiting(self.upstream, error.kind());
+        AcquireError::Connect(error)
+    }
+
+    /// Counts the connection if it is new.
+    fn count_connect(&self, key: usize) {
+        let mut pool = self.worker.pool.borrow_mut();
+        let connection = pool.connection(key);
+        if !connection.is_reused() {
+            self.worker.count_connect(self.upstream, connection);
         }
     }
 
@@ -202,19 +237,27 @@ impl Drop for ConnectionWait<'_> {
     }
 }
 
+impl Acquired {
+    pub(crate) fn upstream(&self) -> usize {
+        match self {
+            Self::Http1(lease) => lease.upstream,
+            Self::Http2(lease) => lease.upstream,
+        }
+    }
+
+    /// Whether the connection has served a request before.
+    pub(crate) fn is_reused(&self) -> bool {
+        match self {
+            Self::Http1(lease) => lease.is_reused(),
+            Self::Http2(lease) => lease.stream.is_reused,
+        }
+    }
+}
+
 impl Lease {
     /// Whether the connection has served a request before.
     pub(crate) fn is_reused(&self) -> bool {
         self.worker.pool.borrow_mut().connection(self.key).is_reused()
-    }
-
-    /// Counts the connection if it is new.
-    fn count_connect(&self) {
-        let mut pool = self.worker.pool.borrow_mut();
-        let connection = pool.connection(self.key);
-        if !connection.is_reused() {
-            self.worker.count_connect(self.upstream, connection);
-        }
     }
 
     /// Gives the connection back to the pool.

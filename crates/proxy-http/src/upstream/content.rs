@@ -36,8 +36,8 @@ pub(crate) struct RequestContent {
     body: Option<Incoming>,
     framing: RequestFraming,
     request: RequestHandle,
-    /// A piece that was looked at, and not sent.
-    first: Option<Box<Piece>>,
+    /// Pieces that were taken and are to be sent, or sent again; the last one is the first.
+    taken: Vec<Piece>,
     received: u64,
     /// When a byte of it last moved, from the client or to the upstream.
     moved_at: Instant,
@@ -66,7 +66,7 @@ impl RequestContent {
             body: Some(body),
             framing,
             request: request.clone(),
-            first: None,
+            taken: Vec::new(),
             received: 0,
             moved_at: request.client().worker.now(),
         };
@@ -78,12 +78,22 @@ impl RequestContent {
 
     /// Whether nothing of it is left to send.
     pub(crate) fn is_whole(&self) -> bool {
-        self.body.is_none() && self.first.is_none()
+        self.body.is_none() && self.taken.is_empty()
     }
 
     /// Whether nothing of it was sent, so that it can still be sent elsewhere.
     pub(crate) fn is_untouched(&self) -> bool {
-        self.received == 0 || self.first.is_some()
+        self.received == 0 || !self.taken.is_empty()
+    }
+
+    /// Whether it is known that no data is left, and no trailers.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.taken.is_empty() && self.body.as_ref().is_none_or(Incoming::is_end_stream)
+    }
+
+    /// Sends this data once more, before the rest.
+    pub(super) fn send_again(&mut self, data: Vec<Bytes>) {
+        self.taken.extend(data.into_iter().rev().map(Piece::Data));
     }
 
     /// Looks at what has come with the head: an upstream need not learn of a request that is broken. hyper reads content
@@ -93,15 +103,16 @@ impl RequestContent {
     /// If it is broken.
     pub(crate) async fn look_ahead(&mut self) -> Result<(), RequestFailure> {
         let mut has_asked = false;
-        self.first = poll_fn(|cx| match self.poll_piece(cx) {
+        let first = poll_fn(|cx| match self.poll_piece(cx) {
             Poll::Pending if !std::mem::replace(&mut has_asked, true) => {
                 cx.waker().wake_by_ref();
                 Poll::Pending
             }
             Poll::Pending => Poll::Ready(Ok(None)),
-            Poll::Ready(piece) => Poll::Ready(piece.map(|piece| Some(Box::new(piece)))),
+            Poll::Ready(piece) => Poll::Ready(piece.map(Some)),
         })
         .await?;
+        self.taken.extend(first);
         Ok(())
     }
 
@@ -119,8 +130,8 @@ impl RequestContent {
 
     /// Takes what the client has sent of it.
     pub(super) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, RequestFailure>> {
-        if let Some(first) = self.first.take() {
-            return Poll::Ready(Ok(*first));
+        if let Some(piece) = self.taken.pop() {
+            return Poll::Ready(Ok(piece));
         }
         let Some(body) = &mut self.body else { return Poll::Ready(Ok(Piece::End)) };
         let frame = match Pin::new(body).poll_frame(cx) {
@@ -177,6 +188,11 @@ impl RequestContent {
             Piece::End if is_chunked => unsent.extend_from_slice(b"0\r\n\r\n"),
             Piece::Trailers(_) | Piece::End => {}
         }
+    }
+
+    /// When a byte of it last moved, or it was to be sent.
+    pub(super) fn moved_at(&self) -> Instant {
+        self.moved_at
     }
 
     /// When nothing will have moved for the timeout.

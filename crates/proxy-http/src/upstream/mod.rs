@@ -2,7 +2,10 @@
 
 pub(crate) mod acquire;
 pub(crate) mod content;
+pub(crate) mod exchange;
 pub(crate) mod http1;
+pub(crate) mod http2;
 pub(crate) mod pool;
 mod queue;
+pub(crate) mod request_head;
 pub(crate) mod response_body;

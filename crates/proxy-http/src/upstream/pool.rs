@@ -15,6 +15,7 @@ use slab::Slab;
 
 use super::http1::connection::PooledConn;
 use super::http1::read_buffer::ReadBuffer;
+use super::http2::connections::{FailedConn, Http2Conns, Http2Stream};
 use super::queue::{QueueTicket, RequestQueue};
 use crate::limits::HttpLimits;
 
@@ -29,7 +30,7 @@ const READ_AHEAD_BYTES: usize = 64 << 10;
 /// A worker's connections to its upstreams.
 #[derive(Debug)]
 pub(crate) struct UpstreamPool {
-    registry: Option<Registry>,
+    registry: Option<Rc<Registry>>,
     tls: Rc<WorkerTls>,
     upstreams: Arc<Upstreams>,
     /// When the turn began.
@@ -42,6 +43,8 @@ pub(crate) struct UpstreamPool {
     idle_timeout: Duration,
     of_upstream: Vec<UpstreamConns>,
     connections: Slab<PooledConn>,
+    /// Connections of HTTP/2, which are opened as the others are.
+    pub(crate) http2: Http2Conns,
     buffer: ReadBuffer,
     /// Bytes that were read ahead in this turn.
     ahead_bytes: usize,
@@ -59,8 +62,10 @@ struct UpstreamConns {
     /// Idle connections, and since when; the one used last is at the end.
     idle: VecDeque<(usize, Instant)>,
     queue: RequestQueue,
-    /// Connections, idle ones included.
+    /// Connections of HTTP/1.1, idle ones included, and those of HTTP/2 while they are opened.
     open: usize,
+    /// Whether a connection of HTTP/2 is being opened. Requests wait for it in the queue.
+    is_opening: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +74,17 @@ pub(crate) enum AcquireError {
     QueueFull,
     #[error("cannot connect to the upstream: {0}")]
     Connect(#[from] io::Error),
+    /// Another request has tried to open the connection.
+    #[error("cannot connect to the upstream: {0}")]
+    Opening(io::ErrorKind),
+}
+
+/// What a request gets.
+#[derive(Debug)]
+pub(crate) enum AcquiredConn {
+    /// A connection of its own, which may not be connected yet.
+    Http1(usize),
+    Http2(Http2Stream),
 }
 
 impl UpstreamPool {
@@ -84,6 +100,7 @@ impl UpstreamPool {
             upstreams,
             now: Instant::now(),
             connections: Slab::new(),
+            http2: Http2Conns::default(),
             buffer: ReadBuffer::default(),
             ahead_bytes: 0,
             next_wake: None,
@@ -95,7 +112,7 @@ impl UpstreamPool {
     /// Takes over where sockets are registered, and how TLS is spoken with upstreams.
     pub(crate) fn set_up(&mut self, registry: &Registry, tls: &Rc<WorkerTls>) -> io::Result<()> {
         if self.registry.is_none() {
-            self.registry = Some(registry.try_clone()?);
+            self.registry = Some(Rc::new(registry.try_clone()?));
             self.tls = Rc::clone(tls);
         }
         Ok(())
@@ -116,18 +133,19 @@ impl UpstreamPool {
 
     /// Connections, idle ones included.
     pub(crate) fn open(&self) -> usize {
-        self.connections.len()
+        self.connections.len() + self.http2.open()
     }
 
     /// Connections that no request uses.
     pub(crate) fn idle(&self) -> usize {
-        self.idle
+        self.idle + self.http2.idle()
     }
 
     /// Connections to an upstream, idle ones included, and idle ones.
     pub(crate) fn conns_of(&self, upstream: usize) -> (i64, i64) {
         let of = &self.of_upstream[upstream];
-        (of.open as i64, of.idle.len() as i64)
+        let (open, idle) = self.http2.conns_of(upstream);
+        ((of.open + open) as i64, (of.idle.len() + idle) as i64)
     }
 
     /// Waits for a connection to an upstream: an idle one unless `must_be_new`, or a new one, which may not be connected
@@ -138,7 +156,11 @@ impl UpstreamPool {
         must_be_new: bool,
         place: &mut Option<QueueTicket>,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<usize, AcquireError>> {
+    ) -> Poll<Result<AcquiredConn, AcquireError>> {
+        if let Some(kind) = place.and_then(|ticket| self.of_upstream[upstream].queue.failure(ticket)) {
+            self.leave_queue(upstream, place);
+            return Poll::Ready(Err(AcquireError::Opening(kind)));
+        }
         if self.of_upstream[upstream].queue.is_next(*place) {
             match self.try_acquire(upstream, must_be_new).transpose() {
                 None => {}
@@ -169,27 +191,91 @@ impl UpstreamPool {
         }
     }
 
-    /// An idle connection, or a new one; `None` if there may be no more, or the backlog is full.
-    fn try_acquire(&mut self, upstream: usize, must_be_new: bool) -> io::Result<Option<usize>> {
+    /// An idle connection or a stream, or a new connection; `None` if there may be no more, one is being opened, or the
+    /// backlog is full.
+    fn try_acquire(&mut self, upstream: usize, must_be_new: bool) -> io::Result<Option<AcquiredConn>> {
+        let is_http2 = self.upstreams.is_http2(upstream);
+        if is_http2 {
+            // A connection that has ended is not there any more: another one is as good as a new one.
+            let joined = self.join(upstream);
+            let may_soon = self.of_upstream[upstream].is_opening || self.http2.is_settling(upstream);
+            if joined.is_some() || may_soon {
+                return Ok(joined.map(AcquiredConn::Http2));
+            }
+        }
         while !must_be_new && let Some((key, _)) = self.of_upstream[upstream].idle.pop_back() {
             self.idle -= 1;
             let connection = &mut self.connections[key];
             connection.is_idle = false;
             if connection.is_still_open(self.buffer.room(1)) {
-                return Ok(Some(key));
+                return Ok(Some(AcquiredConn::Http1(key)));
             }
             self.close(key);
         }
-        if self.connections.len() >= self.connections_max && !self.close_oldest_idle() {
+        if self.open() >= self.connections_max && !self.close_oldest_idle() {
             return Ok(None);
         }
-        self.connect(upstream)
+        let connecting = self.connect(upstream)?;
+        self.of_upstream[upstream].is_opening = is_http2 && connecting.is_some();
+        Ok(connecting.map(AcquiredConn::Http1))
+    }
+
+    fn join(&mut self, upstream: usize) -> Option<Http2Stream> {
+        let addresses = match self.upstreams.target(upstream) {
+            UpstreamTarget::Unix(_) => 1,
+            UpstreamTarget::Tcp(addresses) => addresses.len(),
+        };
+        // If there may be no more connections, those that are there are for all.
+        let wanted = if self.open() < self.connections_max { addresses } else { 1 };
+        self.http2.join(upstream, wanted)
+    }
+
+    /// Polls the connections of HTTP/2 that have something to do.
+    pub(crate) fn run_http2(&mut self) -> Vec<FailedConn> {
+        let failed = self.http2.run();
+        if self.http2.take_settled() {
+            self.of_upstream.iter().for_each(|of| of.queue.wake_all());
+        }
+        failed
+    }
+
+    /// Ends a stream of HTTP/2.
+    pub(crate) fn end_stream(&mut self, key: usize) {
+        self.http2.leave(key, self.now);
+        self.wake_queues();
+    }
+
+    /// Fails the requests that wait for a connection of HTTP/2 that another has tried to open.
+    pub(crate) fn fail_waiting(&mut self, upstream: usize, kind: io::ErrorKind) {
+        if self.upstreams.is_http2(upstream) {
+            self.of_upstream[upstream].queue.fail(kind);
+        }
+    }
+
+    /// Begins to use a new connection, which is connected.
+    ///
+    /// # Errors
+    /// If HTTP/2 cannot begin on it.
+    pub(crate) fn established(&mut self, key: usize) -> io::Result<AcquiredConn> {
+        let upstream = self.connections[key].upstream;
+        if !self.upstreams.is_http2(upstream) {
+            return Ok(AcquiredConn::Http1(key));
+        }
+        let registry = self.registry.clone().ok_or(io::ErrorKind::NotConnected)?;
+        let PooledConn { stream, addresses, .. } = self.connections.remove(key);
+        let of = &mut self.of_upstream[upstream];
+        (of.open, of.is_opening) = (of.open - 1, false);
+        let begun = self.http2.insert(stream, upstream, addresses, &registry, self.now);
+        of.queue.wake_all();
+        begun.map(AcquiredConn::Http2)
     }
 
     /// Closes the connection that was idle longest, of whichever upstream.
     fn close_oldest_idle(&mut self) -> bool {
         let front = |of: &UpstreamConns| of.idle.front().map(|&(key, since)| (since, key));
-        let Some((_, key)) = self.of_upstream.iter().filter_map(front).min() else { return false };
+        let Some((_, key)) = self.of_upstream.iter().filter_map(front).min() else {
+            return self.http2.close_oldest_idle();
+        };
         self.close(key);
         true
     }
@@ -250,7 +336,7 @@ impl UpstreamPool {
         let (Some(registry), Some(attempts)) = (&self.registry, &mut connection.addresses) else {
             return Err(error);
         };
-        let (upstream, at) = (connection.upstream, (registry, resources_token(key)));
+        let (upstream, at) = (connection.upstream, (&**registry, resources_token(key)));
         let socket = self.upstreams.connect_next(upstream, attempts, at, Some(error), self.now)?;
         connection.stream = self.upstreams.stream(upstream, socket, &self.tls)?;
         Ok(())
@@ -274,6 +360,7 @@ impl UpstreamPool {
         for key in vanished {
             self.close(key);
         }
+        self.http2.end_vanished();
     }
 
     /// Takes back a connection whose exchange is complete.
@@ -294,7 +381,10 @@ impl UpstreamPool {
 
     pub(crate) fn close(&mut self, key: usize) {
         let mut connection = self.connections.remove(key);
-        self.of_upstream[connection.upstream].open -= 1;
+        let of = &mut self.of_upstream[connection.upstream];
+        of.open -= 1;
+        // One of HTTP/2 is closed here only if it was being opened.
+        of.is_opening = false;
         if connection.is_idle {
             if let Some(registry) = &self.registry {
                 connection.stream.close_notify(registry);
@@ -315,7 +405,8 @@ impl UpstreamPool {
             let idle = of.idle.front().map(|(_, since)| *since + self.idle_timeout);
             [of.queue.retry_at, idle].into_iter().flatten().min()
         };
-        self.of_upstream.iter().filter_map(of).chain(self.next_wake).min()
+        let of_http2 = self.http2.next_deadline(self.idle_timeout);
+        self.of_upstream.iter().filter_map(of).chain(self.next_wake).chain(of_http2).min()
     }
 
     /// Begins a turn: closes connections that were idle for too long, wakes exchanges whose time is up, and tries full
@@ -330,6 +421,7 @@ impl UpstreamPool {
             self.address_generation = generation;
             self.close_vanished();
         }
+        self.http2.expire(self.idle_timeout, now);
         for upstream in 0..self.of_upstream.len() {
             self.of_upstream[upstream].queue.expire(now);
             while let Some(&(key, since)) = self.of_upstream[upstream].idle.front()
@@ -359,6 +451,9 @@ impl UpstreamPool {
 
     /// Notes an event of a connection. An idle one that the upstream has ended is closed.
     pub(crate) fn note(&mut self, key: usize, event: &Event) {
+        if let Some(key) = Http2Conns::key_of(key) {
+            return self.http2.note(key, event);
+        }
         let Some(connection) = self.connections.get_mut(key) else { return };
         connection.note(event);
         if connection.is_idle && !connection.is_still_open(self.buffer.room(1)) {

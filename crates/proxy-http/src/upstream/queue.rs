@@ -1,6 +1,7 @@
 //! Requests that wait for a connection to an upstream, first come, first served.
 
 use std::collections::VecDeque;
+use std::io;
 use std::task::Waker;
 use std::time::Instant;
 
@@ -15,6 +16,8 @@ pub(super) struct RequestQueue {
     next: u64,
     /// When a full backlog is tried again.
     pub(super) retry_at: Option<Instant>,
+    /// The last request that waits for a connection that has failed, and how that has.
+    failed: Option<(u64, io::ErrorKind)>,
 }
 
 impl RequestQueue {
@@ -34,6 +37,22 @@ impl RequestQueue {
         if let Some((_, other)) = self.waiting.iter_mut().find(|(other, _)| *other == ticket) {
             other.clone_from(waker);
         }
+    }
+
+    /// Fails all requests that wait now.
+    pub(super) fn fail(&mut self, kind: io::ErrorKind) {
+        self.failed = Some((self.next, kind));
+        self.wake_all();
+    }
+
+    /// How the connection has failed that a request waits for, if it has.
+    pub(super) fn failure(&self, QueueTicket(ticket): QueueTicket) -> Option<io::ErrorKind> {
+        self.failed.filter(|(last, _)| ticket <= *last).map(|(_, kind)| kind)
+    }
+
+    /// Lets all requests try, one after another.
+    pub(super) fn wake_all(&self) {
+        self.waiting.iter().for_each(|(_, waker)| waker.wake_by_ref());
     }
 
     /// Gives up a place, and lets the next request try.

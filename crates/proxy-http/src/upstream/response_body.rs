@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 
-use super::http1::exchange::Exchange;
+use super::exchange::Exchange;
 use crate::request::RequestHandle;
 
 #[derive(Debug)]

@@ -9,6 +9,8 @@ mod drain;
 mod failures;
 mod http2;
 mod http2_client;
+mod http2_server;
+mod http2_upstream;
 mod names;
 mod pooling;
 mod rates;

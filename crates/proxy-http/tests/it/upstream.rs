@@ -159,7 +159,7 @@ impl ScriptedUpstream {
     }
 }
 
-fn server_config() -> Arc<ServerConfig> {
+pub(crate) fn server_config() -> Arc<ServerConfig> {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());

@@ -21,6 +21,7 @@ pub(super) struct HttpTotals {
     pub(super) routes: PublishedTable<RouteRecord>,
     pub(super) requests: PendingRequests,
     statuses: StatusCounts,
+    grpc_statuses: StatusCounts,
     gauges: HttpGauges,
 }
 
@@ -31,6 +32,7 @@ impl HttpTotals {
             routes: PublishedTable::new(&counted_routes(route_names.to_vec())),
             requests: PendingRequests::default(),
             statuses: StatusCounts::default(),
+            grpc_statuses: StatusCounts::default(),
             gauges: HttpGauges::default(),
         }
     }
@@ -39,6 +41,7 @@ impl HttpTotals {
     pub(super) fn add(&mut self, delta: &HttpDelta, start_us: u64) -> u64 {
         self.totals.add(&delta.counters, &delta.latencies());
         self.statuses.add(&delta.statuses);
+        self.grpc_statuses.add(&delta.grpc_statuses);
         self.gauges.add(delta.gauges);
         self.routes.add(&delta.routes, start_us);
         let routes = &self.routes;
@@ -61,6 +64,7 @@ impl HttpTotals {
         HttpRecord {
             routes_deferred,
             statuses: self.statuses.clone(),
+            grpc_statuses: self.grpc_statuses.clone(),
             counters: *self.totals.counters(),
             latencies,
             ..HttpRecord::of_gauges(self.gauges)

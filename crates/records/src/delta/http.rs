@@ -39,6 +39,8 @@ pub struct FinishedRequest<'a> {
     pub upstream: &'a str,
     /// The status that was sent; `None` if it was over before one was.
     pub status: Option<u16>,
+    /// The status of a call of gRPC, as its upstream gave it; `None` if it is no call, or gave none.
+    pub grpc_status: Option<u16>,
     /// Why it failed; `None` if it was answered whole by an upstream.
     pub failure: Option<RequestFailure>,
     /// How long it waited for an upstream connection; `None` if it did not.
@@ -72,6 +74,8 @@ pub struct HttpDelta {
     queue: CompactHistogram,
     /// Responses since the last hand-over, by exact status.
     pub statuses: StatusCounts,
+    /// Calls of gRPC since the last hand-over, by the status that upstreams gave.
+    pub grpc_statuses: StatusCounts,
     /// Requests with a record of their own.
     pub requests: RequestSamples,
     /// How the gauges have changed since the last hand-over.
@@ -109,6 +113,11 @@ impl HttpDelta {
         }
         if let Some(status) = request.status {
             self.statuses.count(status, 1);
+        }
+        if let Some(status) = request.grpc_status {
+            self.grpc_statuses.count(status, 1);
+            counters[HttpCounter::GrpcCalls] += 1;
+            counters[HttpCounter::GrpcFailed] += u64::from(status != 0);
         }
         counters[HttpCounter::Unrecorded] += u64::from(!self.requests.offer(request));
         counters[HttpCounter::Retried] += u64::from(request.is_retried);
@@ -185,6 +194,7 @@ impl HttpDelta {
         self.unrouted.add(&other.unrouted);
         self.queue.add(&other.queue);
         self.statuses.add(&other.statuses);
+        self.grpc_statuses.add(&other.grpc_statuses);
         self.requests.add(&other.requests);
         self.gauges.add(other.gauges);
     }
@@ -199,6 +209,7 @@ impl HttpDelta {
         self.unrouted.clear();
         self.queue.clear();
         self.statuses.clear();
+        self.grpc_statuses.clear();
         self.requests.clear();
         self.gauges = HttpGauges::default();
     }

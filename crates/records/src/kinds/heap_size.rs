@@ -96,7 +96,7 @@ impl HeapSize for UsageRecord {
 
 impl HeapSize for HttpRecord {
     fn heap_bytes(&self) -> usize {
-        self.statuses.capacity_bytes() + self.latencies.heap_bytes()
+        self.statuses.capacity_bytes() + self.grpc_statuses.capacity_bytes() + self.latencies.heap_bytes()
     }
 }
 

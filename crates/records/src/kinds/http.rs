@@ -24,6 +24,8 @@ wire! {
         pub routes_deferred: u64 = &field::HTTP_ROUTES_DEFERRED,
         /// Responses of the run, by exact status.
         pub statuses: StatusCounts = &field::HTTP_STATUSES,
+        /// Calls of gRPC of the run, by the status that upstreams gave.
+        pub grpc_statuses: StatusCounts = &field::GRPC_STATUSES,
         /// Totals of the run.
         pub counters: Counters<HttpCounter> = &FAMILY,
         /// Latencies of the interval.

@@ -94,6 +94,10 @@ metrics! {
             => figure: "http.reused", metric: "http_upstream_reused";
         Queued = "HTTP_QUEUED_TOTAL", Count, "20", "Requests that waited for an upstream connection."
             => figure: "http.waited", metric: "http_requests_queued";
+        GrpcCalls = "GRPC_CALLS_TOTAL", Count, "312", "Calls of gRPC to whose upstreams HTTP/2 is spoken, and that gave a status."
+            => figure: "http.grpc.calls", metric: "grpc_calls";
+        GrpcFailed = "GRPC_FAILED_TOTAL", Count, "2", "Calls of gRPC whose status was another than OK (0)."
+            => figure: "http.grpc.failed", metric: "grpc_calls_failed";
         BodyIn = "HTTP_BODY_IN_TOTAL", Bytes, "90210", "Bytes of request bodies."
             => figure: "http.body.in", metric: "http_body_in_bytes";
         BodyOut = "HTTP_BODY_OUT_TOTAL", Bytes, "81902331", "Bytes of response bodies."

@@ -32,17 +32,24 @@ impl HttpRecord {
             upstream_idle: _,
             routes_deferred: _,
             statuses,
+            grpc_statuses,
             counters,
             latencies,
         } = self;
         *statuses = statuses.since(&before.statuses);
+        *grpc_statuses = grpc_statuses.since(&before.grpc_statuses);
         *counters = counters.since(&before.counters);
         latencies.rebase(&before.latencies);
     }
 
     /// Copies the record without the latencies of its interval.
     pub fn without_intervals(&self) -> Self {
-        Self { latencies: self.latencies.without_intervals(), statuses: self.statuses.clone(), ..*self }
+        Self {
+            latencies: self.latencies.without_intervals(),
+            statuses: self.statuses.clone(),
+            grpc_statuses: self.grpc_statuses.clone(),
+            ..*self
+        }
     }
 
     /// Merges the previous record, to cover the time of both: all but the latencies are totals or present values.

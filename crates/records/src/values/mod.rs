@@ -14,6 +14,6 @@ pub use event_counts::{EventCount, EventCounts, LoadEvent};
 pub use latencies::{Latencies, Latency};
 pub use log_figure::{AbsentFigures, LogFigure};
 pub use process_cpu::{PROCESSES_LISTED_MAX, ProcessCpu, ProcessCpuList, keep_busiest};
-pub use status_counts::StatusCounts;
+pub use status_counts::{StatusCounts, grpc_status_name};
 pub use tls_version::TlsVersion;
 pub use workers::{WORKERS_LISTED_MAX, WorkerCounts, WorkerList};

@@ -1,4 +1,4 @@
-//! Counts responses by their exact status.
+//! Counts responses by their exact status, of HTTP or of gRPC.
 
 use crate::wire::absent_if_empty;
 use std::fmt;
@@ -8,6 +8,26 @@ use crate::text::ParseIdError;
 
 /// The most statuses that are counted separately; further ones are summed.
 pub(crate) const STATUSES_MAX: usize = 64;
+/// The names of gRPC's statuses, by their number.
+const GRPC_STATUSES: [&str; 17] = [
+    "OK",
+    "CANCELLED",
+    "UNKNOWN",
+    "INVALID_ARGUMENT",
+    "DEADLINE_EXCEEDED",
+    "NOT_FOUND",
+    "ALREADY_EXISTS",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNIMPLEMENTED",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+    "UNAUTHENTICATED",
+];
 /// The key for all further statuses.
 const OTHER: &str = "other";
 
@@ -73,6 +93,11 @@ impl StatusCounts {
     pub(crate) fn capacity_bytes(&self) -> usize {
         self.counts.capacity() * size_of::<(u16, u64)>()
     }
+}
+
+/// The name of a status of gRPC, or its number if it has none.
+pub fn grpc_status_name(status: u16) -> String {
+    GRPC_STATUSES.get(usize::from(status)).map_or_else(|| status.to_string(), |name| (*name).to_owned())
 }
 
 impl fmt::Display for StatusCounts {

@@ -70,6 +70,7 @@ fields! {
     HTTP_UPSTREAM_IDLE = "HTTP_UPSTREAM_IDLE", Count, "8", "Idle upstream connections at the end of the interval.";
     HTTP_ROUTES_DEFERRED = "HTTP_ROUTES_DEFERRED", Count, "0", "Changed routes whose record was deferred to a later interval.";
     HTTP_STATUSES = "HTTP_STATUSES", StatusCounts, "200:11800 404:80 other:3", "Responses of the run as `status:count`, at most 64 statuses; `other` sums further ones.";
+    GRPC_STATUSES = "GRPC_STATUSES", StatusCounts, "0:310 14:2", "Calls of gRPC of the run by the status that upstreams gave, as `status:count`.";
     HAS_TLS = "HAS_TLS", Flag, "1", "The record also carries the fields of a `tls` record, for the whole run.";
     USAGE_DEFERRED = "USAGE_DEFERRED", Count, "0", "Changed values of usage whose record was deferred to a later interval.";
     AGES_ACCEPTED = "TICKET_AGES_ACCEPTED", AgeCounts, "60:11 3444:80", "Ages of the sessions that resumed during the run, from their first handshake on, as `seconds:count` with the upper end of each class of a quarter octave.";

@@ -22,10 +22,13 @@ impl Report<'_> {
         ReportTable::new("HTTP requests", [Words("of"), Words("which"), Number("count")], rows)
     }
 
-    /// Responses by exact status.
+    /// Responses by exact status, and calls of gRPC by theirs.
     pub(crate) fn http_status_rows(&self) -> ReportTable {
-        let statuses = self.http().map(|http| &http.statuses).into_iter().flatten();
-        let rows = statuses.map(|(status, n)| vec![status.clone(), grouped(*n)]);
+        let of_http = self.http().map(|http| &http.statuses).into_iter().flatten();
+        let of_grpc = self.http().map(|http| &http.grpc_statuses).into_iter().flatten();
+        let of_grpc = of_grpc.map(|(status, n)| (format!("gRPC {status}"), n));
+        let statuses = of_http.map(|(status, n)| (status.clone(), n)).chain(of_grpc);
+        let rows = statuses.map(|(status, n)| vec![status, grouped(*n)]);
         ReportTable::new("HTTP statuses", [Words("status"), Number("responses")], rows)
     }
 

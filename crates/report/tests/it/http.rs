@@ -30,6 +30,7 @@ fn model(id: u128, upstream_ms: u64) -> Model {
                 path: HOSTILE,
                 upstream: HOST,
                 status: Some(if failure.is_some() { 504 } else { 200 }),
+                grpc_status: None,
                 failure,
                 queue: None,
                 upstream_time: Some(Duration::from_micros(upstream_ms * 1_000 + n as u64)),

@@ -36,6 +36,8 @@ pub(super) fn lines(http: &HttpSummary, is_log: bool, out: &mut String) {
     line(out, "HTTP", format_args!("{} requests, {protocols}, {} failed", requests.total, requests.failed));
     let statuses: Vec<String> = http.statuses.iter().map(|(status, n)| format!("{n} {status}")).collect();
     list(out, "statuses", &statuses);
+    let calls: Vec<String> = http.grpc_statuses.iter().map(|(status, n)| format!("{n} {status}")).collect();
+    list(out, "gRPC", &calls);
     let causes = http.failures.iter().filter(|(_, n)| **n > 0);
     let causes: Vec<String> = causes.map(|(cause, n)| format!("{n} {cause}")).collect();
     list(out, "failed by", &causes);
@@ -126,6 +128,7 @@ mod tests {
                 path: "/",
                 upstream: "",
                 status: Some(if n == 7 { 502 } else { 200 }),
+                grpc_status: None,
                 failure: (n == 7).then_some(RequestFailure::Connect),
                 queue: None,
                 upstream_time: Some(Duration::from_millis(2)),

@@ -20,6 +20,9 @@ use crate::tls::{Authorities, Certificate, TlsConfigError};
 /// Sessions of one upstream that a worker keeps are twice this number: connections end and begin in bursts.
 const SESSION_CONNECTIONS: usize = 32;
 
+/// HTTP/2 in ALPN (RFC 9113, section 3.2).
+const HTTP2: &[u8] = b"h2";
+
 /// How long a check waits for what an upstream says behind a handshake.
 const LAST_WORD_TIMEOUT: Duration = Duration::from_millis(100);
 
@@ -34,6 +37,15 @@ pub struct UpstreamTls {
     pub server_name: Option<UpstreamName>,
     /// Whether any certificate is accepted, without proof that the upstream has its key.
     pub is_insecure: bool,
+}
+
+/// Whom TLS is spoken with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TlsPeer {
+    /// The name that it is asked for, and that its certificate must have.
+    pub(crate) name: UpstreamName,
+    /// Whether it must speak HTTP/2, which ALPN agrees on.
+    pub(crate) is_http2: bool,
 }
 
 /// A name that a server can have: a DNS name or an address.
@@ -100,18 +112,21 @@ impl UpstreamTlsConfig {
     }
 
     /// Completes a handshake over a socket that blocks, as a check.
-    pub(crate) fn check(&self, name: &UpstreamName, socket: &Socket) -> io::Result<()> {
+    pub(crate) fn check(&self, peer: &TlsPeer, socket: &Socket) -> io::Result<()> {
         let tls_failed = |error: Error| io::Error::other(UpstreamTlsError::from(EngineError::Tls(error)));
         let in_words = |error: io::Error| {
             let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
             inner.cloned().map_or(error, tls_failed)
         };
         let mut stream = socket;
-        let UpstreamName(name) = self.server_name.as_ref().unwrap_or(name).clone();
-        let mut connection = ClientConnection::new(Arc::clone(&self.base), name).map_err(tls_failed)?;
+        let (config, name) = (Arc::clone(&self.base), self.name_for(peer));
+        let connection = ClientConnection::new_with_alpn(config, name, peer.protocols());
+        let mut connection = connection.map_err(tls_failed)?;
         while connection.is_handshaking() {
             connection.complete_io(&mut stream).map_err(in_words)?;
         }
+        peer.check_protocol(connection.alpn_protocol())
+            .map_err(|error| io::Error::other(UpstreamTlsError::from(error)))?;
         // With TLS 1.3 an upstream refuses the proxy's certificate, or that it has none, only now.
         socket.set_read_timeout(Some(LAST_WORD_TIMEOUT))?;
         match connection.complete_io(&mut stream) {
@@ -124,8 +139,8 @@ impl UpstreamTlsConfig {
         Ok(())
     }
 
-    /// Begins a connection to the upstream number `index`, whose own name is `name`.
-    pub(crate) fn connect(&mut self, index: usize, name: &UpstreamName) -> Result<ClientEngine, EngineError> {
+    /// Begins a connection to the upstream number `index`.
+    pub(crate) fn connect(&mut self, index: usize, peer: &TlsPeer) -> Result<ClientEngine, EngineError> {
         while self.configs.len() <= index {
             let sessions = Arc::new(SessionStore::new(SESSION_CONNECTIONS, SessionReset::default()));
             let store: Arc<SessionStore> = Arc::clone(&sessions);
@@ -137,9 +152,29 @@ impl UpstreamTlsConfig {
         }
         let sessions = &self.sessions[index];
         sessions.allow(true);
-        let UpstreamName(name) = self.server_name.as_ref().unwrap_or(name).clone();
-        let connection = UnbufferedClientConnection::new(Arc::clone(&self.configs[index]), name)?;
+        let (config, name) = (Arc::clone(&self.configs[index]), self.name_for(peer));
+        let connection = UnbufferedClientConnection::new_with_alpn(config, name, peer.protocols())?;
         Ok(ClientEngine::new(connection, sessions.was_offered()))
+    }
+
+    fn name_for(&self, peer: &TlsPeer) -> ServerName<'static> {
+        let UpstreamName(name) = self.server_name.as_ref().unwrap_or(&peer.name);
+        name.clone()
+    }
+}
+
+impl TlsPeer {
+    /// What ALPN offers.
+    fn protocols(&self) -> Vec<Vec<u8>> {
+        if self.is_http2 { vec![HTTP2.to_vec()] } else { Vec::new() }
+    }
+
+    /// Checks what ALPN has agreed on.
+    ///
+    /// # Errors
+    /// If that is not what must be spoken.
+    pub(crate) fn check_protocol(&self, agreed: Option<&[u8]>) -> Result<(), EngineError> {
+        if self.is_http2 && agreed != Some(HTTP2) { Err(EngineError::NotHttp2) } else { Ok(()) }
     }
 }
 

@@ -45,6 +45,11 @@ impl ClientEngine {
         self.records.connection().protocol_version() == Some(ProtocolVersion::TLSv1_3)
     }
 
+    /// The protocol that ALPN has agreed on.
+    pub(crate) fn alpn(&self) -> Option<&[u8]> {
+        self.records.connection().alpn_protocol()
+    }
+
     /// Processes received bytes: `buffer` holds them behind [`ClientEngine::partial_len`] free bytes, and is decrypted in
     /// place. Plaintext goes to `plaintext`, bytes for the peer are appended to `output`, also the alert if this fails.
     pub(crate) fn receive(

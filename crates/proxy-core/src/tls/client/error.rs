@@ -1,6 +1,6 @@
 //! Why TLS with an upstream has failed, in words.
 
-use rustls::{Error, InvalidMessage};
+use rustls::{AlertDescription, Error, InvalidMessage};
 use tls_client::{TrustFlags, advice, reason};
 
 use crate::tls::engine::EngineError;
@@ -11,6 +11,9 @@ const TRUST_FLAGS: TrustFlags = TrustFlags {
     name: "--upstream-name NAME",
     insecure: "--upstream-tls-insecure",
 };
+
+/// What helps if an upstream does not speak HTTP/2.
+const TRY_HTTP1: &str = "name it with tls:// for HTTP/1.1";
 
 /// Why TLS with an upstream has failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -36,7 +39,8 @@ impl From<EngineError> for UpstreamTlsError {
     fn from(error: EngineError) -> Self {
         let EngineError::Tls(error) = error else {
             let reason = error.to_string();
-            return Self { cause: UpstreamTlsFailure::Protocol, reason, advice: String::new() };
+            let advice = if error == EngineError::NotHttp2 { TRY_HTTP1 } else { "" }.to_owned();
+            return Self { cause: UpstreamTlsFailure::Protocol, reason, advice };
         };
         match &error {
             Error::InvalidCertificate(_) | Error::NoCertificatesPresented => Self {
@@ -44,6 +48,7 @@ impl From<EngineError> for UpstreamTlsError {
                 reason: reason(&error),
                 advice: advice(&error, TRUST_FLAGS),
             },
+            Error::AlertReceived(AlertDescription::NoApplicationProtocol) => EngineError::NotHttp2.into(),
             Error::AlertReceived(alert) => Self {
                 cause: UpstreamTlsFailure::Alert,
                 reason: format!("it refuses the TLS handshake with the alert {alert:?}"),

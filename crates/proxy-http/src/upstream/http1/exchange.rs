@@ -17,6 +17,7 @@ use crate::request::held_bytes::ExchangeBytes;
 use crate::request::special_fields::{SpecialField, SpecialFields};
 use crate::upstream::acquire::Lease;
 use crate::upstream::content::RequestContent;
+use crate::upstream::exchange::ExchangeError;
 use crate::upstream::pool::UpstreamPool;
 
 /// Most of a request's content that waits for the upstream.
@@ -26,9 +27,9 @@ const UNSENT_BYTES_MAX: usize = 64 << 10;
 const INTERIM_RESPONSES_MAX: usize = 16;
 
 /// A request and its response on an upstream connection. Dropping it closes the connection;
-/// [`Exchange::finish`] keeps the connection if that is possible.
+/// [`Http1Exchange::finish`] keeps the connection if that is possible.
 #[derive(Debug)]
-pub(crate) struct Exchange {
+pub(crate) struct Http1Exchange {
     lease: Lease,
     request: RequestHandle,
     /// The memory of what its connection has yet to send and to read.
@@ -51,15 +52,7 @@ pub(crate) struct Exchange {
     interim_responses: usize,
 }
 
-/// An error before the response begins.
-#[derive(Debug)]
-pub(crate) enum ExchangeError {
-    /// The upstream closed the connection before any byte of a response.
-    Closed,
-    Failed(RequestFailure),
-}
-
-impl Exchange {
+impl Http1Exchange {
     /// Begins a request with its encoded `head`, which says how `content` is framed.
     pub(crate) fn begin(
         lease: Lease,

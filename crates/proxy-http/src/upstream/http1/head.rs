@@ -10,6 +10,7 @@ use hyper::{HeaderMap, Method, Response, StatusCode, Version};
 use super::read_buffer::SMALL_BYTES_MAX;
 use crate::request::special_fields::{SpecialField, SpecialFields};
 use crate::upstream::content::RequestFraming;
+use crate::upstream::request_head::HeadWriter;
 
 /// Bytes for which a request's head has room from the start, besides its target.
 const HEAD_ROOM: usize = 256;
@@ -51,34 +52,6 @@ impl RequestHead {
         Self(FieldBytes(head))
     }
 
-    /// Writes a field. Those that frame the content are for [`RequestHead::finish`].
-    pub(crate) fn field(&mut self, name: &str, value: &[u8]) {
-        self.0.write(name, value);
-    }
-
-    /// Writes a field that is a list.
-    pub(crate) fn joined_field<'a>(
-        &mut self,
-        name: &str,
-        values: impl Iterator<Item = &'a [u8]>,
-        separator: &str,
-    ) {
-        let head = &mut self.0.0;
-        head.extend_from_slice(name.as_bytes());
-        let mut before = ": ";
-        for value in values {
-            head.extend_from_slice(before.as_bytes());
-            head.extend_from_slice(value);
-            before = separator;
-        }
-        head.extend_from_slice(b"\r\n");
-    }
-
-    /// Writes fields that were written before.
-    pub(crate) fn fields(&mut self, fields: &[u8]) {
-        self.0.0.extend_from_slice(fields);
-    }
-
     /// Ends with how the content is framed.
     pub(crate) fn finish(mut self, method: &Method, framing: RequestFraming) -> Vec<u8> {
         match framing {
@@ -92,6 +65,46 @@ impl RequestHead {
         }
         self.0.0.extend_from_slice(b"\r\n");
         self.0.into_bytes()
+    }
+}
+
+impl HeadWriter for RequestHead {
+    fn host(&mut self, host: &str) {
+        self.field("host", host.as_bytes());
+    }
+
+    fn field(&mut self, name: &str, value: &[u8]) {
+        self.0.write(name, value);
+    }
+
+    fn copied_field(&mut self, name: &HeaderName, value: &HeaderValue) {
+        self.field(name.as_str(), value.as_bytes());
+    }
+
+    fn joined_field<'a>(&mut self, name: &str, values: impl Iterator<Item = &'a [u8]>, separator: &str) {
+        let head = &mut self.0.0;
+        head.extend_from_slice(name.as_bytes());
+        let mut before = ": ";
+        for value in values {
+            head.extend_from_slice(before.as_bytes());
+            head.extend_from_slice(value);
+            before = separator;
+        }
+        head.extend_from_slice(b"\r\n");
+    }
+
+    fn encoded_fields(&mut self, fields: &[u8]) {
+        self.0.0.extend_from_slice(fields);
+    }
+
+    fn trailers_wanted(&mut self) {
+        self.field("te", b"trailers");
+        self.field("connection", b"te");
+    }
+
+    fn upgrade(&mut self, protocol: &HeaderValue) {
+        self.field("upgrade", protocol.as_bytes());
+        self.field("connection", b"upgrade");
     }
 }
 

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf as _, Bytes, BytesMut};
 use hyper::rt::{Read as _, ReadBuf, Write as _};
 
-use super::exchange::Exchange;
+use super::exchange::Http1Exchange;
 use crate::runtime::io::WireIo;
 
 /// Most that is taken from the client at once.
@@ -17,7 +17,7 @@ const READ_BYTES_MAX: usize = 16 << 10;
 /// A tunnel between a client and an upstream after `101 Switching Protocols`.
 struct Tunnel {
     client: WireIo,
-    upstream: Exchange,
+    upstream: Http1Exchange,
     from_client: BytesMut,
     from_upstream: Bytes,
     has_client_ended: bool,
@@ -29,7 +29,7 @@ struct Tunnel {
 ///
 /// # Errors
 /// When the upstream breaks.
-pub(crate) async fn run(client: WireIo, received: Bytes, upstream: Exchange) -> io::Result<()> {
+pub(crate) async fn run(client: WireIo, received: Bytes, upstream: Http1Exchange) -> io::Result<()> {
     let mut tunnel = Tunnel {
         client,
         upstream,

@@ -193,9 +193,9 @@ impl RouteOption {
 impl RouteOption {
     fn passed_route(&self, n: usize) -> anyhow::Result<NameRoute> {
         let route = self.name_route(PASS, n)?;
-        match route.upstreams().iter().find(|upstream| upstream.is_tls()) {
+        match route.upstreams().iter().find(|upstream| upstream.scheme != UpstreamScheme::Plain) {
             Some(upstream) => Err(usage(format!(
-                "{}: {upstream}: the client's TLS passes as it is; name the upstream without tls://",
+                "{}: {upstream}: the client's TLS passes as it is; name the upstream without a scheme",
                 self.place(PASS, n)
             ))),
             None => Ok(route.passed()),
@@ -291,7 +291,7 @@ mod tests {
         let both = format!("{pass}[[route]]\nhost = \"x\"\nupstreams = \"h:1\"\n");
         assert_eq!(refused(&both), "the route in line 4 and the pass in line 1 both serve x");
         let twice = pass.replace("h:1", "tls://h:1");
-        assert!(refused(&twice).contains("name the upstream without tls://"));
+        assert!(refused(&twice).contains("name the upstream without a scheme"));
         let path = pass.replace("\"x\"", "\"x\"\npath = \"/a\"");
         assert!(refused(&path).starts_with("the pass in line 1: the path /a goes with --mode http only"));
     }

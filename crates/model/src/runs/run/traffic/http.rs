@@ -35,6 +35,7 @@ impl MeasuredRecord for HttpRecord {
                 upstream_idle,
                 routes_deferred,
                 statuses,
+                grpc_statuses,
                 counters,
                 latencies: _,
             } = record;
@@ -46,6 +47,7 @@ impl MeasuredRecord for HttpRecord {
                 sum.routes_deferred += routes_deferred;
             }
             sum.statuses.add(statuses);
+            sum.grpc_statuses.add(grpc_statuses);
             sum.counters.add(counters);
         }
         Some(sum)

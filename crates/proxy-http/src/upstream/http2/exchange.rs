@@ -1,0 +1,433 @@
+//! A request and its response on a stream.
+
+use std::future::Future as _;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use h2::client::ResponseFuture;
+use h2::{Reason, RecvStream, SendStream};
+use hyper::header::{CONTENT_LENGTH, HeaderName};
+use hyper::http::response::Parts;
+use hyper::{HeaderMap, Response};
+use records::metrics::RequestFailure;
+
+use super::connections::{Http2Stream, SEND_BUFFER_BYTES, STREAM_WINDOW_BYTES};
+use super::head::{GrpcCall, Http2Head};
+use crate::request::RequestHandle;
+use crate::request::held_bytes::ExchangeBytes;
+use crate::request::special_fields::{SpecialFields, may_be_trailer};
+use crate::runtime::timers::Sleep;
+use crate::upstream::content::{Piece, RequestContent};
+use crate::upstream::exchange::ExchangeError;
+use crate::worker::HttpWorker;
+
+/// Most content that is kept to be sent again, if the upstream refuses the stream.
+const KEPT_BYTES_MAX: usize = 64 << 10;
+/// Pieces up to here are copied: they keep all that was read with them.
+const COPIED_BYTES_MAX: usize = 4 << 10;
+/// How long a call may last beyond its own timeout: the client and the upstream end it before.
+const CALL_GRACE: Duration = Duration::from_secs(1);
+
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+
+/// A stream that one request owns.
+#[derive(Debug)]
+pub(crate) struct StreamLease {
+    pub(crate) worker: Rc<HttpWorker>,
+    pub(crate) upstream: usize,
+    pub(crate) stream: Http2Stream,
+}
+
+impl Drop for StreamLease {
+    fn drop(&mut self) {
+        self.worker.upstreams.leave(self.upstream);
+        self.worker.pool.borrow_mut().end_stream(self.stream.key);
+    }
+}
+
+/// A request and its response on a stream. Dropping it resets the stream, unless both are complete.
+#[derive(Debug)]
+pub(crate) struct Http2Exchange {
+    request: RequestHandle,
+    /// The memory of what the stream has yet to send and to read.
+    held: ExchangeBytes,
+    content: RequestContent,
+    call: Option<GrpcCall>,
+    response: StreamResponse,
+    /// `None` once the request is complete, or the upstream takes no more of it.
+    send: Option<SendStream<Bytes>>,
+    /// What was taken of the content and waits for the stream's window.
+    unsent: Bytes,
+    /// Content that was sent, for another try; `None` once it is too much.
+    kept: Option<Vec<Bytes>>,
+    /// Bytes of content that the library has got.
+    given_bytes: usize,
+    /// Why the content has failed since the response began.
+    content_failure: Option<RequestFailure>,
+    trailers: Option<HeaderMap>,
+    /// Bytes of the response's content that are left, if that is known.
+    content_left: Option<u64>,
+    special: SpecialFields,
+    /// Whether the upstream has not begun to process the request.
+    is_refused: bool,
+    sent_at: Instant,
+    timer: Option<(Instant, Sleep)>,
+    /// Behind the streams, so that these have ended before it.
+    lease: StreamLease,
+}
+
+#[derive(Debug)]
+enum StreamResponse {
+    Awaited(ResponseFuture),
+    Begun(RecvStream),
+    /// It has ended, or there is none.
+    Over,
+}
+
+impl Http2Exchange {
+    /// Begins a request.
+    pub(crate) fn begin(
+        mut lease: StreamLease,
+        request: &RequestHandle,
+        head: &Http2Head,
+        mut content: RequestContent,
+    ) -> Self {
+        content.note_moved();
+        let is_tls = lease.worker.pool.borrow().http2.is_tls(lease.stream.key);
+        let sent = lease.stream.send.send_request(head.request(is_tls), content.is_whole());
+        // If the connection is over, nothing has arrived there.
+        let is_refused = sent.is_err();
+        let (response, send) = match sent {
+            Ok((response, send)) => (StreamResponse::Awaited(response), Some(send)),
+            Err(_) => (StreamResponse::Over, None),
+        };
+        Self {
+            held: ExchangeBytes::new(&request.client().held),
+            request: request.clone(),
+            send: send.filter(|_| !content.is_whole()),
+            content,
+            call: head.call,
+            response,
+            unsent: Bytes::new(),
+            kept: Some(Vec::new()),
+            given_bytes: 0,
+            content_failure: None,
+            trailers: None,
+            content_left: None,
+            special: SpecialFields::default(),
+            is_refused,
+            sent_at: Instant::now(),
+            timer: None,
+            lease,
+        }
+    }
+
+    /// The content of a request that has failed, if the request may be sent again: the upstream has said that it has not
+    /// begun to process it, or had closed the connection, and the request has the same effect if the upstream gets it
+    /// twice.
+    pub(crate) fn into_content_to_retry(mut self) -> Option<RequestContent> {
+        let is_repeatable = self.lease.stream.is_reused && self.request.method().is_idempotent();
+        let kept = self.kept.take().filter(|_| self.is_refused || is_repeatable)?;
+        self.content.send_again(kept);
+        Some(self.content)
+    }
+
+    /// Notes the memory that its stream holds.
+    fn settle_held(&mut self) {
+        let kept: usize = self.kept.iter().flatten().map(Bytes::len).sum();
+        let is_blocked =
+            self.given_bytes > 0 && self.lease.worker.pool.borrow().http2.is_blocked(self.lease.stream.key);
+        let given = if is_blocked { self.given_bytes.min(SEND_BUFFER_BYTES) } else { 0 };
+        let received = match &mut self.response {
+            StreamResponse::Begun(body) => body.flow_control().used_capacity(),
+            StreamResponse::Awaited(_) | StreamResponse::Over => 0,
+        };
+        self.held.set(self.unsent.len().max(kept) + given + received);
+    }
+
+    /// Sends what the client has sent of its content.
+    fn pump(&mut self, cx: &mut Context<'_>) -> Result<(), RequestFailure> {
+        while let Some(send) = &mut self.send {
+            if self.unsent.is_empty() {
+                let Poll::Ready(piece) = self.content.poll_piece(cx) else { return Ok(()) };
+                let sent = match piece? {
+                    Piece::Data(data) => {
+                        self.keep(&data);
+                        self.unsent = data;
+                        continue;
+                    }
+                    Piece::Trailers(trailers) => {
+                        // They are not kept.
+                        self.kept = None;
+                        let rules = &self.request.client().worker.shared.request_rules;
+                        send.send_trailers(passed(trailers, |name| !rules.replace(name)))
+                    }
+                    Piece::End => send.send_data(Bytes::new(), true),
+                };
+                // An upstream may answer before it has read the request, and reads no more then.
+                self.send = None;
+                self.content.stop();
+                if sent.is_ok() {
+                    self.content.note_moved();
+                }
+                return Ok(());
+            }
+            send.reserve_capacity(self.unsent.len());
+            let mut room = send.capacity();
+            if room == 0 {
+                room = match send.poll_capacity(cx) {
+                    Poll::Pending => return Ok(()),
+                    Poll::Ready(Some(Ok(room))) => room,
+                    Poll::Ready(None | Some(Err(_))) => {
+                        self.give_up_sending();
+                        return Ok(());
+                    }
+                };
+            }
+            let data = self.unsent.split_to(room.min(self.unsent.len()));
+            self.given_bytes += data.len();
+            let is_last = self.unsent.is_empty() && self.content.is_at_end();
+            if send.send_data(data, is_last).is_err() {
+                self.give_up_sending();
+                return Ok(());
+            }
+            self.content.note_moved();
+            if is_last {
+                self.send = None;
+                self.content.stop();
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends no more: the upstream has ended the stream. Its response tells why.
+    fn give_up_sending(&mut self) {
+        self.send = None;
+        self.unsent = Bytes::new();
+    }
+
+    fn keep(&mut self, data: &Bytes) {
+        let Some(kept) = &mut self.kept else { return };
+        kept.push(data.clone());
+        let bytes: usize = kept.iter().map(Bytes::len).sum();
+        if bytes > KEPT_BYTES_MAX || !self.held.may_take() {
+            self.kept = None;
+        }
+    }
+
+    /// Waits for the head of the response.
+    pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<()>, ExchangeError>> {
+        let polled = match self.pump(cx) {
+            Ok(()) => self.poll_whole_head(cx),
+            Err(failure) => Poll::Ready(Err(ExchangeError::Failed(failure))),
+        };
+        self.settle_held();
+        polled
+    }
+
+    fn poll_whole_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<()>, ExchangeError>> {
+        let StreamResponse::Awaited(response) = &mut self.response else {
+            return Poll::Ready(Err(ExchangeError::Closed));
+        };
+        match Pin::new(response).poll(cx) {
+            Poll::Pending => self.poll_timeout(cx).map(|failure| Err(ExchangeError::Failed(failure))),
+            Poll::Ready(Err(error)) => {
+                self.response = StreamResponse::Over;
+                Poll::Ready(Err(self.failed(&error)))
+            }
+            Poll::Ready(Ok(response)) => Poll::Ready(Ok(self.begin_response(response))),
+        }
+    }
+
+    fn begin_response(&mut self, response: Response<RecvStream>) -> Response<()> {
+        self.request.set_answered(Some(self.sent_at), Instant::now());
+        self.lease.worker.pool.borrow_mut().http2.set_answered(self.lease.stream.key);
+        (self.kept, self.timer) = (None, None);
+        if self.send.is_none() {
+            self.content.stop();
+        }
+        let (Parts { status, headers, .. }, body) = response.into_parts();
+        self.special = SpecialFields::of(&headers);
+        let bytes =
+            |(name, value): (&HeaderName, &hyper::header::HeaderValue)| name.as_str().len() + value.len();
+        self.request.client().held.hold_head(headers.iter().map(bytes).sum());
+        let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+        self.note_status(&headers);
+        self.content_left = if body.is_end_stream() { Some(0) } else { length };
+        self.response = if body.is_end_stream() { StreamResponse::Over } else { StreamResponse::Begun(body) };
+        let mut head = Response::new(());
+        *head.status_mut() = status;
+        *head.headers_mut() = headers;
+        head
+    }
+
+    /// Notes the status of a call of gRPC, which stands in the trailers, or in the head if there are none.
+    fn note_status(&self, fields: &HeaderMap) {
+        if self.call.is_some()
+            && let Some(status) = fields.get(GRPC_STATUS)
+        {
+            self.request.set_grpc_status(status.to_str().ok().and_then(|text| text.parse().ok()));
+        }
+    }
+
+    /// Why there is no response.
+    #[cold]
+    fn failed(&mut self, error: &h2::Error) -> ExchangeError {
+        let is_refused = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
+        // Streams that the upstream may have begun go on after a GOAWAY.
+        self.is_refused = error.is_remote() && (is_refused || error.is_go_away());
+        if self.is_refused || error.is_io() {
+            ExchangeError::Closed
+        } else if error.is_remote() {
+            ExchangeError::Failed(RequestFailure::UpstreamClosed)
+        } else {
+            ExchangeError::Failed(RequestFailure::UpstreamInvalid)
+        }
+    }
+
+    /// Waits until the client or the upstream has made no progress for too long.
+    fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<RequestFailure> {
+        let Some((due_at, failure)) = self.due() else { return Poll::Pending };
+        let worker = &self.lease.worker;
+        if due_at <= worker.now() {
+            if failure == RequestFailure::UpstreamTimeout {
+                worker.pool.borrow_mut().http2.set_ending(self.lease.stream.key);
+            }
+            return Poll::Ready(failure);
+        }
+        // A timer that ends early finds the present deadline.
+        if self.timer.as_ref().is_none_or(|(at, _)| due_at < *at || *at <= worker.now()) {
+            self.timer = Some((due_at, worker.timers.at(due_at)));
+        }
+        if let Some((_, timer)) = &mut self.timer {
+            ready!(Pin::new(timer).poll(cx));
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    /// When what is late then.
+    fn due(&self) -> Option<(Instant, RequestFailure)> {
+        let worker = &self.lease.worker;
+        let response_timeout = self.request.timeouts().response;
+        if let Some(call) = self.call {
+            // It may be silent as long as both ends want, unless its route says otherwise.
+            let timeout = response_timeout.or(call.timeout.map(|timeout| timeout + CALL_GRACE))?;
+            return Some((self.sent_at.checked_add(timeout)?, RequestFailure::UpstreamTimeout));
+        }
+        let moved_at = self.content.moved_at();
+        if self.send.is_none() {
+            let timeout = response_timeout.unwrap_or_else(|| worker.limits().response_timeout);
+            return Some((moved_at + timeout, RequestFailure::UpstreamTimeout));
+        }
+        // While content is sent, either the client does not send, or the upstream does not take.
+        let is_upstream = !self.unsent.is_empty();
+        let failure = if is_upstream { RequestFailure::UpstreamTimeout } else { RequestFailure::BodyTimeout };
+        Some((self.content.stalled_at(), failure))
+    }
+
+    /// The next data of the response's content; `None` once it is complete.
+    pub(crate) fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        if let Err(failure) = self.pump(cx) {
+            // The response depends on what never comes.
+            self.content_failure = Some(failure);
+            self.content.stop();
+            if let Some(mut send) = self.send.take() {
+                send.send_reset(Reason::CANCEL);
+            }
+        }
+        let polled = self.poll_piece(cx);
+        self.settle_held();
+        polled
+    }
+
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        let StreamResponse::Begun(body) = &mut self.response else { return Poll::Ready(None) };
+        if !self.request.client().held.may_read(cx.waker()) {
+            // As much may come meanwhile as the window lets through.
+            self.held.set(STREAM_WINDOW_BYTES as usize);
+            return Poll::Pending;
+        }
+        let data = match ready!(body.poll_data(cx)) {
+            Some(Ok(data)) => data,
+            Some(Err(error)) => return Poll::Ready(Some(Err(io::Error::other(error)))),
+            None => {
+                let trailers = ready!(body.poll_trailers(cx));
+                self.response = StreamResponse::Over;
+                self.content_left = Some(0);
+                return Poll::Ready(match trailers {
+                    Ok(trailers) => {
+                        self.set_trailers(trailers);
+                        None
+                    }
+                    Err(error) => Some(Err(io::Error::other(error))),
+                });
+            }
+        };
+        // The stream may have ended meanwhile, and needs no window then.
+        let _ = body.flow_control().release_capacity(data.len());
+        if let Some(left) = &mut self.content_left {
+            *left = left.saturating_sub(data.len() as u64);
+        }
+        if body.is_end_stream() {
+            self.response = StreamResponse::Over;
+        }
+        let is_short = data.len() <= COPIED_BYTES_MAX;
+        Poll::Ready(Some(Ok(if is_short { Bytes::copy_from_slice(&data) } else { data })))
+    }
+
+    fn set_trailers(&mut self, trailers: Option<HeaderMap>) {
+        if let Some(trailers) = trailers {
+            self.note_status(&trailers);
+            let trailers = passed(trailers, |_| true);
+            self.trailers = (!trailers.is_empty()).then_some(trailers);
+        }
+    }
+
+    /// Why the response is cut.
+    pub(crate) fn cut_by(&self) -> RequestFailure {
+        self.content_failure.unwrap_or(RequestFailure::UpstreamCut)
+    }
+
+    /// Which fields the response has that must be looked at.
+    pub(crate) fn special_fields(&self) -> SpecialFields {
+        self.special
+    }
+
+    /// The response's trailers, once its content is complete.
+    pub(crate) fn take_trailers(&mut self) -> Option<HeaderMap> {
+        let trailers = self.trailers.take()?;
+        let bytes = trailers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+        self.request.client().held.hold_head(bytes);
+        Some(trailers)
+    }
+
+    /// Whether the response has trailers that were not taken.
+    pub(crate) fn has_trailers(&self) -> bool {
+        self.trailers.is_some()
+    }
+
+    /// How many bytes of content are left; `None` if that is not known.
+    pub(crate) fn content_left(&self) -> Option<u64> {
+        self.content_left
+    }
+
+    /// Whether the response has no content, or none is left.
+    pub(crate) fn is_complete(&self) -> bool {
+        matches!(self.response, StreamResponse::Over)
+    }
+}
+
+/// The fields of a trailer section that may stand there (RFC 9110, section 6.5.1).
+fn passed(mut trailers: HeaderMap, also: impl Fn(&HeaderName) -> bool) -> HeaderMap {
+    let stops = |name: &&HeaderName| !(may_be_trailer(name.as_str()) && also(name));
+    let names: Vec<HeaderName> = trailers.keys().filter(stops).cloned().collect();
+    for name in names {
+        trailers.remove(name);
+    }
+    trailers
+}

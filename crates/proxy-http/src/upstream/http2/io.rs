@@ -1,0 +1,84 @@
+//! What h2 reads and writes.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use mio::Registry;
+use proxy_core::{IoResult, UpstreamStream};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Most that is read at once.
+const READ_BYTES_MAX: usize = 16 << 10;
+
+/// The library's end of a connection. Every event of the socket has the connection polled, so that no waker is kept.
+pub(super) struct Http2Io {
+    pub(super) stream: Rc<RefCell<UpstreamStream>>,
+    pub(super) registry: Rc<Registry>,
+    /// Whether the upstream has sent anything.
+    pub(super) has_read: bool,
+}
+
+impl fmt::Debug for Http2Io {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http2Io").finish_non_exhaustive()
+    }
+}
+
+impl AsyncRead for Http2Io {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut stream = self.stream.borrow_mut();
+        if !stream.is_readable() {
+            return Poll::Pending;
+        }
+        let bytes = buf.initialize_unfilled_to(buf.remaining().min(READ_BYTES_MAX));
+        let n = match stream.read(bytes)? {
+            IoResult::Bytes(n) => n,
+            IoResult::End => 0,
+            IoResult::Blocked => return Poll::Pending,
+        };
+        let is_http1 = bytes[..n].starts_with(b"HTTP/1.");
+        drop(stream);
+        if !std::mem::replace(&mut self.has_read, true) && is_http1 {
+            let problem = "it answers with HTTP/1.1: name it without h2c://";
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, problem)));
+        }
+        buf.advance(n);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Http2Io {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let mut stream = self.stream.borrow_mut();
+        if !stream.is_writable() {
+            return Poll::Pending;
+        }
+        match stream.write(bytes, &self.registry) {
+            Ok(IoResult::Bytes(n)) => Poll::Ready(Ok(n)),
+            Ok(IoResult::Blocked | IoResult::End) => Poll::Pending,
+            // Its last words may wait to be read; then its end.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Poll::Ready(Ok(bytes.len())),
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut stream = self.stream.borrow_mut();
+        stream.flush(&self.registry)?;
+        if stream.has_unsent() { Poll::Pending } else { Poll::Ready(Ok(())) }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.as_mut().poll_flush(cx))?;
+        self.stream.borrow_mut().shut_down(&self.registry);
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,18 @@
+//! HTTP/2 with upstreams: many exchanges at once on few connections.
+//!
+//! The h2 library speaks the protocol. A connection is a future that the worker polls whenever its socket has an event
+//! or an exchange has given it something to send; both happen between two turns, so that the frames of all exchanges of
+//! a turn are written together. Exchanges hold their streams themselves.
+//!
+//! | who does not read | what waits, and where |
+//! |---|---|
+//! | the client | at most the window of its stream, in the library; nothing is read of it until the client has room |
+//! | the upstream | one piece of content in the exchange, and what fits the stream's window in the library |
+//!
+//! Both are counted as held by the client's connection. The window of a connection is that of all its streams together:
+//! a client that does not read never stops another.
+
+pub(crate) mod connections;
+pub(crate) mod exchange;
+pub(crate) mod head;
+mod io;

@@ -1,0 +1,478 @@
+//! Upstreams that speak HTTP/2.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use h2::Reason;
+use http::{HeaderMap, HeaderValue, Method};
+use records::metrics::{HttpCounter, UpstreamCounter};
+
+use crate::http2_client::{Bytes, connect, get, read, request, run};
+use crate::http2_server::{Behaviour, Http2Upstream};
+use crate::support::{TestHttpProxy, eventually};
+use crate::upstream::ScriptedUpstream;
+
+/// Answers with the path, or with a megabyte.
+fn echoing(behaviour: Behaviour) -> Http2Upstream {
+    Http2Upstream::start_with(behaviour, |request| async {
+        let path = request.path();
+        let content = if path == "/big" { vec![b'x'; 1_000_000] } else { path.into_bytes() };
+        request.respond(&[], content, None).await;
+    })
+}
+
+/// Asks for 100 paths at once, and checks each response.
+async fn ask_hundred(proxy: &TestHttpProxy) {
+    let (client, _driver) = connect(proxy).await;
+    let mut all = tokio::task::JoinSet::new();
+    for n in 0..100 {
+        let client = client.clone();
+        all.spawn(async move {
+            let path = if n % 10 == 0 { "/big".to_owned() } else { format!("/{n}") };
+            let (status, body) = get(&client, &path).await.unwrap();
+            assert_eq!(status, 200, "{path}");
+            assert!(body.len() == 1_000_000 || body == path.as_bytes());
+        });
+    }
+    all.join_all().await;
+}
+
+fn grpc(path: &str) -> http::Request<()> {
+    let mut request = request(Method::POST, path);
+    request.headers_mut().insert("content-type", HeaderValue::from_static("application/grpc"));
+    request.headers_mut().insert("te", HeaderValue::from_static("trailers"));
+    request
+}
+
+fn status(code: &'static str) -> HeaderMap {
+    HeaderMap::from_iter([("grpc-status".parse().unwrap(), HeaderValue::from_static(code))])
+}
+
+#[test]
+fn requests_at_once_share_a_connection() {
+    let upstream = echoing(Behaviour::default());
+    let mut proxy = TestHttpProxy::start(&upstream.upstream);
+    run(ask_hundred(&proxy));
+    for n in 0..3 {
+        assert_eq!(proxy.get(&format!("/{n}")).text(), format!("/{n}"), "HTTP/1.1 in front");
+    }
+    assert_eq!(upstream.connections(), 1);
+    proxy.expect(HttpCounter::Requests, 103);
+    assert_eq!(proxy.count(HttpCounter::Reused), 102);
+    assert_eq!(proxy.collect().gauges.upstream_open, 1);
+    let total = proxy.finish();
+    let of_upstream = &total.upstreams.all()[0].counters;
+    assert_eq!(of_upstream[UpstreamCounter::Connections], 1);
+    assert_eq!(of_upstream[UpstreamCounter::Exchanges], 103);
+}
+
+#[test]
+fn more_streams_than_an_upstream_allows_open_more_connections_up_to_the_bound() {
+    let upstream = echoing(Behaviour { streams_max: Some(2), ..Behaviour::default() });
+    let mut proxy = TestHttpProxy::start_with(&upstream.upstream, |_, http| {
+        http.limits.upstream_connections_max = 3;
+    });
+    run(ask_hundred(&proxy));
+    assert!((2..=3).contains(&upstream.connections()), "{}", upstream.connections());
+    assert!(proxy.count(HttpCounter::Queued) > 0);
+    proxy.finish();
+}
+
+#[test]
+fn an_idle_connection_is_closed_in_time() {
+    let upstream = echoing(Behaviour::default());
+    let mut proxy = TestHttpProxy::start_with(&upstream.upstream, |_, http| {
+        http.limits.upstream_idle_timeout = Duration::from_millis(100);
+    });
+    assert_eq!(proxy.get("/").status, 200);
+    eventually("it is closed", || proxy.collect().gauges.upstream_open == 0);
+    assert_eq!(proxy.get("/").status, 200);
+    assert_eq!(upstream.connections(), 2);
+    proxy.finish();
+}
+
+#[test]
+fn heads_are_those_of_http2() {
+    let upstream = echoing(Behaviour::default());
+    let proxy = TestHttpProxy::start(&upstream.upstream);
+    let answer = proxy.ask(
+        "POST /x?y HTTP/1.1\r\nhost: shop.example\r\nconnection: x-own, te\r\nx-own: 1\r\nte: trailers\r\nkeep-alive: 1\r\n\
+         upgrade: websocket\r\nx-sent: 2\r\ncontent-length: 0\r\n\r\n",
+    );
+    assert_eq!(answer.status, 200);
+    let heads = upstream.heads();
+    assert_eq!(heads[0].uri(), "http://shop.example/x?y");
+    assert_eq!(heads[0].method(), Method::POST);
+    let fields = heads[0].headers();
+    let of = |name: &str| fields.get(name).map(|value| value.to_str().unwrap());
+    for (name, value) in [
+        ("te", Some("trailers")),
+        ("x-sent", Some("2")),
+        ("content-length", Some("0")),
+        ("x-forwarded-for", Some("127.0.0.1")),
+        ("x-forwarded-proto", Some("https")),
+        ("x-forwarded-host", Some("shop.example")),
+        ("host", None),
+        ("connection", None),
+        ("keep-alive", None),
+        ("upgrade", None),
+        ("x-own", None),
+    ] {
+        assert_eq!(of(name), value, "{name}");
+    }
+    proxy.finish();
+}
+
+#[test]
+fn content_and_trailers_pass_both_ways() {
+    const LENGTH: usize = 3_000_000;
+    let upstream = Http2Upstream::start(|mut request| async {
+        let (content, trailers) = request.content().await;
+        request.respond(&[], content, trailers).await;
+    });
+    let proxy = TestHttpProxy::start(&upstream.upstream);
+    let content: Vec<u8> = (0..LENGTH).map(|i| (i / 3 % 251) as u8).collect();
+    let mut client = proxy.connect();
+    client.send(format!("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: {LENGTH}\r\n\r\n"));
+    client.send(&content);
+    assert!(client.answer().body == content, "what came back over HTTP/1.1 differs");
+    run(async {
+        let (mut client, _driver) = connect(&proxy).await;
+        let (response, mut stream) = client.send_request(request(Method::POST, "/"), false).unwrap();
+        let sent = Bytes::from(content.clone());
+        let sending = async {
+            let mut rest = sent.clone();
+            while !rest.is_empty() {
+                stream.reserve_capacity(rest.len());
+                let room = std::future::poll_fn(|cx| stream.poll_capacity(cx)).await.unwrap().unwrap();
+                stream.send_data(rest.split_to(room.min(rest.len())), false).unwrap();
+            }
+            stream.send_trailers(HeaderMap::from_iter([
+                ("x-sum".parse().unwrap(), HeaderValue::from_static("7")),
+                ("x-forwarded-for".parse().unwrap(), HeaderValue::from_static("192.0.2.1")),
+            ]))
+        };
+        let reading = async { read(response.await.unwrap().into_body()).await.unwrap() };
+        let (_, (received, trailers)) = tokio::join!(sending, reading);
+        assert!(received == sent, "what came back over HTTP/2 differs");
+        let trailers = trailers.unwrap();
+        assert_eq!((trailers.len(), &trailers["x-sum"]), (1, &HeaderValue::from_static("7")));
+    });
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::BodyIn], 2 * LENGTH as u64);
+    assert_eq!(http.counters[HttpCounter::BodyOut], 2 * LENGTH as u64);
+}
+
+#[test]
+fn responses_without_content_keep_their_fields() {
+    let upstream = Http2Upstream::start(|mut request| async move {
+        let status = request.path()[1..].parse().unwrap_or(200);
+        let mut response = http::Response::builder().status(status);
+        if status == 200 {
+            response = response.header("content-length", "7");
+        }
+        request.respond.send_response(response.body(()).unwrap(), true).unwrap();
+    });
+    let proxy = TestHttpProxy::start(&upstream.upstream);
+    let mut client = proxy.connect();
+    for (method, path, status, length) in
+        [("HEAD", "/", 200, Some("7")), ("GET", "/204", 204, None), ("GET", "/304", 304, None)]
+    {
+        client.send(format!("{method} {path} HTTP/1.1\r\nhost: a\r\n\r\n"));
+        let answer = client.answer_to(method);
+        assert_eq!((answer.status, answer.field("content-length").as_deref()), (status, length), "{path}");
+    }
+    proxy.finish();
+}
+
+#[test]
+fn no_request_is_lost_when_connections_are_announced_to_end() {
+    let upstream = Http2Upstream::start_with(
+        Behaviour { requests_max: Some(7), ..Behaviour::default() },
+        |mut request| async move {
+            let (content, _) = request.content().await;
+            request.respond(&[], content, None).await;
+        },
+    );
+    let proxy = TestHttpProxy::start(&upstream.upstream);
+    run(async {
+        let (client, _driver) = connect(&proxy).await;
+        for round in 0..10 {
+            let mut all = tokio::task::JoinSet::new();
+            for n in 0..20 {
+                let client = client.clone();
+                all.spawn(async move {
+                    let mut client = client.ready().await.unwrap();
+                    let (response, mut stream) =
+                        client.send_request(request(Method::POST, "/"), false).unwrap();
+                    stream.send_data(Bytes::from(format!("{round} {n}")), true).unwrap();
+                    let response = response.await.unwrap();
+                    assert_eq!(response.status(), 200, "{round} {n}");
+                    assert_eq!(
+                        read(response.into_body()).await.unwrap().0,
+                        format!("{round} {n}").as_bytes()
+                    );
+                });
+            }
+            all.join_all().await;
+        }
+    });
+    assert!(upstream.connections() > 5, "{}", upstream.connections());
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::Status2xx], 200);
+}
+
+#[test]
+fn only_what_was_not_processed_is_sent_again() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let upstream = Http2Upstream::start(move |mut request| {
+        let n = count.fetch_add(1, Ordering::SeqCst);
+        async move {
+            match request.path().as_str() {
+                "/refused" if n % 2 == 0 => request.reset(Reason::REFUSED_STREAM),
+                "/broken" => request.reset(Reason::INTERNAL_ERROR),
+                _ => {
+                    let (content, _) = request.content().await;
+                    request.respond(&[], content, None).await;
+                }
+            }
+        }
+    });
+    let mut proxy = TestHttpProxy::start(&upstream.upstream);
+    let post =
+        |path: &str| proxy.ask(&format!("POST {path} HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhello"));
+    let answer = post("/refused");
+    assert_eq!((answer.status, answer.text()), (200, "hello"));
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    assert_eq!(post("/broken").status, 502);
+    assert_eq!(asked.load(Ordering::SeqCst), 3);
+    proxy.expect(HttpCounter::Retried, 1);
+    proxy.expect(HttpCounter::FailedUpstreamClosed, 1);
+    proxy.finish();
+}
+
+#[test]
+fn a_response_that_is_reset_is_cut() {
+    let upstream = Http2Upstream::start(|mut request| async move {
+        let response = http::Response::builder().header("content-length", "10").body(()).unwrap();
+        let mut stream = request.respond.send_response(response, false).unwrap();
+        stream.send_data(Bytes::from_static(b"hello"), false).unwrap();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        stream.send_reset(Reason::INTERNAL_ERROR);
+    });
+    let proxy = TestHttpProxy::start(&upstream.upstream);
+    let mut client = proxy.connect();
+    client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    client.head();
+    assert_eq!(client.read_until(|bytes| bytes.len() >= 10), Err(true));
+    assert_eq!(client.received, b"hello");
+    assert_eq!(proxy.finish().http.unwrap().counters[HttpCounter::FailedUpstreamCut], 1);
+}
+
+#[test]
+fn a_client_that_does_not_read_stops_no_other() {
+    let upstream = Http2Upstream::start(|request| async {
+        let length = if request.path() == "/big" { 10_000_000 } else { 10 };
+        request.respond(&[], vec![b'x'; length], None).await;
+    });
+    let mut proxy = TestHttpProxy::start(&upstream.upstream);
+    let slow: Vec<_> = (0..40)
+        .map(|_| {
+            let mut client = proxy.connect();
+            client.send("GET /big HTTP/1.1\r\nhost: a\r\n\r\n");
+            client
+        })
+        .collect();
+    eventually("all are asked for", || upstream.heads().len() == 40);
+    for _ in 0..20 {
+        assert_eq!(proxy.get("/").body.len(), 10);
+    }
+    assert_eq!(upstream.connections(), 1);
+    drop(slow);
+    proxy.expect(HttpCounter::FailedClientGone, 40);
+    assert_eq!(proxy.get("/").body.len(), 10, "the windows of those that have left are free again");
+    proxy.finish();
+}
+
+#[test]
+fn an_upstream_that_does_not_take_content_holds_its_client_back() {
+    let upstream = Http2Upstream::start(|request| async {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        drop(request);
+    });
+    let proxy = TestHttpProxy::start_with(&upstream.upstream, |_, http| {
+        http.limits.body_timeout = Duration::from_secs(1);
+    });
+    let mut client = proxy.connect();
+    client.send("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 100000000\r\n\r\n");
+    // It fails once the proxy has given the request up.
+    let _ = std::io::Write::write_all(&mut client.tls, &vec![0; 20_000_000]);
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::FailedUpstreamTimeout], 1);
+    let taken = http.counters[HttpCounter::BodyIn];
+    assert!((65_535..1_000_000).contains(&taken), "{taken}");
+}
+
+#[test]
+fn a_late_response_ends_the_use_of_its_connection() {
+    let upstream = Http2Upstream::start(|request| async move {
+        if request.connection == 0 {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+        }
+        request.respond(&[], "hello", None).await;
+    });
+    let proxy = TestHttpProxy::start_with(&upstream.upstream, |_, http| {
+        http.limits.response_timeout = Duration::from_millis(200);
+    });
+    assert_eq!(proxy.get("/").status, 504);
+    assert_eq!(proxy.get("/").status, 200);
+    proxy.finish();
+}
+
+#[test]
+fn an_upstream_that_speaks_http1_is_told_apart() {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
+        peer.head();
+        peer.send("HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n");
+    });
+    let named = format!("h2c://{}", upstream.upstream).parse().unwrap();
+    let mut proxy = TestHttpProxy::start(&named);
+    assert_eq!(proxy.get("/").status, 502);
+    let said = proxy.proxy.take_notices().iter().map(|notice| notice.text.clone()).collect::<String>();
+    assert!(said.contains("it answers with HTTP/1.1"), "{said}");
+    proxy.expect(HttpCounter::Status5xx, 1);
+    proxy.finish();
+}
+
+#[test]
+fn requests_that_wait_for_a_connection_fail_with_it() {
+    let nowhere = format!("h2c://{}", crate::upstream::nowhere()).parse().unwrap();
+    let mut proxy = TestHttpProxy::start(&nowhere);
+    run(async {
+        let (client, _driver) = connect(&proxy).await;
+        let mut all = tokio::task::JoinSet::new();
+        for _ in 0..50 {
+            let client = client.clone();
+            all.spawn(async move { get(&client, "/").await.unwrap().0 });
+        }
+        assert_eq!(all.join_all().await, [502; 50]);
+    });
+    proxy.expect(HttpCounter::FailedConnect, 50);
+    proxy.finish();
+}
+
+#[test]
+fn over_tls_both_sides_agree_on_http2() {
+    let upstream = echoing(Behaviour { alpn: Some("h2"), ..Behaviour::default() });
+    let proxy = TestHttpProxy::start(&upstream.upstream);
+    run(ask_hundred(&proxy));
+    assert_eq!(upstream.heads()[0].uri().scheme_str(), Some("https"));
+    assert_eq!(upstream.connections(), 1);
+    proxy.finish();
+    let upstream = echoing(Behaviour { alpn: Some("http/1.1"), ..Behaviour::default() });
+    let proxy = TestHttpProxy::start(&upstream.upstream);
+    assert_eq!(proxy.get("/").status, 502);
+    let said = proxy.proxy.take_notices().iter().map(|notice| notice.text.clone()).collect::<String>();
+    assert!(said.contains("it does not agree on HTTP/2; name it with tls:// for HTTP/1.1"), "{said}");
+    proxy.finish();
+}
+
+#[test]
+fn calls_of_grpc_are_counted_by_their_status() {
+    let upstream = Http2Upstream::start(|mut request| async move {
+        let (content, _) = request.content().await;
+        if request.path() == "/none" {
+            let response = http::Response::builder().header("grpc-status", "12").body(()).unwrap();
+            request.respond.send_response(response, true).unwrap();
+            return;
+        }
+        let code = if request.path() == "/denied" { "7" } else { "0" };
+        request.respond(&[("content-type", "application/grpc")], content, Some(status(code))).await;
+    });
+    let proxy = TestHttpProxy::start(&upstream.upstream);
+    run(async {
+        let (client, _driver) = connect(&proxy).await;
+        for (path, code) in [("/ok", "0"), ("/ok", "0"), ("/denied", "7"), ("/none", "12")] {
+            let mut client = client.clone().ready().await.unwrap();
+            let (response, mut stream) = client.send_request(grpc(path), false).unwrap();
+            stream.send_data(Bytes::from_static(b"\0\0\0\0\x05hello"), true).unwrap();
+            let response = response.await.unwrap();
+            let of_head = response.headers().get("grpc-status").cloned();
+            let (_, trailers) = read(response.into_body()).await.unwrap();
+            let found = trailers.and_then(|trailers| trailers.get("grpc-status").cloned()).or(of_head);
+            assert_eq!(found, Some(HeaderValue::from_static(code)), "{path}");
+        }
+    });
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.grpc_statuses.to_string(), "0:2 7:1 12:1");
+}
+
+#[test]
+fn a_call_streams_both_ways_however_long_both_are_silent() {
+    let upstream = Http2Upstream::start(|mut request| async move {
+        let response = http::Response::builder().body(()).unwrap();
+        let first = request.body.data().await.unwrap().unwrap();
+        let mut stream = request.respond.send_response(response, false).unwrap();
+        stream.send_data(first, false).unwrap();
+        while let Some(Ok(data)) = request.body.data().await {
+            request.body.flow_control().release_capacity(data.len()).unwrap();
+            stream.send_data(data, false).unwrap();
+        }
+        stream.send_trailers(status("0")).unwrap();
+    });
+    let proxy = TestHttpProxy::start_with(&upstream.upstream, |_, http| {
+        http.limits.body_timeout = Duration::from_millis(50);
+        http.limits.response_timeout = Duration::from_millis(50);
+    });
+    run(async {
+        let (mut client, _driver) = connect(&proxy).await;
+        let (response, mut stream) = client.send_request(grpc("/"), false).unwrap();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        stream.send_data(Bytes::from_static(b"first"), false).unwrap();
+        let mut body = response.await.unwrap().into_body();
+        assert_eq!(body.data().await.unwrap().unwrap(), "first");
+        for n in 0..3 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            stream.send_data(Bytes::from(format!("{n}")), false).unwrap();
+            assert_eq!(body.data().await.unwrap().unwrap(), format!("{n}"));
+        }
+        stream.send_data(Bytes::new(), true).unwrap();
+        assert!(body.data().await.is_none());
+        assert_eq!(body.trailers().await.unwrap(), Some(status("0")));
+    });
+    proxy.finish();
+}
+
+#[test]
+fn a_call_that_is_cancelled_or_late_is_reset_at_the_upstream() {
+    let reset = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&reset);
+    let upstream = Http2Upstream::start(move |mut request| {
+        let count = Arc::clone(&count);
+        async move {
+            let reason = std::future::poll_fn(|cx| request.respond.poll_reset(cx)).await;
+            count.fetch_add(usize::from(reason.unwrap() == Reason::CANCEL), Ordering::SeqCst);
+        }
+    });
+    let mut proxy = TestHttpProxy::start(&upstream.upstream);
+    run(async {
+        let (client, _driver) = connect(&proxy).await;
+        let mut ready = client.clone().ready().await.unwrap();
+        let (response, mut stream) = ready.send_request(grpc("/"), false).unwrap();
+        while upstream.heads().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        stream.send_reset(Reason::CANCEL);
+        drop(response);
+        let mut late = grpc("/");
+        late.headers_mut().insert("grpc-timeout", HeaderValue::from_static("10m"));
+        let (response, _) = client.clone().ready().await.unwrap().send_request(late, true).unwrap();
+        assert_eq!(response.await.unwrap().status(), 504);
+    });
+    eventually("both are reset", || reset.load(Ordering::SeqCst) == 2);
+    proxy.expect(HttpCounter::FailedClientGone, 1);
+    proxy.expect(HttpCounter::FailedUpstreamTimeout, 1);
+    proxy.finish();
+}
