@@ -12,7 +12,9 @@ use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use socket2::{Domain, Socket, TcpKeepalive, Type};
+use socket2::{Domain, Socket, Type};
+
+use crate::io::socket_options;
 
 /// Connections that wait to be accepted on each socket; the kernel caps it at `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
@@ -157,7 +159,7 @@ pub(crate) fn inherit(listener: TcpListener) -> io::Result<(SocketAddr, TcpListe
     let socket = Socket::from(listener);
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
-    socket.set_tcp_keepalive(&keepalive())?;
+    socket.set_tcp_keepalive(&socket_options::keepalive())?;
     socket.set_tcp_notsent_lowat(UNSENT_BYTES_MAX)?;
     let addr = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
     Ok((addr, socket.into()))
@@ -223,21 +225,12 @@ fn listener(addr: SocketAddr) -> io::Result<TcpListener> {
     socket.set_reuse_port(true)?;
     // Inherited by accepted connections, which saves a system call for each.
     socket.set_tcp_nodelay(true)?;
-    socket.set_tcp_keepalive(&keepalive())?;
+    socket.set_tcp_keepalive(&socket_options::keepalive())?;
     socket.set_tcp_notsent_lowat(UNSENT_BYTES_MAX)?;
     socket.set_nonblocking(true)?;
     socket.bind(&addr.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
-}
-
-/// Detects within two minutes that a client has vanished, for a packet a minute and idle client. Accepted
-/// connections inherit it.
-fn keepalive() -> TcpKeepalive {
-    TcpKeepalive::new()
-        .with_time(Duration::from_secs(60))
-        .with_interval(Duration::from_secs(15))
-        .with_retries(4)
 }
 
 fn socket(addr: SocketAddr) -> io::Result<Socket> {

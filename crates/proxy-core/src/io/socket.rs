@@ -217,6 +217,14 @@ impl Socket {
         self.reregister(registry)
     }
 
+    /// Notices that the peer has vanished, also while neither sends anything.
+    pub(crate) fn keep_alive(&self) -> io::Result<()> {
+        match &self.stream {
+            StreamSocket::Tcp(tcp) => SockRef::from(tcp).set_tcp_keepalive(&socket_options::keepalive()),
+            StreamSocket::Unix(_) => Ok(()),
+        }
+    }
+
     /// Gives it another token.
     pub(crate) fn set_token(&mut self, token: Token, registry: &Registry) -> io::Result<()> {
         self.token = token;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use nix::libc;
 use nix::sys::socket::{getsockopt, setsockopt};
 use nix::{getsockopt_impl, setsockopt_impl, sockopt_impl};
+use socket2::TcpKeepalive;
 
 sockopt_impl!(MinTtl, SetOnly, libc::IPPROTO_IP, libc::IP_MINTTL, libc::c_int);
 sockopt_impl!(MinHopLimit, SetOnly, libc::IPPROTO_IPV6, libc::IPV6_MINHOPCOUNT, libc::c_int);
@@ -26,6 +27,15 @@ pub(crate) fn set_min_ttl(socket: &impl AsFd, is_ipv6: bool, min: u8) -> io::Res
         setsockopt(socket, MinHopLimit, &min.into())?;
     }
     Ok(())
+}
+
+/// Detects within two minutes that a peer has vanished, for a packet a minute and idle peer. Accepted connections inherit
+/// it from their listener.
+pub(crate) fn keepalive() -> TcpKeepalive {
+    TcpKeepalive::new()
+        .with_time(Duration::from_secs(60))
+        .with_interval(Duration::from_secs(15))
+        .with_retries(4)
 }
 
 /// Whether the peer of a TCP socket that was shut down for writing has acknowledged all bytes.

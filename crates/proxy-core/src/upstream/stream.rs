@@ -135,11 +135,12 @@ impl UpstreamStream {
         self.tls.is_some()
     }
 
-    /// Gives its socket another token.
+    /// Prepares it for a long life, in which it may be silent, with another token.
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn set_token(&mut self, token: Token, registry: &Registry) -> io::Result<()> {
+    pub fn keep(&mut self, token: Token, registry: &Registry) -> io::Result<()> {
+        self.socket.keep_alive()?;
         self.socket.set_token(token, registry)
     }
 

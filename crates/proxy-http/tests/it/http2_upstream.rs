@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use h2::Reason;
+use h2::client::Builder;
 use http::{HeaderMap, HeaderValue, Method};
 use records::metrics::{HttpCounter, UpstreamCounter};
 
-use crate::http2_client::{Bytes, connect, get, read, request, run};
+use crate::http2_client::{Bytes, connect, connect_with, get, read, request, run};
 use crate::http2_server::{Behaviour, Http2Upstream};
 use crate::support::{TestHttpProxy, eventually};
 use crate::upstream::ScriptedUpstream;
@@ -294,6 +295,36 @@ fn a_client_that_does_not_read_stops_no_other() {
     proxy.expect(HttpCounter::FailedClientGone, 40);
     assert_eq!(proxy.get("/").body.len(), 10, "the windows of those that have left are free again");
     proxy.finish();
+}
+
+#[test]
+fn what_waits_in_streams_for_clients_that_do_not_read_is_bounded() {
+    let upstream = Http2Upstream::start(|request| async {
+        request.respond(&[], vec![b'x'; 10_000_000], None).await;
+    });
+    let mut proxy = TestHttpProxy::start_with(&upstream.upstream, |config, _| {
+        config.limits.pending_bytes_max = 8 << 20;
+    });
+    let _slow: Vec<_> = (0..60)
+        .map(|_| {
+            let mut client = proxy.connect();
+            client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+            client
+        })
+        .collect();
+    eventually("some are cut", || proxy.count(HttpCounter::FailedPendingBound) >= 10);
+    // One of HTTP/2 whose windows are closed has as much waiting in each of its streams.
+    run(async {
+        let before = proxy.count(HttpCounter::FailedPendingBound);
+        let (client, _driver) = connect_with(&proxy, Builder::new().initial_window_size(0)).await;
+        let asked: Vec<_> =
+            (0..60).map(|_| client.clone().send_request(request(Method::GET, "/"), true).unwrap()).collect();
+        while proxy.count(HttpCounter::FailedPendingBound) == before {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        drop(asked);
+    });
+    proxy.proxy.drain();
 }
 
 #[test]

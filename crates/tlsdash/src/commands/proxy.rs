@@ -167,6 +167,7 @@ impl BoundSession {
         let refused = |error: ProxyStartError| match error {
             ProxyStartError::Config(_)
             | ProxyStartError::Itself(_)
+            | ProxyStartError::Http2(_)
             | ProxyStartError::Upstreams(_)
             | ProxyStartError::Routes(_)
             | ProxyStartError::Descriptors(_)
@@ -175,7 +176,7 @@ impl BoundSession {
         };
         let proxy = bound.map_err(|error| match error {
             HttpStartError::Start(error) => refused(error),
-            HttpStartError::DuplicateRoute(error) => usage(error),
+            error @ (HttpStartError::DuplicateRoute(_) | HttpStartError::MixedProtocols(_)) => usage(error),
         })?;
         Ok(Self { proxy, header, routes, redirect_from: None, notices })
     }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::io;
 use std::pin::{Pin, pin};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
@@ -18,12 +18,13 @@ use proxy_core::{AddressAttempts, UpstreamStream};
 use slab::Slab;
 
 use super::io::Http2Io;
+use super::unread::UnreadContent;
 use crate::runtime::tasks::WokenConnections;
 
 /// Streams of a connection at once, if the upstream allows as many; more requests open another connection.
 pub(crate) const STREAMS_MAX: usize = 100;
 /// Window of a stream for what the upstream sends.
-pub(super) const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 /// Bytes of a request's content that the library holds at most.
 pub(super) const SEND_BUFFER_BYTES: usize = 64 << 10;
 /// Longest header of a response.
@@ -49,6 +50,8 @@ struct Http2Conn {
     open: Option<OpenConn>,
     /// Streams that exchanges own.
     streams: usize,
+    /// What clients have not read of the responses that are under way.
+    unread: Vec<Weak<UnreadContent>>,
     /// Since when there are none.
     idle_since: Instant,
     /// Whether the upstream has told how many streams it takes. It would refuse those beyond.
@@ -147,7 +150,7 @@ impl Http2Conns {
     ) -> io::Result<Http2Stream> {
         let entry = self.connections.vacant_entry();
         let key = entry.key();
-        stream.set_token(resources_token(key | KEY_BIT), registry)?;
+        stream.keep(resources_token(key | KEY_BIT), registry)?;
         let stream = Rc::new(RefCell::new(stream));
         let (send, connection) = shake_hands(Http2Io {
             stream: Rc::clone(&stream),
@@ -164,6 +167,7 @@ impl Http2Conns {
             addresses,
             open: Some(OpenConn { stream, send, connection }),
             streams: 1,
+            unread: Vec::new(),
             idle_since: now,
             is_settled: false,
             has_answered: false,
@@ -203,6 +207,11 @@ impl Http2Conns {
     /// Whether it is spoken to with TLS.
     pub(super) fn is_tls(&self, key: usize) -> bool {
         self.connections[key].open.as_ref().is_some_and(|open| open.stream.borrow().is_tls())
+    }
+
+    /// Looks at this content from now on whenever something has arrived.
+    pub(super) fn watch(&mut self, key: usize, unread: &Rc<UnreadContent>) {
+        self.connections[key].unread.push(Rc::downgrade(unread));
     }
 
     /// Notes that the upstream has answered a request.
@@ -319,6 +328,7 @@ impl Http2Conn {
         self.wake.is_woken.store(false, Ordering::Relaxed);
         let open = self.open.as_mut()?;
         let polled = Pin::new(&mut open.connection).poll(&mut Context::from_waker(&self.waker));
+        self.unread.retain(|unread| unread.upgrade().inspect(|unread| unread.look()).is_some());
         self.is_settled |= open.send.current_max_send_streams() > 0;
         let Poll::Ready(ended) = polled else { return None };
         self.open = None;

@@ -15,8 +15,9 @@ use hyper::http::response::Parts;
 use hyper::{HeaderMap, Response};
 use records::metrics::RequestFailure;
 
-use super::connections::{Http2Stream, SEND_BUFFER_BYTES, STREAM_WINDOW_BYTES};
+use super::connections::{Http2Stream, SEND_BUFFER_BYTES};
 use super::head::{GrpcCall, Http2Head};
+use super::unread::UnreadContent;
 use crate::request::RequestHandle;
 use crate::request::held_bytes::ExchangeBytes;
 use crate::request::special_fields::{SpecialFields, may_be_trailer};
@@ -53,8 +54,10 @@ impl Drop for StreamLease {
 #[derive(Debug)]
 pub(crate) struct Http2Exchange {
     request: RequestHandle,
-    /// The memory of what the stream has yet to send and to read.
+    /// The memory of what the stream has yet to send.
     held: ExchangeBytes,
+    /// What it has yet to read of the response.
+    unread: Option<Rc<UnreadContent>>,
     content: RequestContent,
     call: Option<GrpcCall>,
     response: StreamResponse,
@@ -109,6 +112,7 @@ impl Http2Exchange {
             held: ExchangeBytes::new(&request.client().held),
             request: request.clone(),
             send: send.filter(|_| !content.is_whole()),
+            unread: None,
             content,
             call: head.call,
             response,
@@ -137,16 +141,15 @@ impl Http2Exchange {
     }
 
     /// Notes the memory that its stream holds.
-    fn settle_held(&mut self) {
+    fn settle_held(&mut self, cx: &Context<'_>) {
         let kept: usize = self.kept.iter().flatten().map(Bytes::len).sum();
         let is_blocked =
             self.given_bytes > 0 && self.lease.worker.pool.borrow().http2.is_blocked(self.lease.stream.key);
         let given = if is_blocked { self.given_bytes.min(SEND_BUFFER_BYTES) } else { 0 };
-        let received = match &mut self.response {
-            StreamResponse::Begun(body) => body.flow_control().used_capacity(),
-            StreamResponse::Awaited(_) | StreamResponse::Over => 0,
-        };
-        self.held.set(self.unsent.len().max(kept) + given + received);
+        self.held.set(self.unsent.len().max(kept) + given);
+        if let Some(unread) = &self.unread {
+            unread.settle(cx);
+        }
     }
 
     /// Sends what the client has sent of its content.
@@ -225,7 +228,7 @@ impl Http2Exchange {
             Ok(()) => self.poll_whole_head(cx),
             Err(failure) => Poll::Ready(Err(ExchangeError::Failed(failure))),
         };
-        self.settle_held();
+        self.settle_held(cx);
         polled
     }
 
@@ -239,26 +242,34 @@ impl Http2Exchange {
                 self.response = StreamResponse::Over;
                 Poll::Ready(Err(self.failed(&error)))
             }
-            Poll::Ready(Ok(response)) => Poll::Ready(Ok(self.begin_response(response))),
+            Poll::Ready(Ok(response)) => Poll::Ready(Ok(self.begin_response(response, cx))),
         }
     }
 
-    fn begin_response(&mut self, response: Response<RecvStream>) -> Response<()> {
+    fn begin_response(&mut self, response: Response<RecvStream>, cx: &Context<'_>) -> Response<()> {
         self.request.set_answered(Some(self.sent_at), Instant::now());
-        self.lease.worker.pool.borrow_mut().http2.set_answered(self.lease.stream.key);
         (self.kept, self.timer) = (None, None);
         if self.send.is_none() {
             self.content.stop();
         }
-        let (Parts { status, headers, .. }, body) = response.into_parts();
+        let (Parts { status, headers, .. }, mut body) = response.into_parts();
         self.special = SpecialFields::of(&headers);
         let bytes =
             |(name, value): (&HeaderName, &hyper::header::HeaderValue)| name.as_str().len() + value.len();
         self.request.client().held.hold_head(headers.iter().map(bytes).sum());
         let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
         self.note_status(&headers);
-        self.content_left = if body.is_end_stream() { Some(0) } else { length };
-        self.response = if body.is_end_stream() { StreamResponse::Over } else { StreamResponse::Begun(body) };
+        let http2 = &mut self.lease.worker.pool.borrow_mut().http2;
+        http2.set_answered(self.lease.stream.key);
+        if body.is_end_stream() {
+            (self.response, self.content_left) = (StreamResponse::Over, Some(0));
+        } else {
+            let held = ExchangeBytes::new(&self.request.client().held);
+            let unread = Rc::new(UnreadContent::new(body.flow_control(), held, cx));
+            http2.watch(self.lease.stream.key, &unread);
+            (self.response, self.unread, self.content_left) =
+                (StreamResponse::Begun(body), Some(unread), length);
+        }
         let mut head = Response::new(());
         *head.status_mut() = status;
         *head.headers_mut() = headers;
@@ -341,15 +352,13 @@ impl Http2Exchange {
             }
         }
         let polled = self.poll_piece(cx);
-        self.settle_held();
+        self.settle_held(cx);
         polled
     }
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         let StreamResponse::Begun(body) = &mut self.response else { return Poll::Ready(None) };
         if !self.request.client().held.may_read(cx.waker()) {
-            // As much may come meanwhile as the window lets through.
-            self.held.set(STREAM_WINDOW_BYTES as usize);
             return Poll::Pending;
         }
         let data = match ready!(body.poll_data(cx)) {
@@ -357,7 +366,7 @@ impl Http2Exchange {
             Some(Err(error)) => return Poll::Ready(Some(Err(io::Error::other(error)))),
             None => {
                 let trailers = ready!(body.poll_trailers(cx));
-                self.response = StreamResponse::Over;
+                (self.response, self.unread) = (StreamResponse::Over, None);
                 self.content_left = Some(0);
                 return Poll::Ready(match trailers {
                     Ok(trailers) => {
@@ -374,7 +383,7 @@ impl Http2Exchange {
             *left = left.saturating_sub(data.len() as u64);
         }
         if body.is_end_stream() {
-            self.response = StreamResponse::Over;
+            (self.response, self.unread) = (StreamResponse::Over, None);
         }
         let is_short = data.len() <= COPIED_BYTES_MAX;
         Poll::Ready(Some(Ok(if is_short { Bytes::copy_from_slice(&data) } else { data })))

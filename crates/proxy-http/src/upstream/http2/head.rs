@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, TE};
-use hyper::http::uri::{Authority, PathAndQuery, Scheme};
+use hyper::http::uri::{Authority, Parts, PathAndQuery, Scheme};
 use hyper::{HeaderMap, Method, Request, Uri, Version};
 use records::metrics::RequestFailure;
 
@@ -71,7 +71,7 @@ impl Http2Head {
 
     /// The request, for an upstream that is spoken to with TLS or without.
     pub(super) fn request(&self, is_tls: bool) -> Request<()> {
-        let mut uri = hyper::http::uri::Parts::default();
+        let mut uri = Parts::default();
         if self.authority.is_some() {
             uri.scheme = Some(if is_tls { Scheme::HTTPS } else { Scheme::HTTP });
             uri.authority.clone_from(&self.authority);

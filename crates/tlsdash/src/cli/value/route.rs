@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 use std::time::Duration;
 
-use proxy_core::{DeclaredOptions as _, Limits, NameRoute, ParseNameRouteError, Upstream};
+use proxy_core::{DeclaredOptions as _, Limits, NameRoute, ParseNameRouteError, Upstream, UpstreamScheme};
 use proxy_http::{HttpLimits, ParseRouteError, Route, RouteTimeouts};
 use records::setting::Value;
 use records::text::quantity;
