@@ -97,6 +97,7 @@ fn http(numbers: &[u64]) -> HttpRecord {
         upstream_open: number(18),
         upstream_idle: number(19),
         routes_deferred: number(20),
+        grpc_statuses: statuses.clone(),
         statuses,
         counters: fill(numbers),
         latencies: latencies(numbers),

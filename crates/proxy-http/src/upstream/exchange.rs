@@ -18,6 +18,7 @@ use crate::request::special_fields::SpecialFields;
 
 /// A request and its response. Dropping it ends both.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one of HTTP/1.1 needs no memory of its own")]
 pub(crate) enum Exchange {
     Http1(Http1Exchange),
     Http2(Box<Http2Exchange>),

@@ -69,7 +69,6 @@ impl Http2Upstream {
         let script: Arc<Script> = Arc::new(move |request| Box::pin(script(request)));
         let served = (Arc::clone(&connections), Arc::clone(&heads));
         let (told, address) = std::sync::mpsc::channel();
-        let unix = path.clone();
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             LocalSet::new().block_on(&runtime, async move {
@@ -79,8 +78,8 @@ impl Http2Upstream {
                     drop(tokio::task::spawn_local(serve(stream, number, behaviour, script, heads)));
                 };
                 let Some(alpn) = behaviour.alpn else {
-                    let listener = UnixListener::bind(&unix).unwrap();
-                    told.send(format!("h2c://unix:{}", unix.display())).unwrap();
+                    let listener = UnixListener::bind(&path).unwrap();
+                    told.send(format!("h2c://unix:{}", path.display())).unwrap();
                     loop {
                         serve(Box::new(listener.accept().await.unwrap().0));
                     }
@@ -91,8 +90,9 @@ impl Http2Upstream {
                 config.alpn_protocols = vec![alpn.as_bytes().to_vec()];
                 let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
                 loop {
-                    let accepted = acceptor.accept(listener.accept().await.unwrap().0).await;
-                    accepted.into_iter().for_each(|stream| serve(Box::new(stream)));
+                    if let Ok(stream) = acceptor.accept(listener.accept().await.unwrap().0).await {
+                        serve(Box::new(stream));
+                    }
                 }
             });
         });

@@ -232,7 +232,7 @@ fn only_what_was_not_processed_is_sent_again() {
         let n = count.fetch_add(1, Ordering::SeqCst);
         async move {
             match request.path().as_str() {
-                "/refused" if n % 2 == 0 => request.reset(Reason::REFUSED_STREAM),
+                "/refused" if n.is_multiple_of(2) => request.reset(Reason::REFUSED_STREAM),
                 "/broken" => request.reset(Reason::INTERNAL_ERROR),
                 _ => {
                     let (content, _) = request.content().await;

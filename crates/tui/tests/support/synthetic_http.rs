@@ -71,6 +71,7 @@ impl SyntheticHttp {
             upstream_idle: 9,
             routes_deferred: 0,
             statuses: self.statuses.clone(),
+            grpc_statuses: StatusCounts::default(),
             counters: self.counters,
             latencies: Latencies::new(&interval, &self.samples),
         }))

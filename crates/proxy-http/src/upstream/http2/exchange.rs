@@ -101,10 +101,10 @@ impl Http2Exchange {
     ) -> Self {
         content.note_moved();
         let is_tls = lease.worker.pool.borrow().http2.is_tls(lease.stream.key);
-        let sent = lease.stream.send.send_request(head.request(is_tls), content.is_whole());
+        let begun = lease.stream.send.send_request(head.request(is_tls), content.is_whole());
         // If the connection is over, nothing has arrived there.
-        let is_refused = sent.is_err();
-        let (response, send) = match sent {
+        let is_refused = begun.is_err();
+        let (response, send) = match begun {
             Ok((response, send)) => (StreamResponse::Awaited(response), Some(send)),
             Err(_) => (StreamResponse::Over, None),
         };
@@ -327,7 +327,7 @@ impl Http2Exchange {
         let response_timeout = self.request.timeouts().response;
         if let Some(call) = self.call {
             // It may be silent as long as both ends want, unless its route says otherwise.
-            let timeout = response_timeout.or(call.timeout.map(|timeout| timeout + CALL_GRACE))?;
+            let timeout = response_timeout.or_else(|| Some(call.timeout? + CALL_GRACE))?;
             return Some((self.sent_at.checked_add(timeout)?, RequestFailure::UpstreamTimeout));
         }
         let moved_at = self.content.moved_at();

@@ -26,6 +26,8 @@ pub(crate) struct HttpFigures {
     /// Their causes since the beginning.
     pub(crate) causes: Vec<NamedCount<'static>>,
     pub(crate) retried: Count,
+    /// Calls of gRPC that gave a status, and those whose status was not OK; `None` without any since the beginning.
+    pub(crate) calls: Option<(Count, Count)>,
     /// What was under way at the moment; `None` if that is not kept.
     pub(crate) gauges: Option<HttpGauges>,
 }
@@ -56,6 +58,11 @@ impl HttpFigures {
             recent_causes: seen(causes(), counters),
             causes: seen(causes(), totals),
             retried: Count::of(totals, taken, &[HttpCounter::Retried]),
+            calls: (totals[HttpCounter::GrpcCalls] > 0).then(|| {
+                [HttpCounter::GrpcCalls, HttpCounter::GrpcFailed]
+                    .map(|counter| Count::of(totals, taken, &[counter]))
+                    .into()
+            }),
             gauges,
         }
     }

@@ -10,11 +10,12 @@
 //! protocol █████████▒▒▒  HTTP/2 80.0%  HTTP/1.1 20.0%
 //! now      in flight 32  queued 0  pool 16 open, 8 idle
 //! failed   2 (5 total)  connect 1, client-gone 1  retried 4
+//! gRPC     9,310 (81,230 total)  not OK 2
 //! HTTP/2   first byte p50 0.210 p99 0.940  request p50 0.240 p99 1.310 ms
 //! HTTP/1.1 first byte p50 0.180 p99 0.720  request p50 0.200 p99 0.990 ms
 //! ```
 //!
-//! Without requests of both protocols, the last two lines are left out.
+//! Without calls of gRPC their line is left out; without requests of both protocols, the last two lines.
 
 use ratatui::text::{Line, Span};
 
@@ -25,9 +26,10 @@ use crate::panes::handshakes::view::listed;
 use crate::panes::routes::model::RequestTimes;
 use crate::panes::{Pane, PaneRows};
 use crate::theme::Theme;
+use crate::view_model::span::Count;
 use crate::widgets::parts::{NAMED_CELLS, StatusItem, fit, heading, put, quantile_text, share_line};
 
-/// The rows of the table with its heading, without those of the protocols' times.
+/// The rows of the table with its heading, without those of gRPC and of the protocols' times.
 const HEIGHT: u16 = 5;
 /// The fewest rows of a screen with this pane.
 const HEIGHT_SCREEN_MIN: u16 = 14;
@@ -38,8 +40,8 @@ pub(crate) const PANE: Pane = Pane {
     id: PaneId::Http,
     rows: |state| {
         let figures = state.figures().and_then(|figures| figures.http.as_ref());
-        let times = figures.map_or(0, |http| http.times.len() as u16);
-        let all = if state.has_room_for_details() { HEIGHT + times } else { 1 };
+        let more = figures.map_or(0, |http| (usize::from(http.calls.is_some()) + http.times.len()) as u16);
+        let all = if state.has_room_for_details() { HEIGHT + more } else { 1 };
         if !state.has_http() || state.size().1 < HEIGHT_SCREEN_MIN {
             return PaneRows::default();
         }
@@ -131,6 +133,7 @@ fn table(theme: Theme, http: &HttpFigures, width: u16) -> Vec<Line<'static>> {
         Line::from(now),
         failures(theme, http, cells),
     ];
+    lines.extend(http.calls.map(|(calls, failed)| calls_line(theme, calls, failed)));
     lines.extend(http.times.iter().map(|times| times_line(theme, times, cells)));
     lines
 }
@@ -150,6 +153,16 @@ fn times_line(theme: Theme, times: &ProtocolTimes, cells: usize) -> Line<'static
     let mut spans = vec![Span::styled(format!("{protocol:<NAMED_CELLS$}"), theme.label())];
     spans.extend(fit(parts, cells.saturating_sub(NAMED_CELLS)));
     Line::from(spans)
+}
+
+fn calls_line(theme: Theme, calls: Count, failed: Count) -> Line<'static> {
+    let figure = if failed.recent > 0 { theme.warning() } else { theme.figure() };
+    Line::from(vec![
+        Span::styled(format!("{:<NAMED_CELLS$}", "gRPC"), theme.label()),
+        Span::styled(calls.words(), theme.figure()),
+        Span::styled("  not OK ", theme.label()),
+        Span::styled(failed.words(), figure),
+    ])
 }
 
 fn failures(theme: Theme, http: &HttpFigures, cells: usize) -> Line<'static> {
