@@ -220,7 +220,12 @@ impl Socket {
     /// Notices that the peer has vanished, also while neither sends anything.
     pub(crate) fn keep_alive(&self) -> io::Result<()> {
         match &self.stream {
-            StreamSocket::Tcp(tcp) => SockRef::from(tcp).set_tcp_keepalive(&socket_options::keepalive()),
+            StreamSocket::Tcp(tcp) => {
+                let socket = SockRef::from(tcp);
+                socket.set_tcp_keepalive(&socket_options::keepalive())?;
+                // There are no probes while bytes are not acknowledged.
+                socket.set_tcp_user_timeout(Some(socket_options::VANISHED_AFTER))
+            }
             StreamSocket::Unix(_) => Ok(()),
         }
     }

@@ -29,6 +29,9 @@ pub(crate) fn set_min_ttl(socket: &impl AsFd, is_ipv6: bool, min: u8) -> io::Res
     Ok(())
 }
 
+/// How long a peer that has vanished is waited for.
+pub(crate) const VANISHED_AFTER: Duration = Duration::from_secs(120);
+
 /// Detects within two minutes that a peer has vanished, for a packet a minute and idle peer. Accepted connections inherit
 /// it from their listener.
 pub(crate) fn keepalive() -> TcpKeepalive {

@@ -138,7 +138,7 @@ impl AddressAttempts {
     }
 
     /// Notes that the address in use could not be reached.
-    pub(super) fn failed(&self, now: Instant) {
+    pub fn failed(&self, now: Instant) {
         self.list[self.current].health.fail(now);
     }
 

@@ -91,6 +91,10 @@ impl WokenConnections {
         lock(&self.0).push(connection);
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.0).is_empty()
+    }
+
     pub(crate) fn take(&self) -> Vec<usize> {
         mem::take(&mut *lock(&self.0))
     }

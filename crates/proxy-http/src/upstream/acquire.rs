@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use records::metrics::RequestFailure;
@@ -154,43 +154,67 @@ impl<'a> ConnectionWait<'a> {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<AcquiredConn, WaitError>> {
-        let key = if let Some(key) = self.connecting {
-            key
-        } else {
-            let mut pool = self.worker.pool.borrow_mut();
-            let polled = pool.poll_acquire(self.upstream, self.must_be_new, &mut self.place, cx);
-            drop(pool);
-            let Poll::Ready(acquired) = polled else { return self.poll_queue_timeout(cx).map(Err) };
-            self.timer = None;
-            self.count_queued();
-            match acquired? {
-                AcquiredConn::Http1(key) => *self.connecting.insert(key),
-                stream @ AcquiredConn::Http2(_) => return Poll::Ready(Ok(stream)),
-            }
-        };
         loop {
-            let connected = self.worker.pool.borrow_mut().poll_connected(key, cx);
-            if let Poll::Ready(connected) = connected {
-                connected.map_err(|error| self.failed(error))?;
-                self.count_connect(key);
-                self.connecting = None;
-                let established = self.worker.pool.borrow_mut().established(key);
-                return Poll::Ready(Ok(established.map_err(|error| self.failed(error))?));
-            }
-            if self.poll_connect_timeout(key, cx).is_pending() {
-                return Poll::Pending;
-            }
+            let polled = match self.connecting {
+                Some(key) => self.poll_connected(key, cx),
+                None => match self.poll_acquire(cx)? {
+                    Poll::Ready(Ok(AcquiredConn::Http1(key))) => {
+                        self.connecting = Some(key);
+                        continue;
+                    }
+                    polled => polled,
+                },
+            };
+            let error = match ready!(polled) {
+                Ok(acquired) => return Poll::Ready(Ok(acquired)),
+                Err(error) => error,
+            };
             self.timer = None;
-            let late = io::ErrorKind::TimedOut.into();
-            let next = self.worker.pool.borrow_mut().connect_next(key, late);
-            next.map_err(|error| self.failed(error))?;
+            let mut pool = self.worker.pool.borrow_mut();
+            if let Some(key) = self.connecting.take() {
+                pool.close(key);
+            }
+            // A stream that becomes free is as good.
+            if !pool.put_off(self.upstream, error.kind()) {
+                return Poll::Ready(Err(AcquireError::Connect(error).into()));
+            }
+            self.worker.count_connect_failed(self.upstream, &error);
         }
     }
 
-    /// Requests that wait for the same connection of HTTP/2 fail too.
-    fn failed(&self, error: io::Error) -> AcquireError {
-        self.worker.pool.borrow_mut().fail_waiting(self.upstream, error.kind());
-        AcquireError::Connect(error)
+    /// Waits for what the pool has, which may be a connection that is not connected yet.
+    fn poll_acquire(&mut self, cx: &mut Context<'_>) -> Result<Poll<io::Result<AcquiredConn>>, WaitError> {
+        let mut pool = self.worker.pool.borrow_mut();
+        let polled = pool.poll_acquire(self.upstream, self.must_be_new, &mut self.place, cx);
+        drop(pool);
+        let Poll::Ready(acquired) = polled else {
+            return match self.poll_queue_timeout(cx) {
+                Poll::Ready(error) => Err(error),
+                Poll::Pending => Ok(Poll::Pending),
+            };
+        };
+        self.timer = None;
+        self.count_queued();
+        match acquired {
+            Err(AcquireError::Connect(error)) => Ok(Poll::Ready(Err(error))),
+            acquired => Ok(Poll::Ready(Ok(acquired?))),
+        }
+    }
+
+    fn poll_connected(&mut self, key: usize, cx: &mut Context<'_>) -> Poll<io::Result<AcquiredConn>> {
+        loop {
+            let connected = self.worker.pool.borrow_mut().poll_connected(key, cx);
+            if let Poll::Ready(connected) = connected {
+                connected?;
+                self.count_connect(key);
+                self.connecting = None;
+                return Poll::Ready(self.worker.pool.borrow_mut().established(key, self.connect_timeout));
+            }
+            ready!(self.poll_connect_timeout(key, cx));
+            self.timer = None;
+            let late = io::ErrorKind::TimedOut.into();
+            self.worker.pool.borrow_mut().connect_next(key, late)?;
+        }
     }
 
     /// Counts the connection if it is new.

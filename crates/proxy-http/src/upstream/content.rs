@@ -92,8 +92,10 @@ impl RequestContent {
     }
 
     /// Sends this data once more, before the rest.
-    pub(super) fn send_again(&mut self, data: Vec<Bytes>) {
-        self.taken.extend(data.into_iter().rev().map(Piece::Data));
+    pub(super) fn send_again(&mut self, data: Bytes) {
+        if !data.is_empty() {
+            self.taken.push(Piece::Data(data));
+        }
     }
 
     /// Looks at what has come with the head: an upstream need not learn of a request that is broken. hyper reads content

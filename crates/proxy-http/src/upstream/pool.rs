@@ -23,6 +23,9 @@ use crate::limits::HttpLimits;
 /// tries.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
+/// How soon to try again to open a connection of HTTP/2 beside others.
+const REOPEN_INTERVAL: Duration = Duration::from_millis(100);
+
 /// Bytes of a turn that are read from upstreams as soon as an event reports them. Reading many connections one after
 /// another finds its code in the processor's caches, as long as what was read before is still there when it is used.
 const READ_AHEAD_BYTES: usize = 64 << 10;
@@ -198,8 +201,9 @@ impl UpstreamPool {
         if is_http2 {
             // A connection that has ended is not there any more: another one is as good as a new one.
             let joined = self.join(upstream);
-            let may_soon = self.of_upstream[upstream].is_opening || self.http2.is_settling(upstream);
-            if joined.is_some() || may_soon {
+            let may_soon = self.of_upstream[upstream].is_opening || self.http2.is_beginning(upstream);
+            let is_put_off = self.of_upstream[upstream].queue.retry_at.is_some();
+            if joined.is_some() || may_soon || is_put_off {
                 return Ok(joined.map(AcquiredConn::Http2));
             }
         }
@@ -225,15 +229,19 @@ impl UpstreamPool {
             UpstreamTarget::Unix(_) => 1,
             UpstreamTarget::Tcp(addresses) => addresses.len(),
         };
-        // If there may be no more connections, those that are there are for all.
-        let wanted = if self.open() < self.connections_max { addresses } else { 1 };
+        // Nobody waits for another connection while those that are there have room.
+        let may_open = self.open() < self.connections_max && !self.of_upstream[upstream].is_opening;
+        let wanted = if may_open { addresses } else { 1 };
         self.http2.join(upstream, wanted)
     }
 
     /// Polls the connections of HTTP/2 that have something to do.
     pub(crate) fn run_http2(&mut self) -> Vec<FailedConn> {
-        let failed = self.http2.run();
-        if self.http2.take_settled() {
+        let failed = self.http2.run(self.now);
+        for FailedConn { upstream, error } in &failed {
+            self.put_off(*upstream, error.kind());
+        }
+        if self.http2.take_changed() {
             self.of_upstream.iter().for_each(|of| of.queue.wake_all());
         }
         failed
@@ -241,22 +249,31 @@ impl UpstreamPool {
 
     /// Ends a stream of HTTP/2.
     pub(crate) fn end_stream(&mut self, key: usize) {
-        self.http2.leave(key, self.now);
+        let upstream = self.http2.leave(key, self.now);
+        self.of_upstream[upstream].queue.retry_at = None;
         self.wake_queues();
     }
 
-    /// Fails the requests that wait for a connection of HTTP/2 that another has tried to open.
-    pub(crate) fn fail_waiting(&mut self, upstream: usize, kind: io::ErrorKind) {
-        if self.upstreams.is_http2(upstream) {
-            self.of_upstream[upstream].queue.fail(kind);
+    /// Puts off that another connection of HTTP/2 is opened, since that has failed, if there are others whose streams may
+    /// become free. Otherwise the requests fail that wait for it, and it returns false.
+    pub(crate) fn put_off(&mut self, upstream: usize, kind: io::ErrorKind) -> bool {
+        if !self.upstreams.is_http2(upstream) {
+            return false;
         }
+        let queue = &mut self.of_upstream[upstream].queue;
+        if self.http2.is_usable(upstream) {
+            queue.retry_at = Some(self.now + REOPEN_INTERVAL);
+            return true;
+        }
+        queue.fail(kind);
+        false
     }
 
-    /// Begins to use a new connection, which is connected.
+    /// Begins to use a new connection, which is connected. An upstream of HTTP/2 must say its first word in time.
     ///
     /// # Errors
     /// If HTTP/2 cannot begin on it.
-    pub(crate) fn established(&mut self, key: usize) -> io::Result<AcquiredConn> {
+    pub(crate) fn established(&mut self, key: usize, begin_timeout: Duration) -> io::Result<AcquiredConn> {
         let upstream = self.connections[key].upstream;
         if !self.upstreams.is_http2(upstream) {
             return Ok(AcquiredConn::Http1(key));
@@ -265,7 +282,7 @@ impl UpstreamPool {
         let PooledConn { stream, addresses, .. } = self.connections.remove(key);
         let of = &mut self.of_upstream[upstream];
         (of.open, of.is_opening) = (of.open - 1, false);
-        let begun = self.http2.insert(stream, upstream, addresses, &registry, self.now);
+        let begun = self.http2.insert(stream, upstream, addresses, &registry, (self.now, begin_timeout));
         of.queue.wake_all();
         begun.map(AcquiredConn::Http2)
     }
@@ -405,7 +422,7 @@ impl UpstreamPool {
             let idle = of.idle.front().map(|(_, since)| *since + self.idle_timeout);
             [of.queue.retry_at, idle].into_iter().flatten().min()
         };
-        let of_http2 = self.http2.next_deadline(self.idle_timeout);
+        let of_http2 = self.http2.next_deadline(self.idle_timeout, self.now);
         self.of_upstream.iter().filter_map(of).chain(self.next_wake).chain(of_http2).min()
     }
 

@@ -34,8 +34,8 @@ impl RequestQueue {
     }
 
     pub(super) fn set_waker(&mut self, ticket: QueueTicket, waker: &Waker) {
-        if let Some((_, other)) = self.waiting.iter_mut().find(|(other, _)| *other == ticket) {
-            other.clone_from(waker);
+        if let Some(at) = self.position(ticket) {
+            self.waiting[at].1.clone_from(waker);
         }
     }
 
@@ -57,11 +57,14 @@ impl RequestQueue {
 
     /// Gives up a place, and lets the next request try.
     pub(super) fn leave(&mut self, ticket: QueueTicket) {
-        // Most leave from the front.
-        if let Some(at) = self.waiting.iter().position(|(other, _)| *other == ticket) {
+        if let Some(at) = self.position(ticket) {
             self.waiting.remove(at);
         }
         self.wake_first();
+    }
+
+    fn position(&self, QueueTicket(ticket): QueueTicket) -> Option<usize> {
+        self.waiting.binary_search_by_key(&ticket, |(QueueTicket(other), _)| *other).ok()
     }
 
     /// Lets the first request try, unless the backlog is known to be full.

@@ -95,6 +95,9 @@ impl Body for ResponseBody {
             Poll::Ready(Some(Ok(bytes))) => {
                 if exchange.is_complete() && !exchange.has_trailers() {
                     self.finish();
+                } else if exchange.content_left() == Some(0) {
+                    // Over HTTP/1.1 nobody asks for what ends the stream of an upstream.
+                    self.request.set_complete();
                 }
                 Poll::Ready(Some(Ok(self.data(bytes))))
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use h2::Reason;
 use h2::client::Builder;
@@ -302,9 +302,10 @@ fn what_waits_in_streams_for_clients_that_do_not_read_is_bounded() {
     let upstream = Http2Upstream::start(|request| async {
         request.respond(&[], vec![b'x'; 10_000_000], None).await;
     });
-    let mut proxy = TestHttpProxy::start_with(&upstream.upstream, |config, _| {
-        config.limits.pending_bytes_max = 8 << 20;
-    });
+    let start = || {
+        TestHttpProxy::start_with(&upstream.upstream, |config, _| config.limits.pending_bytes_max = 8 << 20)
+    };
+    let mut proxy = start();
     let _slow: Vec<_> = (0..60)
         .map(|_| {
             let mut client = proxy.connect();
@@ -313,18 +314,119 @@ fn what_waits_in_streams_for_clients_that_do_not_read_is_bounded() {
         })
         .collect();
     eventually("some are cut", || proxy.count(HttpCounter::FailedPendingBound) >= 10);
-    // One of HTTP/2 whose windows are closed has as much waiting in each of its streams.
+    drop(proxy);
+    // A client of HTTP/2 whose windows are closed has as much waiting in each of its streams.
+    let mut proxy = start();
     run(async {
-        let before = proxy.count(HttpCounter::FailedPendingBound);
         let (client, _driver) = connect_with(&proxy, Builder::new().initial_window_size(0)).await;
         let asked: Vec<_> =
             (0..60).map(|_| client.clone().send_request(request(Method::GET, "/"), true).unwrap()).collect();
-        while proxy.count(HttpCounter::FailedPendingBound) == before {
+        while proxy.count(HttpCounter::FailedPendingBound) == 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         drop(asked);
     });
     proxy.proxy.drain();
+}
+
+#[test]
+fn a_stalled_client_of_many_small_messages_ends_no_stream_of_another() {
+    let upstream = Http2Upstream::start(|mut request| async move {
+        if request.path() == "/" {
+            return request.respond(&[], "hello", None).await;
+        }
+        let response = http::Response::builder().body(()).unwrap();
+        let mut stream = request.respond.send_response(response, false).unwrap();
+        loop {
+            stream.reserve_capacity(2);
+            let room = std::future::poll_fn(|cx| stream.poll_capacity(cx)).await;
+            if !matches!(room, Some(Ok(_))) || stream.send_data(Bytes::from_static(b"ab"), false).is_err() {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    });
+    let proxy = TestHttpProxy::start(&upstream.upstream);
+    let mut stalled = proxy.connect();
+    stalled.send("GET /stream HTTP/1.1\r\nhost: a\r\n\r\n");
+    stalled.head();
+    let until = Instant::now() + Duration::from_secs(2);
+    while Instant::now() < until {
+        assert_eq!(proxy.get("/").status, 200);
+    }
+    assert_eq!(upstream.connections(), 1);
+    proxy.proxy.drain();
+}
+
+#[test]
+fn short_pieces_of_content_are_joined() {
+    let upstream = Http2Upstream::start(|mut request| async move {
+        let mut frames = 0;
+        // It reads late, and bounds what waits for it.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        while let Some(Ok(data)) = request.body.data().await {
+            request.body.flow_control().release_capacity(data.len()).unwrap();
+            frames += 1;
+        }
+        request.respond(&[], format!("{frames}"), None).await;
+    });
+    let proxy = TestHttpProxy::start(&upstream.upstream);
+    let mut client = proxy.connect();
+    client.send("POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n");
+    client.send("1\r\nx\r\n".repeat(20_000));
+    client.send("0\r\n\r\n");
+    let answer = client.answer();
+    assert_eq!(answer.status, 200);
+    let frames: usize = answer.text().parse().unwrap();
+    assert!(frames < 1_000, "{frames}");
+    proxy.finish();
+}
+
+#[test]
+fn an_upstream_that_accepts_and_says_nothing_is_given_up() {
+    let silent = ScriptedUpstream::unix(|mut peer| peer.wait_for_end());
+    let named = format!("h2c://{}", silent.upstream).parse().unwrap();
+    let mut proxy = TestHttpProxy::start_with(&named, |config, _| {
+        config.limits.connect_timeout = Duration::from_millis(500);
+    });
+    run(async {
+        let (client, _driver) = connect(&proxy).await;
+        let (call, _) = client.clone().send_request(grpc("/"), true).unwrap();
+        let (status, _) = get(&client, "/").await.unwrap();
+        assert_eq!(status, 504);
+        assert_eq!(call.await.unwrap().status(), 502, "also a call without a deadline");
+    });
+    let said = proxy.proxy.take_notices().iter().map(|notice| notice.text.clone()).collect::<String>();
+    assert!(said.contains("it does not begin HTTP/2 in time"), "{said}");
+    proxy.expect(HttpCounter::Status5xx, 2);
+    proxy.finish();
+}
+
+#[test]
+fn a_response_is_whole_however_its_stream_ends() {
+    let upstream = Http2Upstream::start(|mut request| async move {
+        let head = http::Response::builder().header("content-length", "5").body(()).unwrap();
+        let mut stream = request.respond.send_response(head, false).unwrap();
+        if request.head.method() == Method::GET {
+            stream.send_data(Bytes::from_static(b"hello"), false).unwrap();
+            // Its content has come, and its end comes later.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let _ = stream.send_data(Bytes::new(), true);
+    });
+    let proxy = TestHttpProxy::start(&upstream.upstream);
+    let mut client = proxy.connect();
+    for method in ["GET", "HEAD", "GET"] {
+        client.send(format!("{method} / HTTP/1.1\r\nhost: a\r\n\r\n"));
+        let answer = client.answer_to(method);
+        assert_eq!((answer.status, answer.field("content-length").as_deref()), (200, Some("5")));
+    }
+    run(async {
+        let (client, _driver) = connect(&proxy).await;
+        assert_eq!(get(&client, "/").await.unwrap(), (200, b"hello".to_vec()));
+    });
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::FailedClientGone], 0);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::mem;
 use std::pin::{Pin, pin};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -17,8 +18,8 @@ use proxy_core::handler::resources_token;
 use proxy_core::{AddressAttempts, UpstreamStream};
 use slab::Slab;
 
-use super::io::Http2Io;
-use super::unread::UnreadContent;
+use super::io::{Http2Io, Reads};
+use super::received::{Received, ReceivedContent};
 use crate::runtime::tasks::WokenConnections;
 
 /// Streams of a connection at once, if the upstream allows as many; more requests open another connection.
@@ -26,10 +27,16 @@ pub(crate) const STREAMS_MAX: usize = 100;
 /// Window of a stream for what the upstream sends.
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 /// Bytes of a request's content that the library holds at most.
-pub(super) const SEND_BUFFER_BYTES: usize = 64 << 10;
+pub(super) const SEND_BUFFER_BYTES: usize = 16 << 10;
+/// Bytes that are read of a connection in a turn.
+const READ_BYTES_MAX: usize = 1 << 20;
+/// Streams that were reset and of which frames may still come: those of a client that leaves, ten times.
+const RESET_STREAMS_MAX: usize = 10 * STREAMS_MAX;
+/// Errors of single streams of a connection that do not end it.
+const STREAM_ERRORS_MAX: usize = 100_000;
 /// Longest header of a response.
 const HEAD_BYTES_MAX: u32 = 64 << 10;
-/// Set in the keys of tokens, beside those of HTTP/1.1.
+/// Set in the keys of tokens, which these sockets share with those of HTTP/1.1.
 const KEY_BIT: usize = 1 << 40;
 
 /// The connections, to all upstreams.
@@ -37,8 +44,10 @@ const KEY_BIT: usize = 1 << 40;
 pub(crate) struct Http2Conns {
     connections: Slab<Http2Conn>,
     woken: WokenConnections,
-    /// Whether a connection has learned lately how many streams it may have.
-    has_settled: bool,
+    /// Whether a connection has lately got room for streams, or has ended.
+    has_changed: bool,
+    /// Connections that have ended before they were of use.
+    failed: Vec<FailedConn>,
 }
 
 #[derive(Debug)]
@@ -50,12 +59,16 @@ struct Http2Conn {
     open: Option<OpenConn>,
     /// Streams that exchanges own.
     streams: usize,
-    /// What clients have not read of the responses that are under way.
-    unread: Vec<Weak<UnreadContent>>,
+    /// The content of the responses that are under way.
+    received: Vec<Weak<RefCell<Received>>>,
     /// Since when there are none.
     idle_since: Instant,
-    /// Whether the upstream has told how many streams it takes. It would refuse those beyond.
-    is_settled: bool,
+    /// When HTTP/2 must have begun.
+    begin_by: Instant,
+    /// When the upstream last sent something.
+    read_at: Instant,
+    /// How many streams the upstream takes at once: none before its SETTINGS, and it would refuse those beyond.
+    streams_max: usize,
     /// Whether the upstream has ever answered a request.
     has_answered: bool,
     /// Whether it takes no more streams.
@@ -67,6 +80,7 @@ struct Http2Conn {
 #[derive(Debug)]
 struct OpenConn {
     stream: Rc<RefCell<UpstreamStream>>,
+    reads: Rc<Reads>,
     send: SendRequest<Bytes>,
     connection: Connection<Http2Io, Bytes>,
 }
@@ -95,7 +109,8 @@ impl Wake for ConnWake {
 #[derive(Debug)]
 pub(crate) struct Http2Stream {
     pub(in crate::upstream) key: usize,
-    pub(super) send: SendRequest<Bytes>,
+    /// `None` once the request is sent.
+    pub(super) send: Option<SendRequest<Bytes>>,
     /// Whether its connection has had others before.
     pub(crate) is_reused: bool,
 }
@@ -146,30 +161,32 @@ impl Http2Conns {
         upstream: usize,
         addresses: Option<AddressAttempts>,
         registry: &Rc<Registry>,
-        now: Instant,
+        (now, begin_timeout): (Instant, Duration),
     ) -> io::Result<Http2Stream> {
         let entry = self.connections.vacant_entry();
         let key = entry.key();
         stream.keep(resources_token(key | KEY_BIT), registry)?;
-        let stream = Rc::new(RefCell::new(stream));
+        let (stream, reads) = (Rc::new(RefCell::new(stream)), Rc::new(Reads::default()));
         let (send, connection) = shake_hands(Http2Io {
             stream: Rc::clone(&stream),
             registry: Rc::clone(registry),
-            has_read: false,
+            reads: Rc::clone(&reads),
         })?;
         let wake = Arc::new(ConnWake { key, is_woken: AtomicBool::new(false), woken: self.woken.clone() });
         let waker = Waker::from(Arc::clone(&wake));
         // It polls for the first time, and learns of what has arrived already.
         waker.wake_by_ref();
-        let begun = Http2Stream { key, send: send.clone(), is_reused: false };
+        let begun = Http2Stream { key, send: Some(send.clone()), is_reused: false };
         entry.insert(Http2Conn {
             upstream,
             addresses,
-            open: Some(OpenConn { stream, send, connection }),
+            open: Some(OpenConn { stream, reads, send, connection }),
             streams: 1,
-            unread: Vec::new(),
+            received: Vec::new(),
             idle_since: now,
-            is_settled: false,
+            begin_by: now + begin_timeout,
+            read_at: now,
+            streams_max: 0,
             has_answered: false,
             is_ending: false,
             wake,
@@ -187,7 +204,7 @@ impl Http2Conns {
             if connection.upstream == upstream && connection.is_usable() {
                 usable += 1;
                 let streams = connection.streams;
-                if streams < connection.streams_max() && least.is_none_or(|(fewest, _)| streams < fewest) {
+                if streams < connection.streams_max && least.is_none_or(|(fewest, _)| streams < fewest) {
                     least = Some((streams, key));
                 }
             }
@@ -196,12 +213,17 @@ impl Http2Conns {
         let connection = &mut self.connections[key];
         let open = connection.open.as_ref()?;
         connection.streams += 1;
-        Some(Http2Stream { key, send: open.send.clone(), is_reused: true })
+        Some(Http2Stream { key, send: Some(open.send.clone()), is_reused: true })
     }
 
     /// Whether what exchanges have sent waits in the process, as the upstream's socket is full.
     pub(super) fn is_blocked(&self, key: usize) -> bool {
         self.connections[key].open.as_ref().is_some_and(|open| !open.stream.borrow().is_writable())
+    }
+
+    /// Whether the upstream has begun to speak HTTP/2 on it.
+    pub(super) fn has_begun(&self, key: usize) -> bool {
+        self.connections[key].streams_max > 0
     }
 
     /// Whether it is spoken to with TLS.
@@ -210,8 +232,8 @@ impl Http2Conns {
     }
 
     /// Looks at this content from now on whenever something has arrived.
-    pub(super) fn watch(&mut self, key: usize, unread: &Rc<UnreadContent>) {
-        self.connections[key].unread.push(Rc::downgrade(unread));
+    pub(super) fn watch(&mut self, key: usize, content: &ReceivedContent) {
+        self.connections[key].received.push(Rc::downgrade(&content.0));
     }
 
     /// Notes that the upstream has answered a request.
@@ -219,29 +241,38 @@ impl Http2Conns {
         self.connections[key].has_answered = true;
     }
 
-    /// Begins no more streams on it: the upstream has not answered in time.
-    pub(super) fn set_ending(&mut self, key: usize) {
-        self.connections[key].is_ending = true;
+    /// Begins no more streams on a connection if the upstream has sent nothing since then.
+    pub(super) fn set_silent(&mut self, key: usize, since: Instant) {
+        let connection = &mut self.connections[key];
+        connection.is_ending |= connection.read_at < since;
     }
 
     /// Whether there is a connection to an upstream that may soon have room.
-    pub(crate) fn is_settling(&self, upstream: usize) -> bool {
-        self.all_open().any(|connection| connection.upstream == upstream && !connection.is_settled)
+    pub(crate) fn is_beginning(&self, upstream: usize) -> bool {
+        self.all_open().any(|connection| connection.upstream == upstream && connection.streams_max == 0)
     }
 
-    /// Whether a connection has learned since the last call how many streams it may have.
-    pub(crate) fn take_settled(&mut self) -> bool {
-        std::mem::take(&mut self.has_settled)
+    /// Whether streams of an upstream may become free.
+    pub(crate) fn is_usable(&mut self, upstream: usize) -> bool {
+        let of = |connection: &Http2Conn| connection.upstream == upstream && connection.streams_max > 0;
+        self.connections.iter_mut().any(|(_, connection)| of(connection) && connection.is_usable())
     }
 
-    /// Ends the stream of an exchange.
-    pub(crate) fn leave(&mut self, key: usize, now: Instant) {
+    /// Whether a connection has got room for streams since the last call, or has ended.
+    pub(crate) fn take_changed(&mut self) -> bool {
+        mem::take(&mut self.has_changed)
+    }
+
+    /// Ends the stream of an exchange; returns the upstream.
+    pub(crate) fn leave(&mut self, key: usize, now: Instant) -> usize {
         let connection = &mut self.connections[key];
+        let upstream = connection.upstream;
         connection.streams -= 1;
         connection.idle_since = now;
         if connection.streams == 0 && !connection.is_usable() {
             self.close(key);
         }
+        upstream
     }
 
     /// Closes a connection without streams: the library tells the upstream.
@@ -249,7 +280,13 @@ impl Http2Conns {
         let mut connection = self.connections.remove(key);
         if let Some(OpenConn { send, connection: mut ending, .. }) = connection.open.take() {
             drop(send);
-            let _ = Pin::new(&mut ending).poll(&mut Context::from_waker(Waker::noop()));
+            let mut cx = Context::from_waker(Waker::noop());
+            // The first one may only write what the last streams have left.
+            for _ in 0..2 {
+                if Pin::new(&mut ending).poll(&mut cx).is_ready() {
+                    break;
+                }
+            }
         }
     }
 
@@ -260,15 +297,29 @@ impl Http2Conns {
         oldest.inspect(|&key| self.close(key)).is_some()
     }
 
-    /// When [`Http2Conns::expire`] is due.
-    pub(crate) fn next_deadline(&self, idle_timeout: Duration) -> Option<Instant> {
-        let idle = self.connections.iter().filter(|(_, connection)| connection.streams == 0);
-        idle.map(|(_, connection)| connection.idle_since + idle_timeout).min()
+    /// When [`Http2Conns::expire`] is due, or [`Http2Conns::run`].
+    pub(crate) fn next_deadline(&self, idle_timeout: Duration, now: Instant) -> Option<Instant> {
+        if !self.woken.is_empty() {
+            return Some(now);
+        }
+        self.connections.iter().filter_map(|(_, connection)| connection.due_at(idle_timeout)).min()
     }
 
-    /// Closes connections that were without streams for too long.
+    /// Closes connections that were without streams for too long, or on which HTTP/2 has not begun in time.
     pub(crate) fn expire(&mut self, idle_timeout: Duration, now: Instant) {
-        while self.next_deadline(idle_timeout).is_some_and(|at| at <= now) && self.close_oldest_idle() {}
+        let is_due = |connection: &Http2Conn| connection.due_at(idle_timeout).is_some_and(|at| at <= now);
+        while let Some((key, connection)) =
+            self.connections.iter_mut().find(|(_, connection)| is_due(connection))
+        {
+            if connection.streams == 0 {
+                self.close(key);
+            } else {
+                let late = io::Error::new(io::ErrorKind::TimedOut, "it does not begin HTTP/2 in time");
+                connection.addresses.iter().for_each(|addresses| addresses.failed(now));
+                self.failed.push(FailedConn { upstream: connection.upstream, error: late });
+                (connection.open, connection.is_ending, self.has_changed) = (None, true, true);
+            }
+        }
     }
 
     /// Begins no more streams on connections to addresses that their upstreams no longer have.
@@ -293,18 +344,17 @@ impl Http2Conns {
     }
 
     /// Polls the connections that were woken: they read, write, and wake exchanges.
-    pub(crate) fn run(&mut self) -> Vec<FailedConn> {
-        let mut failed = Vec::new();
+    pub(crate) fn run(&mut self, now: Instant) -> Vec<FailedConn> {
         for key in self.woken.take() {
             let Some(connection) = self.connections.get_mut(key) else { continue };
-            let was_settled = connection.is_settled;
-            failed.extend(connection.run());
-            self.has_settled |= connection.is_settled != was_settled;
+            let before = connection.streams_max;
+            self.failed.extend(connection.run(now));
+            self.has_changed |= connection.streams_max > before || connection.open.is_none();
             if connection.streams == 0 && !connection.is_usable() {
                 self.close(key);
             }
         }
-        failed
+        mem::take(&mut self.failed)
     }
 }
 
@@ -320,19 +370,28 @@ impl Http2Conn {
         !self.is_ending
     }
 
-    fn streams_max(&self) -> usize {
-        self.open.as_ref().map_or(0, |open| open.send.current_max_send_streams().min(STREAMS_MAX))
+    /// When it is to be closed: it has no streams, or HTTP/2 has not begun.
+    fn due_at(&self, idle_timeout: Duration) -> Option<Instant> {
+        let late_at = (self.open.is_some() && self.streams_max == 0).then_some(self.begin_by);
+        let idle_at = (self.streams == 0).then(|| self.idle_since + idle_timeout);
+        [late_at, idle_at].into_iter().flatten().min()
     }
 
-    fn run(&mut self) -> Option<FailedConn> {
+    fn run(&mut self, now: Instant) -> Option<FailedConn> {
         self.wake.is_woken.store(false, Ordering::Relaxed);
         let open = self.open.as_mut()?;
+        let reads = open.reads.count.get();
+        open.reads.budget.set(READ_BYTES_MAX);
         let polled = Pin::new(&mut open.connection).poll(&mut Context::from_waker(&self.waker));
-        self.unread.retain(|unread| unread.upgrade().inspect(|unread| unread.look()).is_some());
-        self.is_settled |= open.send.current_max_send_streams() > 0;
+        self.received
+            .retain(|content| content.upgrade().inspect(|content| content.borrow_mut().look()).is_some());
+        if open.reads.count.get() > reads {
+            self.read_at = now;
+        }
+        self.streams_max = open.send.current_max_send_streams().min(STREAMS_MAX);
         let Poll::Ready(ended) = polled else { return None };
         self.open = None;
-        (self.is_ending, self.is_settled) = (true, true);
+        self.is_ending = true;
         let error = ended.err().filter(|_| !self.has_answered)?;
         Some(FailedConn { upstream: self.upstream, error: why(error) })
     }
@@ -361,6 +420,8 @@ fn shake_hands(io: Http2Io) -> io::Result<(SendRequest<Bytes>, Connection<Http2I
         .initial_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(STREAM_WINDOW_BYTES * STREAMS_MAX as u32)
         .max_send_buffer_size(SEND_BUFFER_BYTES)
+        .max_concurrent_reset_streams(RESET_STREAMS_MAX)
+        .max_local_error_reset_streams(Some(STREAM_ERRORS_MAX))
         .max_header_list_size(HEAD_BYTES_MAX);
     let handshake = pin!(builder.handshake(io));
     match handshake.poll(&mut Context::from_waker(Waker::noop())) {

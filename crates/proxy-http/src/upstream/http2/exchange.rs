@@ -2,22 +2,23 @@
 
 use std::future::Future as _;
 use std::io;
+use std::mem;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use h2::client::ResponseFuture;
 use h2::{Reason, RecvStream, SendStream};
 use hyper::header::{CONTENT_LENGTH, HeaderName};
 use hyper::http::response::Parts;
-use hyper::{HeaderMap, Response};
+use hyper::{HeaderMap, Method, Response, StatusCode};
 use records::metrics::RequestFailure;
 
 use super::connections::{Http2Stream, SEND_BUFFER_BYTES};
 use super::head::{GrpcCall, Http2Head};
-use super::unread::UnreadContent;
+use super::received::ReceivedContent;
 use crate::request::RequestHandle;
 use crate::request::held_bytes::ExchangeBytes;
 use crate::request::special_fields::{SpecialFields, may_be_trailer};
@@ -28,8 +29,10 @@ use crate::worker::HttpWorker;
 
 /// Most content that is kept to be sent again, if the upstream refuses the stream.
 const KEPT_BYTES_MAX: usize = 64 << 10;
-/// Pieces up to here are copied: they keep all that was read with them.
-const COPIED_BYTES_MAX: usize = 4 << 10;
+/// Bytes of content for which a frame is sent before more of it is looked for.
+const SENT_BYTES_MIN: usize = 16 << 10;
+/// Most interim responses (RFC 9110, section 15.2).
+const INTERIM_RESPONSES_MAX: usize = 16;
 /// How long a call may last beyond its own timeout: the client and the upstream end it before.
 const CALL_GRACE: Duration = Duration::from_secs(1);
 
@@ -56,19 +59,21 @@ pub(crate) struct Http2Exchange {
     request: RequestHandle,
     /// The memory of what the stream has yet to send.
     held: ExchangeBytes,
-    /// What it has yet to read of the response.
-    unread: Option<Rc<UnreadContent>>,
     content: RequestContent,
     call: Option<GrpcCall>,
     response: StreamResponse,
     /// `None` once the request is complete, or the upstream takes no more of it.
     send: Option<SendStream<Bytes>>,
-    /// What was taken of the content and waits for the stream's window.
-    unsent: Bytes,
-    /// Content that was sent, for another try; `None` once it is too much.
-    kept: Option<Vec<Bytes>>,
-    /// Bytes of content that the library has got.
-    given_bytes: usize,
+    /// What was taken of the content, and waits for more or for the stream's window.
+    unsent: BytesMut,
+    /// Whether more of it was looked for since.
+    has_looked: bool,
+    /// The trailers, once the content has ended; empty if there are none.
+    end: Option<HeaderMap>,
+    /// All that was taken of the content, for another try; `None` once it is too much.
+    kept: Option<BytesMut>,
+    /// Bytes of content that were passed to the library.
+    passed_bytes: usize,
     /// Why the content has failed since the response began.
     content_failure: Option<RequestFailure>,
     trailers: Option<HeaderMap>,
@@ -77,6 +82,7 @@ pub(crate) struct Http2Exchange {
     special: SpecialFields,
     /// Whether the upstream has not begun to process the request.
     is_refused: bool,
+    interim_responses: usize,
     sent_at: Instant,
     timer: Option<(Instant, Sleep)>,
     /// Behind the streams, so that these have ended before it.
@@ -86,7 +92,7 @@ pub(crate) struct Http2Exchange {
 #[derive(Debug)]
 enum StreamResponse {
     Awaited(ResponseFuture),
-    Begun(RecvStream),
+    Begun(ReceivedContent),
     /// It has ended, or there is none.
     Over,
 }
@@ -101,125 +107,145 @@ impl Http2Exchange {
     ) -> Self {
         content.note_moved();
         let is_tls = lease.worker.pool.borrow().http2.is_tls(lease.stream.key);
-        let begun = lease.stream.send.send_request(head.request(is_tls), content.is_whole());
+        let connection = lease.stream.send.take();
+        let begun = connection.and_then(|mut connection| {
+            connection.send_request(head.request(is_tls), content.is_whole()).ok()
+        });
         // If the connection is over, nothing has arrived there.
-        let is_refused = begun.is_err();
+        let is_refused = begun.is_none();
         let (response, send) = match begun {
-            Ok((response, send)) => (StreamResponse::Awaited(response), Some(send)),
-            Err(_) => (StreamResponse::Over, None),
+            Some((response, send)) => (StreamResponse::Awaited(response), Some(send)),
+            None => (StreamResponse::Over, None),
         };
         Self {
             held: ExchangeBytes::new(&request.client().held),
             request: request.clone(),
             send: send.filter(|_| !content.is_whole()),
-            unread: None,
             content,
             call: head.call,
             response,
-            unsent: Bytes::new(),
-            kept: Some(Vec::new()),
-            given_bytes: 0,
+            unsent: BytesMut::new(),
+            has_looked: false,
+            end: None,
+            kept: Some(BytesMut::new()),
+            passed_bytes: 0,
             content_failure: None,
             trailers: None,
             content_left: None,
             special: SpecialFields::default(),
             is_refused,
+            interim_responses: 0,
             sent_at: Instant::now(),
             timer: None,
             lease,
         }
     }
 
-    /// The content of a request that has failed, if the request may be sent again: the upstream has said that it has not
-    /// begun to process it, or had closed the connection, and the request has the same effect if the upstream gets it
-    /// twice.
+    /// The content of a request that has failed, if the request may be sent again. Either the upstream has not begun to
+    /// process it, or the connection had served others before and has ended, and the request has the same effect if the
+    /// upstream gets it twice.
     pub(crate) fn into_content_to_retry(mut self) -> Option<RequestContent> {
         let is_repeatable = self.lease.stream.is_reused && self.request.method().is_idempotent();
         let kept = self.kept.take().filter(|_| self.is_refused || is_repeatable)?;
-        self.content.send_again(kept);
+        self.content.send_again(kept.freeze());
         Some(self.content)
     }
 
     /// Notes the memory that its stream holds.
-    fn settle_held(&mut self, cx: &Context<'_>) {
-        let kept: usize = self.kept.iter().flatten().map(Bytes::len).sum();
-        let is_blocked =
-            self.given_bytes > 0 && self.lease.worker.pool.borrow().http2.is_blocked(self.lease.stream.key);
-        let given = if is_blocked { self.given_bytes.min(SEND_BUFFER_BYTES) } else { 0 };
-        self.held.set(self.unsent.len().max(kept) + given);
-        if let Some(unread) = &self.unread {
-            unread.settle(cx);
-        }
+    fn settle_held(&mut self) {
+        let is_full = || self.lease.worker.pool.borrow().http2.is_blocked(self.lease.stream.key);
+        let passed = self.passed_bytes.min(SEND_BUFFER_BYTES);
+        let passed = if passed > 0 && (self.send.is_some() || is_full()) { passed } else { 0 };
+        let kept = self.kept.as_ref().map_or(0, BytesMut::capacity);
+        self.held.set(self.unsent.capacity() + kept + passed);
     }
 
-    /// Sends what the client has sent of its content.
+    /// Sends what the client has sent of its content. Short pieces are joined: upstreams bound the frames for little content.
     fn pump(&mut self, cx: &mut Context<'_>) -> Result<(), RequestFailure> {
-        while let Some(send) = &mut self.send {
-            if self.unsent.is_empty() {
-                let Poll::Ready(piece) = self.content.poll_piece(cx) else { return Ok(()) };
-                let sent = match piece? {
-                    Piece::Data(data) => {
-                        self.keep(&data);
-                        self.unsent = data;
+        while self.send.is_some() {
+            if self.end.is_none() && self.unsent.len() < SENT_BYTES_MIN {
+                match self.content.poll_piece(cx) {
+                    Poll::Ready(piece) => {
+                        self.take(piece?);
                         continue;
                     }
-                    Piece::Trailers(trailers) => {
-                        // They are not kept.
-                        self.kept = None;
-                        let rules = &self.request.client().worker.shared.request_rules;
-                        send.send_trailers(passed(trailers, |name| !rules.replace(name)))
-                    }
-                    Piece::End => send.send_data(Bytes::new(), true),
-                };
-                // An upstream may answer before it has read the request, and reads no more then.
-                self.send = None;
-                self.content.stop();
-                if sent.is_ok() {
-                    self.content.note_moved();
-                }
-                return Ok(());
-            }
-            send.reserve_capacity(self.unsent.len());
-            let mut room = send.capacity();
-            if room == 0 {
-                room = match send.poll_capacity(cx) {
-                    Poll::Pending => return Ok(()),
-                    Poll::Ready(Some(Ok(room))) => room,
-                    Poll::Ready(None | Some(Err(_))) => {
-                        self.give_up_sending();
+                    Poll::Pending if self.unsent.is_empty() => return Ok(()),
+                    // The client's connection passes one piece on at a time.
+                    Poll::Pending if !mem::replace(&mut self.has_looked, true) => {
+                        cx.waker().wake_by_ref();
                         return Ok(());
                     }
-                };
+                    Poll::Pending => {}
+                }
             }
-            let data = self.unsent.split_to(room.min(self.unsent.len()));
-            self.given_bytes += data.len();
-            let is_last = self.unsent.is_empty() && self.content.is_at_end();
-            if send.send_data(data, is_last).is_err() {
-                self.give_up_sending();
-                return Ok(());
-            }
-            self.content.note_moved();
-            if is_last {
-                self.send = None;
-                self.content.stop();
+            match self.poll_send(cx) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(true) => self.content.note_moved(),
+                // The upstream has ended the stream, and its response tells why.
+                Poll::Ready(false) => (self.send, self.unsent) = (None, BytesMut::new()),
             }
         }
         Ok(())
     }
 
-    /// Sends no more: the upstream has ended the stream. Its response tells why.
-    fn give_up_sending(&mut self) {
-        self.send = None;
-        self.unsent = Bytes::new();
+    fn take(&mut self, piece: Piece) {
+        match piece {
+            Piece::Data(data) => {
+                self.keep(&data);
+                self.unsent.extend_from_slice(&data);
+                self.has_looked = false;
+                if !self.content.is_at_end() {
+                    return;
+                }
+                self.end = Some(HeaderMap::new());
+            }
+            Piece::Trailers(trailers) => {
+                self.kept = None;
+                let rules = &self.request.client().worker.shared.request_rules;
+                self.end = Some(passed(trailers, |name| !rules.replace(name)));
+            }
+            Piece::End => self.end = Some(HeaderMap::new()),
+        }
+        self.content.stop();
     }
 
-    fn keep(&mut self, data: &Bytes) {
+    /// Keeps content for another try.
+    fn keep(&mut self, data: &[u8]) {
         let Some(kept) = &mut self.kept else { return };
-        kept.push(data.clone());
-        let bytes: usize = kept.iter().map(Bytes::len).sum();
-        if bytes > KEPT_BYTES_MAX || !self.held.may_take() {
+        if kept.len() + data.len() <= KEPT_BYTES_MAX && self.held.may_take() {
+            kept.extend_from_slice(data);
+        } else {
             self.kept = None;
         }
+    }
+
+    /// Sends as much of `unsent` as the stream's window takes, or the end; false if the stream takes nothing any more.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        let Some(send) = &mut self.send else { return Poll::Ready(false) };
+        if self.unsent.is_empty() {
+            let ended = match self.end.take().filter(|trailers| !trailers.is_empty()) {
+                Some(trailers) => send.send_trailers(trailers),
+                None => send.send_data(Bytes::new(), true),
+            };
+            self.send = None;
+            return Poll::Ready(ended.is_ok());
+        }
+        send.reserve_capacity(self.unsent.len());
+        let mut room = send.capacity();
+        if room == 0 {
+            room = match ready!(send.poll_capacity(cx)) {
+                Some(Ok(room)) => room,
+                None | Some(Err(_)) => return Poll::Ready(false),
+            };
+        }
+        let data = self.unsent.split_to(room.min(self.unsent.len())).freeze();
+        self.passed_bytes += data.len();
+        let is_last = self.unsent.is_empty() && self.end.as_ref().is_some_and(HeaderMap::is_empty);
+        let is_taken = send.send_data(data, is_last).is_ok();
+        if is_last {
+            self.send = None;
+        }
+        Poll::Ready(is_taken)
     }
 
     /// Waits for the head of the response.
@@ -228,7 +254,7 @@ impl Http2Exchange {
             Ok(()) => self.poll_whole_head(cx),
             Err(failure) => Poll::Ready(Err(ExchangeError::Failed(failure))),
         };
-        self.settle_held(cx);
+        self.settle_held();
         polled
     }
 
@@ -236,6 +262,12 @@ impl Http2Exchange {
         let StreamResponse::Awaited(response) = &mut self.response else {
             return Poll::Ready(Err(ExchangeError::Closed));
         };
+        while let Poll::Ready(Some(Ok(_))) = response.poll_informational(cx) {
+            self.interim_responses += 1;
+            if self.interim_responses > INTERIM_RESPONSES_MAX {
+                return Poll::Ready(Err(ExchangeError::Failed(RequestFailure::UpstreamInvalid)));
+            }
+        }
         match Pin::new(response).poll(cx) {
             Poll::Pending => self.poll_timeout(cx).map(|failure| Err(ExchangeError::Failed(failure))),
             Poll::Ready(Err(error)) => {
@@ -252,7 +284,7 @@ impl Http2Exchange {
         if self.send.is_none() {
             self.content.stop();
         }
-        let (Parts { status, headers, .. }, mut body) = response.into_parts();
+        let (Parts { status, headers, .. }, body) = response.into_parts();
         self.special = SpecialFields::of(&headers);
         let bytes =
             |(name, value): (&HeaderName, &hyper::header::HeaderValue)| name.as_str().len() + value.len();
@@ -261,14 +293,15 @@ impl Http2Exchange {
         self.note_status(&headers);
         let http2 = &mut self.lease.worker.pool.borrow_mut().http2;
         http2.set_answered(self.lease.stream.key);
-        if body.is_end_stream() {
+        let is_without_content = *self.request.method() == Method::HEAD
+            || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        if is_without_content || body.is_end_stream() {
             (self.response, self.content_left) = (StreamResponse::Over, Some(0));
         } else {
             let held = ExchangeBytes::new(&self.request.client().held);
-            let unread = Rc::new(UnreadContent::new(body.flow_control(), held, cx));
-            http2.watch(self.lease.stream.key, &unread);
-            (self.response, self.unread, self.content_left) =
-                (StreamResponse::Begun(body), Some(unread), length);
+            let content = ReceivedContent::new(body, held, cx);
+            http2.watch(self.lease.stream.key, &content);
+            (self.response, self.content_left) = (StreamResponse::Begun(content), length);
         }
         let mut head = Response::new(());
         *head.status_mut() = status;
@@ -290,7 +323,10 @@ impl Http2Exchange {
     fn failed(&mut self, error: &h2::Error) -> ExchangeError {
         let is_refused = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
         // Streams that the upstream may have begun go on after a GOAWAY.
-        self.is_refused = error.is_remote() && (is_refused || error.is_go_away());
+        let is_refused = error.is_remote() && (is_refused || error.is_go_away());
+        // Without the upstream's SETTINGS nothing was sent.
+        self.is_refused =
+            is_refused || !self.lease.worker.pool.borrow().http2.has_begun(self.lease.stream.key);
         if self.is_refused || error.is_io() {
             ExchangeError::Closed
         } else if error.is_remote() {
@@ -306,7 +342,10 @@ impl Http2Exchange {
         let worker = &self.lease.worker;
         if due_at <= worker.now() {
             if failure == RequestFailure::UpstreamTimeout {
-                worker.pool.borrow_mut().http2.set_ending(self.lease.stream.key);
+                // A connection is not to blame for one late response of several.
+                let since = self.content.moved_at();
+                let halfway = since + due_at.saturating_duration_since(since) / 2;
+                worker.pool.borrow_mut().http2.set_silent(self.lease.stream.key, halfway);
             }
             return Poll::Ready(failure);
         }
@@ -352,41 +391,43 @@ impl Http2Exchange {
             }
         }
         let polled = self.poll_piece(cx);
-        self.settle_held(cx);
+        self.settle_held();
         polled
     }
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
-        let StreamResponse::Begun(body) = &mut self.response else { return Poll::Ready(None) };
+        let StreamResponse::Begun(content) = &self.response else { return Poll::Ready(None) };
         if !self.request.client().held.may_read(cx.waker()) {
             return Poll::Pending;
         }
-        let data = match ready!(body.poll_data(cx)) {
-            Some(Ok(data)) => data,
-            Some(Err(error)) => return Poll::Ready(Some(Err(io::Error::other(error)))),
+        match ready!(content.poll_data(cx)) {
+            Some(Ok(data)) => {
+                if let Some(left) = &mut self.content_left {
+                    *left = left.saturating_sub(data.len() as u64);
+                }
+                if content.is_end() {
+                    self.response = StreamResponse::Over;
+                }
+                Poll::Ready(Some(Ok(data)))
+            }
+            // All has come; how the stream has ended does not matter.
+            Some(Err(_)) if self.content_left == Some(0) => {
+                self.response = StreamResponse::Over;
+                Poll::Ready(None)
+            }
+            Some(Err(error)) => Poll::Ready(Some(Err(io::Error::other(error)))),
             None => {
-                let trailers = ready!(body.poll_trailers(cx));
-                (self.response, self.unread) = (StreamResponse::Over, None);
-                self.content_left = Some(0);
-                return Poll::Ready(match trailers {
+                let trailers = ready!(content.poll_trailers(cx));
+                (self.response, self.content_left) = (StreamResponse::Over, Some(0));
+                Poll::Ready(match trailers {
                     Ok(trailers) => {
                         self.set_trailers(trailers);
                         None
                     }
                     Err(error) => Some(Err(io::Error::other(error))),
-                });
+                })
             }
-        };
-        // The stream may have ended meanwhile, and needs no window then.
-        let _ = body.flow_control().release_capacity(data.len());
-        if let Some(left) = &mut self.content_left {
-            *left = left.saturating_sub(data.len() as u64);
         }
-        if body.is_end_stream() {
-            (self.response, self.unread) = (StreamResponse::Over, None);
-        }
-        let is_short = data.len() <= COPIED_BYTES_MAX;
-        Poll::Ready(Some(Ok(if is_short { Bytes::copy_from_slice(&data) } else { data })))
     }
 
     fn set_trailers(&mut self, trailers: Option<HeaderMap>) {

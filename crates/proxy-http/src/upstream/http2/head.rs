@@ -59,7 +59,7 @@ impl Http2Head {
             RequestFraming::None if is_expected => drop(self.fields.insert(CONTENT_LENGTH, 0.into())),
             RequestFraming::None | RequestFraming::Chunked => {}
         }
-        self.call = grpc_call(&self.fields);
+        self.call = grpc_call(&self.fields).filter(|_| self.method == Method::POST);
         self
     }
 
@@ -127,7 +127,7 @@ impl HeadWriter for Http2Head {
 fn grpc_call(fields: &HeaderMap) -> Option<GrpcCall> {
     let media_type = fields.get(CONTENT_TYPE)?.as_bytes();
     let rest = media_type.strip_prefix(b"application/grpc")?;
-    let is_grpc = matches!(rest.first(), None | Some(b'+' | b';' | b'-'));
+    let is_grpc = matches!(rest.first(), None | Some(b'+' | b';'));
     let timeout = || fields.get(GRPC_TIMEOUT).and_then(|value| grpc_timeout(value.to_str().ok()?));
     is_grpc.then(|| GrpcCall { timeout: timeout() })
 }
@@ -182,7 +182,7 @@ mod tests {
             ("application/grpc", true),
             ("application/grpc+proto", true),
             ("application/grpc;x=y", true),
-            ("application/grpc-web", true),
+            ("application/grpc-web", false),
             ("application/grpcx", false),
             ("text/plain", false),
         ] {

@@ -1,6 +1,6 @@
 //! What h2 reads and writes.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::io;
 use std::pin::Pin;
@@ -18,8 +18,16 @@ const READ_BYTES_MAX: usize = 16 << 10;
 pub(super) struct Http2Io {
     pub(super) stream: Rc<RefCell<UpstreamStream>>,
     pub(super) registry: Rc<Registry>,
-    /// Whether the upstream has sent anything.
-    pub(super) has_read: bool,
+    pub(super) reads: Rc<Reads>,
+}
+
+/// What was read of a connection.
+#[derive(Debug, Default)]
+pub(super) struct Reads {
+    /// How often.
+    pub(super) count: Cell<u64>,
+    /// Bytes that may be read in this turn: other connections must have theirs.
+    pub(super) budget: Cell<usize>,
 }
 
 impl fmt::Debug for Http2Io {
@@ -29,25 +37,29 @@ impl fmt::Debug for Http2Io {
 }
 
 impl AsyncRead for Http2Io {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let mut stream = self.stream.borrow_mut();
-        if !stream.is_readable() {
-            return Poll::Pending;
-        }
-        let bytes = buf.initialize_unfilled_to(buf.remaining().min(READ_BYTES_MAX));
-        let n = match stream.read(bytes)? {
-            IoResult::Bytes(n) => n,
-            IoResult::End => 0,
-            IoResult::Blocked => return Poll::Pending,
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let Self { stream, reads, .. } = &*self;
+        let mut stream = stream.borrow_mut();
+        let n = loop {
+            if !stream.is_readable() {
+                return Poll::Pending;
+            }
+            if reads.budget.get() == 0 {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            let room = buf.remaining().min(READ_BYTES_MAX);
+            match stream.read(buf.initialize_unfilled_to(room))? {
+                IoResult::Bytes(n) => break n,
+                IoResult::End => break 0,
+                // TLS may have read what holds no data.
+                IoResult::Blocked => {}
+            }
         };
-        let is_http1 = bytes[..n].starts_with(b"HTTP/1.");
-        drop(stream);
-        if !std::mem::replace(&mut self.has_read, true) && is_http1 {
-            let problem = "it answers with HTTP/1.1: name it without h2c://";
+        reads.budget.set(reads.budget.get().saturating_sub(n));
+        let is_first = reads.count.replace(reads.count.get() + 1) == 0;
+        if is_first && buf.initialize_unfilled_to(n).starts_with(b"HTTP/1.") {
+            let problem = "it answers with HTTP/1.1: name it without h2c:// or h2://";
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, problem)));
         }
         buf.advance(n);
@@ -72,7 +84,10 @@ impl AsyncWrite for Http2Io {
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut stream = self.stream.borrow_mut();
-        stream.flush(&self.registry)?;
+        match stream.flush(&self.registry) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Poll::Ready(Err(error)),
+            _ => {}
+        }
         if stream.has_unsent() { Poll::Pending } else { Poll::Ready(Ok(())) }
     }
 

@@ -7,7 +7,7 @@
 //! | who does not read | what waits, and where |
 //! |---|---|
 //! | the client | at most the window of its stream, in the library |
-//! | the upstream | one piece of content in the exchange, and what fits the stream's window in the library |
+//! | the upstream | a few pieces of content in the exchange, and 16 KiB in the library |
 //!
 //! Both are counted as held by the client's connection. The window of a connection is that of all its streams together:
 //! a client that does not read never stops another.
@@ -16,4 +16,4 @@ pub(crate) mod connections;
 pub(crate) mod exchange;
 pub(crate) mod head;
 mod io;
-mod unread;
+mod received;
