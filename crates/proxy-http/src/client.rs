@@ -47,8 +47,8 @@ pub(crate) struct ClientConn {
     framed: RefCell<Vec<Rc<RequestState>>>,
     /// The memory that it holds, over all streams.
     pub(crate) held: Rc<HeldBytes>,
-    /// Times that upstreams took, to be counted as the client's exchanges.
-    exchanges: RefCell<Vec<Duration>>,
+    /// Times that upstreams took, to be counted as the client's exchanges and theirs.
+    exchanges: RefCell<Vec<(usize, Duration)>>,
     shutdown: RefCell<GracefulShutdown>,
 }
 
@@ -203,16 +203,16 @@ impl ClientConn {
     }
 
     /// Keeps the time that an upstream took.
-    pub(crate) fn count_exchange(&self, took: Duration) {
+    pub(crate) fn count_exchange(&self, upstream: usize, took: Duration) {
         let mut exchanges = self.exchanges.borrow_mut();
         if exchanges.capacity() == 0 {
             *exchanges = self.worker.spare_exchanges.take();
         }
-        exchanges.push(took);
+        exchanges.push((upstream, took));
     }
 
     /// Takes the times that were kept.
-    pub(crate) fn take_exchanges(&self, mut each: impl FnMut(Duration)) {
+    pub(crate) fn take_exchanges(&self, mut each: impl FnMut((usize, Duration))) {
         let mut exchanges = std::mem::take(&mut *self.exchanges.borrow_mut());
         if !exchanges.is_empty() {
             exchanges.drain(..).for_each(&mut each);

@@ -14,7 +14,7 @@ use proxy_core::{
 use records::delta::{FinishedRequest, HttpDelta, ProxyDelta, UpstreamDelta, UpstreamDeltas};
 use records::histogram::Histogram;
 use records::kinds::HttpGauges;
-use records::metrics::{ProxyCounter, ProxyLatency, RequestFailure, UpstreamCounter, UpstreamLatency};
+use records::metrics::{ProxyCounter, ProxyLatency, RequestFailure, UpstreamCounter};
 
 use crate::config::Routing;
 use crate::forward::rules::HeaderRules;
@@ -81,7 +81,7 @@ pub(crate) struct HttpWorker {
     /// Empty buffers whose memory connections reuse in each turn.
     pub(crate) spare_written: RefCell<WrittenBytes>,
     pub(crate) spare_framed: RefCell<Vec<Rc<RequestState>>>,
-    pub(crate) spare_exchanges: RefCell<Vec<Duration>>,
+    pub(crate) spare_exchanges: RefCell<Vec<(usize, Duration)>>,
     pub(crate) spare_fields: RefCell<BlockFields>,
 }
 
@@ -203,9 +203,6 @@ impl HttpWorker {
             upstream.count(UpstreamCounter::Exchanges, 1);
             upstream.count(UpstreamCounter::BytesIn, request.body_in);
             upstream.count(UpstreamCounter::BytesOut, request.body_out);
-            if let Some(took) = request.upstream_time {
-                upstream.time(UpstreamLatency::FirstByte, took);
-            }
             match request.failure {
                 Some(F::UpstreamClosed | F::UpstreamInvalid | F::UpstreamCut) => {
                     upstream.count(UpstreamCounter::Broken, 1);
@@ -246,7 +243,6 @@ impl HttpWorker {
     /// Moves the counts since the last call into `delta`.
     pub(crate) fn hand_over(&self, delta: &mut ProxyDelta) {
         let mut connects = self.connects.borrow_mut();
-        delta.counters[ProxyCounter::UpstreamConnects] += connects.count();
         delta.counters[ProxyCounter::UpstreamConnectsFailed] += self.connects_failed.take();
         delta.latencies[ProxyLatency::Connect].add(&connects);
         connects.clear();

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use mio::event::Event;
 use records::kinds::ConnectionOutcome;
-use records::metrics::{ProxyCounter, ProxyLatency, UpstreamCounter};
+use records::metrics::{ProxyLatency, UpstreamCounter};
 
 pub(crate) use self::settings::RelaySettings;
 use crate::accept::proxy_protocol::Endpoints;
@@ -174,7 +174,6 @@ impl Relay {
         match attempt.advance(dialer, caller, &mut context.stats.delta.upstreams) {
             Ok(ConnectProgress::Established { stream, upstream: index, began_at: tried_at }) => {
                 let now = Instant::now();
-                context.stats.count(ProxyCounter::UpstreamConnects, 1);
                 context.stats.time(ProxyLatency::Connect, stream.connect_time(began_at, now));
                 let upstream = context.stats.upstream(index);
                 upstream.open_change += 1;
@@ -212,9 +211,8 @@ impl Relay {
                 Ok(IoResult::Bytes(n)) => {
                     // In passed TLS it does not show.
                     if let Some(sent_at) = self.unanswered_since.take().filter(|_| !session.is_passed()) {
-                        let took = context.now - sent_at;
-                        session.count_exchange(took, context);
-                        context.stats.upstream_exchange(*index, took);
+                        session.count_exchange(*index, context.now - sent_at, context);
+                        context.stats.upstream(*index).count(UpstreamCounter::Exchanges, 1);
                     }
                     session.send_scratch(n, context)?;
                 }

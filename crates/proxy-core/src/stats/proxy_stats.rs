@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use records::delta::{CONNECTION_RECORDS_MAX, ProxyDelta, UpstreamDelta};
 use records::ids::{ClientId, ConnId};
 use records::kinds::{ConnectionOutcome, ConnectionRecord};
-use records::metrics::{ClientCounter, ProxyCounter, ProxyLatency, UpstreamCounter, UpstreamLatency};
+use records::metrics::{ClientCounter, ProxyCounter, ProxyLatency, UpstreamLatency};
 
 use crate::stats::clients::{ClientSlot, ClientSlots};
 use crate::stats::handshake_time::HandshakeTime;
@@ -102,22 +102,15 @@ impl ProxyStats {
         self.clients.add(client, ClientCounter::BytesOut, n);
     }
 
-    pub(crate) fn exchange(&mut self, client: ClientSlot, took: Duration) {
-        self.count(ProxyCounter::Exchanges, 1);
-        self.time(ProxyLatency::Exchange, took);
-        self.clients.exchange(client, took);
-    }
-
     /// The counts of the upstream at this index.
     pub(crate) fn upstream(&mut self, index: usize) -> &mut UpstreamDelta {
         self.delta.upstreams.at(index)
     }
 
-    /// Counts the beginning of an upstream's answer.
-    pub(crate) fn upstream_exchange(&mut self, index: usize, took: Duration) {
-        let upstream = self.upstream(index);
-        upstream.count(UpstreamCounter::Exchanges, 1);
-        upstream.time(UpstreamLatency::FirstByte, took);
+    /// Counts the beginning of an upstream's answer; [`ProxyDelta::sum_upstreams`] counts it for the proxy.
+    pub(crate) fn exchange(&mut self, client: ClientSlot, upstream: usize, took: Duration) {
+        self.clients.exchange(client, took);
+        self.upstream(upstream).time(UpstreamLatency::FirstByte, took);
     }
 
     /// Counts a handshake that is complete. `id` owns `client`. Returns where the connection's bytes are counted.

@@ -142,6 +142,7 @@ impl<H: Handler> Worker<H> {
             usage.hand_over(&mut delta.tls.usage);
             worker.hand_over(delta);
             H::hand_over(resources, delta);
+            delta.sum_upstreams();
         });
         served
     }
@@ -160,6 +161,7 @@ impl<H: Handler> Worker<H> {
                     usage.hand_over(&mut delta.tls.usage);
                     worker.hand_over(delta);
                     H::hand_over(resources, delta);
+                    delta.sum_upstreams();
                 });
             }
             self.serve();

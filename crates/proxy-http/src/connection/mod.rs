@@ -218,7 +218,7 @@ impl HttpConnection {
         self.check_floods(session, context)?;
         for _ in 0..WRITES_MAX {
             let is_again = self.tasks.run(ROUNDS_MAX);
-            self.client.take_exchanges(|took| session.count_exchange(took, context));
+            self.client.take_exchanges(|(upstream, took)| session.count_exchange(upstream, took, context));
             let has_sent = self.send(session, context)?;
             let has_received = self.receive(session, context);
             self.check_floods(session, context)?;

@@ -176,7 +176,9 @@ impl RequestHandle {
         if let Some(sent_at) = sent_at {
             let took = now.saturating_duration_since(sent_at);
             self.0.upstream_time.set(Some(took));
-            self.0.client.count_exchange(took);
+            if let Some(upstream) = self.0.upstream.get() {
+                self.0.client.count_exchange(upstream, took);
+            }
         }
     }
 

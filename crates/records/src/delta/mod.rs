@@ -10,7 +10,10 @@ mod upstream;
 use crate::histogram::{Histograms, Sketch};
 use crate::ids::ClientId;
 use crate::kinds::{ConnectionRecord, LoadRecord};
-use crate::metrics::{ClientCounter, Counters, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::metrics::{
+    ClientCounter, Counters, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, UpstreamCounter,
+    UpstreamLatency,
+};
 use crate::values::{EventCounts, WorkerCounts};
 
 pub use channel::{Collector, HandoverResult, Reporter};
@@ -95,6 +98,16 @@ impl Delta for ProxyDelta {
 }
 
 impl ProxyDelta {
+    /// Adds to the figures of the proxy what a worker counts for each upstream only, so that a request is counted once.
+    pub fn sum_upstreams(&mut self) {
+        for upstream in self.upstreams.all() {
+            let exchanges = upstream.times(UpstreamLatency::FirstByte);
+            self.counters[ProxyCounter::UpstreamConnects] += upstream.counters[UpstreamCounter::Connections];
+            self.counters[ProxyCounter::Exchanges] += exchanges.count();
+            self.latencies[ProxyLatency::Exchange].add_compact(exchanges);
+        }
+    }
+
     /// Keeps a connection's record if there is room, and counts it as unrecorded otherwise.
     pub fn push_connection(&mut self, record: ConnectionRecord) {
         if self.connections.len() < CONNECTION_RECORDS_MAX {
@@ -190,5 +203,29 @@ impl LoadState {
             measured_us,
             ..LoadRecord::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn exchanges_and_connections_of_upstreams_add_up_to_those_of_the_proxy() {
+        let (mut delta, mut expected) = (ProxyDelta::default(), Histograms::<ProxyLatency>::default());
+        for (upstream, ms) in [(0, 1), (2, 5), (0, 70_000)] {
+            let took = Duration::from_millis(ms);
+            delta.upstreams.at(upstream).time(UpstreamLatency::FirstByte, took);
+            delta.upstreams.at(upstream).count(UpstreamCounter::Connections, 2);
+            expected[ProxyLatency::Exchange].record(took);
+        }
+        delta.sum_upstreams();
+        let of = |counter| delta.counters[counter];
+        assert_eq!((of(ProxyCounter::Exchanges), of(ProxyCounter::UpstreamConnects)), (3, 6));
+        let [counted, expected] =
+            [&delta.latencies, &expected].map(|latencies| latencies[ProxyLatency::Exchange].to_sparse());
+        assert_eq!(counted, expected);
     }
 }

@@ -44,6 +44,11 @@ impl UpstreamDelta {
         self.latencies[class.index()].record(took);
     }
 
+    /// Latencies of a class since the last hand-over.
+    pub(super) fn times(&self, class: UpstreamLatency) -> &CompactHistogram {
+        &self.latencies[class.index()]
+    }
+
     fn add(&mut self, other: &Self) {
         let Self { counters, open_change, idle_change, status, latencies } = other;
         self.counters.add(counters);
@@ -82,7 +87,7 @@ impl NamedDelta for UpstreamDelta {
     }
 
     fn latency(&self, class: UpstreamLatency) -> SparseHistogram {
-        self.latencies[class.index()].to_sparse()
+        self.times(class).to_sparse()
     }
 }
 

@@ -185,9 +185,9 @@ impl ClientSession {
         context.pool.lend(&mut self.to_client.pending);
     }
 
-    /// Counts an exchange: a request of the client, and the first byte of its answer.
-    pub fn count_exchange(&mut self, took: Duration, context: &mut WorkerContext) {
-        context.stats.exchange(self.account.slot, took);
+    /// Counts an exchange: a request of the client, and the first byte of the answer of the upstream at this index.
+    pub fn count_exchange(&mut self, upstream: usize, took: Duration, context: &mut WorkerContext) {
+        context.stats.exchange(self.account.slot, upstream, took);
     }
 
     /// Counts the client's failed requests on a connection that continues.
