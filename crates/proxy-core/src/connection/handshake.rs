@@ -105,8 +105,8 @@ impl HandshakeState {
         if len == 0 || self.awaits_hello(len, session, context) {
             return Ok(());
         }
-        if !self.time.has_begun() {
-            session.admit_handshake(context)?;
+        if !session.has_begun_tls() {
+            session.begin_handshake(context)?;
         }
         let is_http = starts_an_http_request(&context.scratch[..len]);
         let waiting_bytes = session.pending_bytes();

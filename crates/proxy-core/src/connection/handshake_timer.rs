@@ -42,11 +42,6 @@ pub(super) struct TimedRead {
 }
 
 impl HandshakeTimer {
-    /// Whether a byte of TLS has come.
-    pub(super) fn has_begun(&self) -> bool {
-        self.first.is_some()
-    }
-
     /// Accounts for a read, and for the time since the previous one.
     pub(super) fn add(&mut self, read: TimedRead) {
         let first = *self.first.get_or_insert(read.ready_at);

@@ -84,6 +84,11 @@ impl<H: Handler> Connection<H> {
         Ok(connection)
     }
 
+    #[cfg(test)]
+    pub(crate) fn has_begun_tls(&self) -> bool {
+        self.session.has_begun_tls()
+    }
+
     pub(crate) fn is_handshaking(&self) -> bool {
         matches!(self.state, ConnState::Handshake(_))
     }

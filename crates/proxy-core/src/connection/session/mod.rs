@@ -81,7 +81,6 @@ impl ClientSession {
         key: usize,
         context: &mut WorkerContext,
     ) -> io::Result<Self> {
-        let tls = Engine::new(&context.tls).map(ClientTls::Terminated).map_err(io::Error::other)?;
         let socket = Socket::accepted(socket, &context.registry, token(key, SocketRole::Client))?;
         let client = ClientId::from(peer.ip());
         let account = Account {
@@ -97,7 +96,7 @@ impl ClientSession {
         let mut session = Self {
             key,
             socket,
-            tls,
+            tls: ClientTls::Awaited,
             from_client: HalfDuplex::default(),
             to_client: HalfDuplex::default(),
             prefix_bytes: 0,
@@ -148,14 +147,24 @@ impl ClientSession {
         Err(ConnEnd::at_once(ConnectionOutcome::ConnectionsPerClient, detail))
     }
 
-    /// Takes one of the handshakes that the client may begin.
-    pub(crate) fn admit_handshake(&self, context: &WorkerContext) -> Result<(), ConnEnd> {
-        let Some(rate) = context.limits.handshake_rate else { return Ok(()) };
-        let taken = context.control.handshake_rates.take(self.account.client, rate, context.now);
-        taken.map_err(|_| {
-            let detail = format_args!("the client may begin {rate} handshakes, and no more");
-            ConnEnd::reset(ConnectionOutcome::HandshakeRate, detail)
-        })
+    /// Whether TLS has memory, or is passed. Without bytes of a client that may connect it has none.
+    pub(crate) fn has_begun_tls(&self) -> bool {
+        !matches!(self.tls, ClientTls::Awaited)
+    }
+
+    /// Takes one of the handshakes that the client may begin, and begins it.
+    pub(crate) fn begin_handshake(&mut self, context: &WorkerContext) -> Result<(), ConnEnd> {
+        if let Some(rate) = context.limits.handshake_rate {
+            let taken = context.control.handshake_rates.take(self.account.client, rate, context.now);
+            taken.map_err(|_| {
+                let detail = format_args!("the client may begin {rate} handshakes, and no more");
+                ConnEnd::reset(ConnectionOutcome::HandshakeRate, detail)
+            })?;
+        }
+        let engine = Engine::new(&context.tls);
+        let engine = engine.map_err(|error| ConnEnd::at_once(ConnectionOutcome::HandshakeOther, error))?;
+        self.tls = ClientTls::Terminated(engine);
+        Ok(())
     }
 
     /// Counts the connection for `client`, which the peer's PROXY header names.

@@ -1,4 +1,4 @@
-//! TLS of one client: terminated here, or passed to an upstream unread.
+//! TLS of one client: not begun, terminated here, or passed to an upstream unread.
 
 use super::engine::Engine;
 use super::negotiated::NegotiatedTls;
@@ -6,6 +6,8 @@ use crate::io::buffer::Buffer;
 use crate::tls::engine::EngineError;
 
 pub(crate) enum ClientTls {
+    /// The client has sent nothing yet, or is refused: it holds no memory for TLS.
+    Awaited,
     Terminated(Engine),
     /// Records pass as they are. Holds the server name of the `ClientHello`.
     Passed(Box<str>),
@@ -20,12 +22,16 @@ impl ClientTls {
     pub(crate) fn partial_len(&self) -> usize {
         match self {
             Self::Terminated(engine) => engine.partial_len(),
-            Self::Passed(_) => 0,
+            Self::Awaited | Self::Passed(_) => 0,
         }
     }
 
     pub(crate) fn is_handshaking(&self) -> bool {
-        matches!(self, Self::Terminated(engine) if engine.is_handshaking())
+        match self {
+            Self::Awaited => true,
+            Self::Terminated(engine) => engine.is_handshaking(),
+            Self::Passed(_) => false,
+        }
     }
 
     pub(crate) fn is_peer_closed(&self) -> bool {
@@ -38,6 +44,7 @@ impl ClientTls {
 
     pub(crate) fn session(&self) -> NegotiatedTls<'_> {
         match self {
+            Self::Awaited => NegotiatedTls::default(),
             Self::Terminated(engine) => engine.session(),
             Self::Passed(name) => NegotiatedTls::of_passed(name),
         }
@@ -62,6 +69,7 @@ impl ClientTls {
                 plaintext.extend(buffer);
                 Ok(())
             }
+            Self::Awaited => Err(EngineError::Failed),
         }
     }
 
@@ -73,6 +81,7 @@ impl ClientTls {
                 output.extend(plaintext);
                 Ok(())
             }
+            Self::Awaited => Err(EngineError::NotWritable),
         }
     }
 
@@ -80,7 +89,7 @@ impl ClientTls {
     pub(crate) fn close_notify(&mut self, output: &mut Buffer) -> Result<(), EngineError> {
         match self {
             Self::Terminated(engine) => engine.close_notify(output),
-            Self::Passed(_) => Ok(()),
+            Self::Awaited | Self::Passed(_) => Ok(()),
         }
     }
 }

@@ -189,6 +189,9 @@ fn clients_that_send_nothing_take_no_place_from_others() {
     let silent: Vec<_> = (0..200).map(|_| driven.connect()).collect();
     driven.established();
     assert_eq!(driven.count(ProxyCounter::Accepted), silent.len() as u64 + 1);
+    let connections = driven.worker.connections.iter();
+    let with_tls = connections.filter(|(_, connection)| connection.has_begun_tls()).count();
+    assert_eq!(with_tls, 1, "silent ones have no memory for TLS, nor have those that are refused");
 }
 
 #[test]
