@@ -181,7 +181,7 @@ impl HttpWorker {
     /// certificate when the handshake is over.
     #[cold]
     pub(crate) fn count_tls_failure(&self, upstream: usize, error: &io::Error) {
-        if error.get_ref().and_then(|inner| inner.downcast_ref::<UpstreamTlsError>()).is_some() {
+        if UpstreamTlsError::of(error).is_some() {
             self.upstreams.failed(upstream, error, self.now());
             self.count_upstream(upstream, |upstream| count_failed_attempt(upstream, error));
         }

@@ -8,6 +8,7 @@ mod deadline;
 mod header;
 mod settings;
 
+use std::io;
 use std::time::Instant;
 
 use mio::event::Event;
@@ -19,7 +20,8 @@ use crate::accept::proxy_protocol::Endpoints;
 use crate::connection::READ_BYTES_MAX;
 use crate::connection::handler::{ClientSession, ConnEnd, Handler, NextStep, WorkerContext};
 use crate::io::socket::IoResult;
-use crate::upstream::counting::count_connection;
+use crate::tls::UpstreamTlsError;
+use crate::upstream::counting::{count_connection, count_failed_attempt};
 use crate::upstream::dial::{ConnectAttempt, ConnectProgress, DialContext, UpstreamDialer};
 use crate::upstream::stream::UpstreamStream;
 
@@ -30,6 +32,8 @@ pub(crate) struct Relay {
     unanswered_since: Option<Instant>,
     /// When the upstream ended its stream (sent FIN); `None` before.
     upstream_ended_at: Option<Instant>,
+    /// The error with which it broke before its first byte.
+    upstream_error: Option<io::Error>,
 }
 
 enum UpstreamConn {
@@ -63,7 +67,7 @@ impl Handler for Relay {
         let timeout = context.limits.connect_timeout;
         let attempt = ConnectAttempt::new(Instant::now(), timeout, upstreams, header);
         let upstream = UpstreamConn::Connecting { attempt: Box::new(attempt), is_due: true };
-        Self { upstream, unanswered_since, upstream_ended_at: None }
+        Self { upstream, unanswered_since, upstream_ended_at: None, upstream_error: None }
     }
 
     fn note(&mut self, event: &Event) {
@@ -149,6 +153,13 @@ impl Handler for Relay {
                 upstream.count(UpstreamCounter::BytesOut, bytes_out);
                 let is_broken = outcome == ConnectionOutcome::UpstreamBroken;
                 upstream.count(UpstreamCounter::Broken, u64::from(is_broken));
+                // With TLS 1.3 an upstream refuses the proxy's certificate when the handshake is over.
+                if let Some(error) = &self.upstream_error
+                    && UpstreamTlsError::of(error).is_some()
+                {
+                    dialer.upstreams.failed(*index, error, context.now);
+                    count_failed_attempt(upstream, error);
+                }
             }
         }
     }
@@ -223,7 +234,11 @@ impl Relay {
                     session.finish(context);
                 }
                 // No close_notify, so the client can tell that data may be missing.
-                Err(error) => return Err(ConnEnd::after_sending(ConnectionOutcome::UpstreamBroken, &error)),
+                Err(error) => {
+                    let end = ConnEnd::after_sending(ConnectionOutcome::UpstreamBroken, &error);
+                    self.upstream_error = Some(error).filter(|_| session.moved_bytes().1 == 0);
+                    return Err(end);
+                }
             }
         }
         Ok(())

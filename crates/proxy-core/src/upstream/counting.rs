@@ -42,7 +42,7 @@ pub fn count_failed_attempt(upstream: &mut UpstreamDelta, error: &io::Error) {
         E::TimedOut | E::WouldBlock => UpstreamCounter::TimedOut,
         // It ended in the middle of the handshake.
         E::UnexpectedEof => UpstreamCounter::FailedTls,
-        _ => match error.get_ref().and_then(|inner| inner.downcast_ref::<UpstreamTlsError>()) {
+        _ => match UpstreamTlsError::of(error) {
             Some(error) => match error.cause {
                 UpstreamTlsFailure::Certificate => UpstreamCounter::FailedCertificate,
                 UpstreamTlsFailure::Alert => UpstreamCounter::FailedAlert,

@@ -279,6 +279,22 @@ fn an_upstream_that_asks_for_it_gets_the_proxys_certificate() {
 }
 
 #[test]
+fn a_refusal_of_the_proxys_certificate_after_the_handshake_is_a_failed_attempt() {
+    let pki = Pki::new();
+    pki.issue("app", &P256, &["localhost"]);
+    let (upstream, _seen) = tcp_upstream(server(&pki, "app", &[&TLS13], true), Ending::Clean);
+    let mut proxy = start(&pki, &upstream, |_| {});
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    tls.write_all(b"hello").unwrap();
+    assert_eq!(read_all(&mut tls), (Vec::new(), false), "no close_notify");
+    proxy.expect(ProxyCounter::UpstreamBroken, 1);
+    let said = notices(&proxy.proxy);
+    assert!(said.contains("cannot be reached: it refuses the TLS handshake with the alert"), "{said}");
+    let total = proxy.finish();
+    assert_eq!(total.upstreams.all()[0].counters[UpstreamCounter::FailedAlert], 1);
+}
+
+#[test]
 fn an_upstream_that_breaks_off_does_not_look_as_if_it_had_ended() {
     let pki = Pki::new();
     pki.issue("app", &P256, &["localhost"]);

@@ -1,5 +1,7 @@
 //! Why TLS with an upstream has failed, in words.
 
+use std::io;
+
 use rustls::{AlertDescription, Error, InvalidMessage};
 use tls_client::{TrustFlags, advice, reason};
 
@@ -33,6 +35,13 @@ pub enum UpstreamTlsFailure {
     Alert,
     /// Another breach of the protocol, such as an upstream that does not speak TLS.
     Protocol,
+}
+
+impl UpstreamTlsError {
+    /// The failure of TLS in an error of a connection, if it is one.
+    pub fn of(error: &io::Error) -> Option<&Self> {
+        error.get_ref()?.downcast_ref()
+    }
 }
 
 impl From<EngineError> for UpstreamTlsError {
