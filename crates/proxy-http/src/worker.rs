@@ -250,20 +250,20 @@ impl HttpWorker {
         // The target is empty, so swapping is enough and no histograms are added.
         std::mem::swap(&mut **http, &mut *self.delta.borrow_mut());
         let pool = self.pool.borrow();
+        let conns = pool.conns();
         let gauges = HttpGauges {
             requests: self.requests.get(),
             queued: pool.queued() as i64,
-            upstream_open: pool.open() as i64,
-            upstream_idle: pool.idle() as i64,
+            upstream_open: conns.iter().map(|(open, _)| open).sum(),
+            upstream_idle: conns.iter().map(|(_, idle)| idle).sum(),
         };
         http.gauges.add(gauges.since(self.handed_over.replace(gauges)));
         let mut counts = self.upstream_counts.borrow_mut();
         delta.upstreams.add(&counts);
         counts.clear();
         let mut before = self.handed_over_conns.borrow_mut();
-        before.resize(self.upstreams.len(), (0, 0));
-        for (index, before) in before.iter_mut().enumerate() {
-            let (open, idle) = pool.conns_of(index);
+        before.resize(conns.len(), (0, 0));
+        for (index, ((open, idle), before)) in conns.into_iter().zip(&mut *before).enumerate() {
             let upstream = delta.upstreams.at(index);
             upstream.open_change += open - before.0;
             upstream.idle_change += idle - before.1;

@@ -53,8 +53,6 @@ pub(crate) struct UpstreamPool {
     ahead_bytes: usize,
     /// No connection's `wake_at` is earlier. Nearly all exchanges end in time, and leave this as it is.
     next_wake: Option<Instant>,
-    /// Idle connections over all upstreams.
-    idle: usize,
     queued: usize,
     /// The generation of the upstreams' addresses at the last look.
     address_generation: u64,
@@ -65,8 +63,6 @@ struct UpstreamConns {
     /// Idle connections, and since when; the one used last is at the end.
     idle: VecDeque<(usize, Instant)>,
     queue: RequestQueue,
-    /// Connections of HTTP/1.1, idle ones included, and those of HTTP/2 while they are opened.
-    open: usize,
     /// Whether a connection of HTTP/2 is being opened. Requests wait for it in the queue.
     is_opening: bool,
 }
@@ -107,7 +103,6 @@ impl UpstreamPool {
             buffer: ReadBuffer::default(),
             ahead_bytes: 0,
             next_wake: None,
-            idle: 0,
             queued: 0,
         }
     }
@@ -134,21 +129,22 @@ impl UpstreamPool {
         self.queued
     }
 
-    /// Connections, idle ones included.
-    pub(crate) fn open(&self) -> usize {
-        self.connections.len() + self.http2.open()
+    /// Established connections to each upstream, idle ones included, and idle ones.
+    pub(crate) fn conns(&self) -> Vec<(i64, i64)> {
+        let mut conns: Vec<_> = self.of_upstream.iter().map(|of| (0, of.idle.len() as i64)).collect();
+        for (_, connection) in self.connections.iter().filter(|(_, connection)| connection.is_connected()) {
+            conns[connection.upstream].0 += 1;
+        }
+        for (upstream, is_idle) in self.http2.all() {
+            conns[upstream].0 += 1;
+            conns[upstream].1 += i64::from(is_idle);
+        }
+        conns
     }
 
-    /// Connections that no request uses.
-    pub(crate) fn idle(&self) -> usize {
-        self.idle + self.http2.idle()
-    }
-
-    /// Connections to an upstream, idle ones included, and idle ones.
-    pub(crate) fn conns_of(&self, upstream: usize) -> (i64, i64) {
-        let of = &self.of_upstream[upstream];
-        let (open, idle) = self.http2.conns_of(upstream);
-        ((of.open + open) as i64, (of.idle.len() + idle) as i64)
+    /// Connections of the worker, established or not.
+    fn open(&self) -> usize {
+        self.connections.len() + self.http2.all().count()
     }
 
     /// Waits for a connection to an upstream: an idle one unless `must_be_new`, or a new one, which may not be connected
@@ -208,7 +204,6 @@ impl UpstreamPool {
             }
         }
         while !must_be_new && let Some((key, _)) = self.of_upstream[upstream].idle.pop_back() {
-            self.idle -= 1;
             let connection = &mut self.connections[key];
             connection.is_idle = false;
             if connection.is_still_open(self.buffer.room(1)) {
@@ -281,7 +276,7 @@ impl UpstreamPool {
         let registry = self.registry.clone().ok_or(io::ErrorKind::NotConnected)?;
         let PooledConn { stream, addresses, .. } = self.connections.remove(key);
         let of = &mut self.of_upstream[upstream];
-        (of.open, of.is_opening) = (of.open - 1, false);
+        of.is_opening = false;
         let begun = self.http2.insert(stream, upstream, addresses, &registry, (self.now, begin_timeout));
         of.queue.wake_all();
         begun.map(AcquiredConn::Http2)
@@ -322,7 +317,6 @@ impl UpstreamPool {
             Ok((socket, addresses)) => {
                 let stream = self.upstreams.stream(upstream, socket, &self.tls)?;
                 entry.insert(PooledConn::new(stream, upstream, opened_at, addresses));
-                self.of_upstream[upstream].open += 1;
                 Ok(Some(key))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -392,16 +386,13 @@ impl UpstreamPool {
         of.idle.push_back((key, self.now));
         // It serves the first request that waits, whatever the backlog is like.
         of.queue.retry_at = None;
-        self.idle += 1;
         self.wake_queues();
     }
 
     pub(crate) fn close(&mut self, key: usize) {
         let mut connection = self.connections.remove(key);
-        let of = &mut self.of_upstream[connection.upstream];
-        of.open -= 1;
         // One of HTTP/2 is closed here only if it was being opened.
-        of.is_opening = false;
+        self.of_upstream[connection.upstream].is_opening = false;
         if connection.is_idle {
             if let Some(registry) = &self.registry {
                 connection.stream.close_notify(registry);
@@ -410,7 +401,6 @@ impl UpstreamPool {
             // The oldest ones end first.
             if let Some(at) = idle.iter().position(|(other, _)| *other == key) {
                 idle.remove(at);
-                self.idle -= 1;
             }
         }
         self.wake_queues();

@@ -157,28 +157,42 @@ fn idle_clients_are_closed_after_the_keep_alive_timeout_which_is_live() {
     proxy.finish();
 }
 
-#[test]
-fn an_address_that_never_answers_is_a_504() {
-    // A listener whose backlog is full drops what comes.
+/// An address whose backlog is full, so that it drops what comes, with the sockets that keep it so.
+fn deaf_upstream() -> (Upstream, impl Drop) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap();
     socket2::SockRef::from(&listener).listen(0).unwrap();
-    let fillers: Vec<_> = (0..4)
-        .map(|_| {
-            let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-            socket.set_nonblocking(true).unwrap();
-            let _ = socket.connect(&addr.into());
-            socket
-        })
-        .collect();
+    let filler = || {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let _ = socket.connect(&addr.into());
+        socket
+    };
+    let mut sockets: Vec<_> = (0..4).map(|_| filler()).collect();
+    sockets.push(listener.into());
     std::thread::sleep(SHORT);
-    let upstream = addr.to_string().parse().unwrap();
+    (addr.to_string().parse().unwrap(), sockets)
+}
+
+#[test]
+fn an_address_that_never_answers_is_a_504() {
+    let (upstream, _sockets) = deaf_upstream();
     let proxy = TestHttpProxy::start_with(&upstream, |config, _| config.limits.connect_timeout = SHORT);
     assert_eq!(proxy.get("/").status, 504);
     let http = proxy.finish().http.unwrap();
     assert_eq!(http.counters[HttpCounter::FailedConnectTimeout], 1);
     assert_eq!(http.counters[HttpCounter::Queued], 0, "connecting is no waiting for a connection");
-    drop(fillers);
+}
+
+#[test]
+fn a_connection_to_an_upstream_is_open_once_it_is_established() {
+    let (upstream, _sockets) = deaf_upstream();
+    let mut proxy = TestHttpProxy::start(&upstream);
+    let mut client = proxy.connect();
+    client.send(GET);
+    eventually("the request is under way", || proxy.collect().gauges.requests == 1);
+    assert_eq!(proxy.collect().gauges.upstream_open, 0);
+    assert_eq!(proxy.total.upstreams.all()[0].open_change, 0);
 }
 
 fn route(path: &str, upstream: &Upstream, timeouts: RouteTimeouts) -> Route {

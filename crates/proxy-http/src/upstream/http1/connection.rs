@@ -74,6 +74,11 @@ impl PooledConn {
         self.is_reused
     }
 
+    /// Whether it is established, with TLS if the upstream speaks it.
+    pub(in crate::upstream) fn is_connected(&self) -> bool {
+        self.connect_time.is_some()
+    }
+
     /// How long connecting took, without TLS.
     pub(crate) fn connect_time(&self) -> Duration {
         self.connect_time.unwrap_or_default()

@@ -128,20 +128,9 @@ impl Http2Conns {
         (token_key & KEY_BIT != 0).then_some(token_key & !KEY_BIT)
     }
 
-    /// Open connections.
-    pub(crate) fn open(&self) -> usize {
-        self.all_open().count()
-    }
-
-    /// Open connections without a stream.
-    pub(crate) fn idle(&self) -> usize {
-        self.all_open().filter(|connection| connection.streams == 0).count()
-    }
-
-    /// Open connections to an upstream, and how many of these are without a stream.
-    pub(crate) fn conns_of(&self, upstream: usize) -> (usize, usize) {
-        let of = || self.all_open().filter(|connection| connection.upstream == upstream);
-        (of().count(), of().filter(|connection| connection.streams == 0).count())
+    /// The upstream of each open connection, and whether it has no stream.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (usize, bool)> {
+        self.all_open().map(|connection| (connection.upstream, connection.streams == 0))
     }
 
     fn all_open(&self) -> impl Iterator<Item = &Http2Conn> {
