@@ -88,7 +88,9 @@ pub use tls::{
     UpstreamNameError, UpstreamTls, UpstreamTlsError, UpstreamTlsFailure, calibrate, describe_chain,
 };
 pub use upstream::addresses::{AddressAttempts, UpstreamAddresses};
-pub use upstream::balance::{UPSTREAMS_MAX, UnknownUpstream, UpstreamChange, UpstreamChoice, Upstreams};
+pub use upstream::balance::{UPSTREAMS_MAX, UnknownUpstream, UpstreamChange, Upstreams};
+pub use upstream::check::{ParseCheckError, UpstreamCheck};
+pub use upstream::choice::{Candidates, UpstreamChoice};
 pub use upstream::counting::{count_connection, count_failed_attempt};
 pub use upstream::host::{HostPattern, HostTable, ParseHostError, without_port};
 pub use upstream::resolver::Resolver;

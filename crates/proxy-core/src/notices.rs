@@ -36,6 +36,8 @@ pub(crate) enum Subject {
     Upstream(usize),
     /// The name of the upstream of this index.
     UpstreamName(usize),
+    /// Upstreams of one destination.
+    Destination,
     /// The worker of this index.
     Worker(usize),
 }
@@ -46,7 +48,7 @@ impl Subject {
             Self::Descriptors => "descriptors",
             Self::Connections | Self::Handshakes | Self::Pending => "bound",
             Self::CommonName => "client-certificate",
-            Self::Upstream(_) | Self::UpstreamName(_) => "upstream",
+            Self::Upstream(_) | Self::UpstreamName(_) | Self::Destination => "upstream",
             Self::Worker(_) => "worker",
         }
     }
@@ -61,6 +63,7 @@ pub(crate) struct NoticeLog {
     connections: Episode,
     handshakes: Episode,
     pending: Episode,
+    few_upstreams: Episode,
     pending_records: Mutex<PendingNotices>,
 }
 
@@ -97,6 +100,7 @@ impl Default for NoticeLog {
             connections: Episode::default(),
             handshakes: Episode::default(),
             pending: Episode::default(),
+            few_upstreams: Episode::default(),
             pending_records: Mutex::default(),
         }
     }
@@ -141,6 +145,13 @@ impl NoticeLog {
         }
     }
 
+    /// Reports that a connection finds too few upstreams up; `what` describes it.
+    pub(crate) fn report_few_upstreams(&self, what: impl FnOnce() -> String, now: Instant) {
+        if self.few_upstreams.see(self.ms(now)) {
+            self.say(Subject::Destination, Level::Warning, &what(), now);
+        }
+    }
+
     /// Publishes a notice, or keeps the latest of a subject whose allowance is spent until there is one again.
     pub(crate) fn say(&self, subject: Subject, level: Level, text: &str, now: Instant) {
         let notice = NoticeRecord::new(level, subject.topic(), text);
@@ -177,6 +188,9 @@ impl NoticeLog {
         }
         if ends(&self.pending, BOUND_QUIET) {
             self.say(Subject::Pending, Level::Notice, "what peers have not read has room again", now);
+        }
+        if ends(&self.few_upstreams, BOUND_QUIET) {
+            self.say(Subject::Destination, Level::Notice, "connections find enough upstreams up again", now);
         }
     }
 

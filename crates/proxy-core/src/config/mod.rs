@@ -17,6 +17,7 @@ use crate::accept::listen::ListenAddr;
 use crate::accept::networks::Networks;
 use crate::accept::proxy_protocol::ProxyProtocol;
 use crate::tls::Tls;
+use crate::upstream::check::UpstreamCheck;
 use crate::upstream::resolver::Resolver;
 use crate::upstream::route::NameRoute;
 use crate::upstream::target::Upstream;
@@ -29,6 +30,8 @@ pub struct ProxyConfig {
     /// Where the plaintext goes: to the upstream with the fewest connections. At least one with those of the routes, and
     /// at most 64.
     pub upstreams: Vec<Upstream>,
+    /// How upstreams are checked, if they are.
+    pub upstream_check: Option<UpstreamCheck>,
     /// Server names that other upstreams serve.
     pub routes: Vec<NameRoute>,
     /// How the names of upstreams are looked up.
@@ -68,6 +71,7 @@ impl ProxyConfig {
         Self {
             listen,
             upstreams: vec![upstream],
+            upstream_check: None,
             routes: Vec::new(),
             resolver: Resolver::default(),
             tls: tls.into(),

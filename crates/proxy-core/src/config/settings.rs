@@ -183,12 +183,14 @@ pub(crate) fn list(config: &ProxyConfig, limits: &Limits, possible: usize, worke
     let listen: Vec<_> = config.listen.iter().map(ToString::to_string).collect();
     let upstreams: Vec<_> = config.upstreams.iter().map(ToString::to_string).collect();
     let sent = config.proxy_protocol.map_or_else(|| "off".to_owned(), |version| version.to_string());
+    let check = config.upstream_check.as_ref().map_or_else(|| "off".to_owned(), ToString::to_string);
     let path = |path: Option<&Path>| path.map_or_else(|| "off".to_owned(), |path| path.display().to_string());
     let access = config.access.files();
     let cpus = config.cpus.as_ref().map_or_else(|| "any".to_owned(), ToString::to_string);
     let mut settings = vec![
         fixed_setting("proxy.listen", words(&listen)),
         fixed_setting("proxy.upstream", words(&upstreams)),
+        fixed_setting("proxy.upstream-check", check),
         fixed_setting("proxy.proxy-protocol", sent),
         fixed_setting("proxy.accept-proxy", config.accept_proxy.to_string()),
         fixed_setting("proxy.allow", path(access.allow.as_deref())),

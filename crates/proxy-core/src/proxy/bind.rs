@@ -19,6 +19,7 @@ use crate::notices::NoticeLog;
 use crate::relay::{Relay, RelaySettings};
 use crate::tls::{LiveTls, TicketKeySnapshot, Tls, TlsConfigError};
 use crate::upstream::balance::{UPSTREAMS_MAX, Upstreams};
+use crate::upstream::checker::{self, CheckSettings};
 use crate::upstream::dial::UpstreamDialer;
 use crate::upstream::resolver;
 use crate::upstream::route::{DuplicateHost, NameRoute, NameRoutes};
@@ -64,6 +65,9 @@ pub enum ProxyStartError {
     /// The kernel refused the thread that resolves the names of upstreams.
     #[error("cannot start the resolver of upstreams: {0}")]
     Resolver(io::Error),
+    /// The kernel refused a thread that checks an upstream.
+    #[error("cannot start the checks of upstreams: {0}")]
+    Checks(io::Error),
 }
 
 /// A proxy that listens and does not serve yet: connections wait in its backlog. Dropping it gives its
@@ -113,6 +117,16 @@ impl BoundProxy {
             self;
         resolver::start(&upstreams, addrs.clone(), config.resolver.clone())
             .map_err(ProxyStartError::Resolver)?;
+        if let Some(check) = config.upstream_check.clone() {
+            let passed =
+                config.routes.iter().filter(|route| route.is_passed()).flat_map(NameRoute::upstreams);
+            let names: Vec<_> = passed.map(ToString::to_string).collect();
+            let is_passed = |index: &usize| names.iter().any(|name| name == upstreams.name(*index));
+            let passed = (0..upstreams.len()).filter(is_passed).fold(0, |bits, index| bits | 1 << index);
+            let settings =
+                CheckSettings { check, header: config.proxy_protocol, control: Arc::clone(&control) };
+            checker::start(&upstreams, &settings, passed).map_err(ProxyStartError::Checks)?;
+        }
         let files = tls.files();
         let (tls, pool) = (Mutex::new(tls), Mutex::new(pool));
         let proxy = Proxy {

@@ -27,6 +27,8 @@ struct UpstreamAddress {
     health: Health,
     /// Whether the name no longer has this address.
     has_vanished: AtomicBool,
+    /// Whether checks find it out of order, while another address of the upstream passes them.
+    fails_checks: AtomicBool,
 }
 
 /// The addresses that one connection may use, and those of them that it has tried.
@@ -78,6 +80,16 @@ impl UpstreamAddresses {
         self.lock().len()
     }
 
+    /// Takes over which addresses fail their checks. Returns false if they are the same.
+    pub(super) fn set_failing(&self, failing: &[SocketAddr]) -> bool {
+        let mut is_changed = false;
+        for address in self.lock().iter() {
+            let fails = failing.contains(&address.addr);
+            is_changed |= address.fails_checks.swap(fails, Ordering::Relaxed) != fails;
+        }
+        is_changed
+    }
+
     pub(super) fn addrs(&self) -> Vec<SocketAddr> {
         self.lock().iter().map(|address| address.addr).collect()
     }
@@ -96,16 +108,21 @@ fn unique(addrs: &[SocketAddr]) -> impl Iterator<Item = SocketAddr> + '_ {
 
 impl UpstreamAddress {
     fn new(addr: SocketAddr, epoch: Instant) -> Self {
-        Self { addr, health: Health::new(epoch), has_vanished: AtomicBool::new(false) }
+        let (has_vanished, fails_checks) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { addr, health: Health::new(epoch), has_vanished, fails_checks }
+    }
+
+    fn is_withdrawn(&self) -> bool {
+        self.has_vanished.load(Ordering::Relaxed) || self.fails_checks.load(Ordering::Relaxed)
     }
 
     fn claim(&self, now: Instant) -> bool {
-        !self.has_vanished.load(Ordering::Relaxed) && self.health.claim(now)
+        !self.is_withdrawn() && self.health.claim(now)
     }
 
-    /// The order in which addresses are tried that are down: vanished ones last.
+    /// The order in which addresses are tried that are down: withdrawn ones last.
     fn rest(&self) -> (bool, u64) {
-        (self.has_vanished.load(Ordering::Relaxed), self.health.down_until_ms())
+        (self.is_withdrawn(), self.health.down_until_ms())
     }
 }
 
@@ -142,9 +159,9 @@ impl AddressAttempts {
         self.list[self.current].health.fail(now);
     }
 
-    /// Whether the name no longer has the address in use.
-    pub fn has_vanished(&self) -> bool {
-        self.list[self.current].has_vanished.load(Ordering::Relaxed)
+    /// Whether the address in use is to get nothing new: the name no longer has it, or it fails its checks.
+    pub fn is_withdrawn(&self) -> bool {
+        self.list[self.current].is_withdrawn()
     }
 }
 
@@ -198,11 +215,24 @@ mod tests {
         second.failed(now);
         assert!(!addresses.replace(&addrs([2, 1])), "another order is no change");
         assert!(addresses.replace(&addrs([2, 3])));
-        assert!(first.has_vanished() && !second.has_vanished());
+        assert!(first.is_withdrawn() && !second.is_withdrawn());
         assert_eq!(first.next(now).unwrap().port(), 2, "an older attempt goes on");
         assert_eq!([0; 2].map(|_| order(&addresses, now)), [[3, 2], [3, 2]]);
         assert!(addresses.replace(&addrs([1, 2])));
         assert!(first.next(now).is_none());
+    }
+
+    #[test]
+    fn an_address_that_fails_its_checks_is_tried_last() {
+        let addresses = UpstreamAddresses::new(&addrs([1, 2]));
+        let now = Instant::now();
+        let mut first = addresses.attempts();
+        first.next(now);
+        assert!(addresses.set_failing(&addrs([1])) && !addresses.set_failing(&addrs([1])));
+        assert!(first.is_withdrawn());
+        assert_eq!([0; 2].map(|_| order(&addresses, now)), [[2, 1], [2, 1]]);
+        assert!(addresses.set_failing(&[]) && !first.is_withdrawn());
+        assert_eq!([0; 2].map(|_| order(&addresses, now)), [[2, 1], [1, 2]]);
     }
 
     #[test]

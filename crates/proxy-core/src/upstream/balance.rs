@@ -1,8 +1,4 @@
-//! Several upstreams: which one a connection goes to, and which ones rest after a failure.
-//!
-//! All workers share the counts, so the fewest connections are those of the whole proxy. The counts are atomics, each
-//! on its own cache line, touched twice per connection and never on the path of a byte. With one upstream they are not
-//! touched at all.
+//! The upstreams of a proxy and their states: up, down and why, or drained.
 
 use std::io;
 use std::rc::Rc;
@@ -13,6 +9,7 @@ use std::time::Instant;
 
 use records::delta::{UpstreamDeltas, UpstreamStatus};
 use records::kinds::{Level, UpstreamState};
+use records::metrics::UpstreamCounter;
 
 use crate::io::socket::Socket;
 use crate::notices::{NoticeLog, Subject, is_shortage};
@@ -30,7 +27,9 @@ pub const UPSTREAMS_MAX: usize = 64;
 pub struct Upstreams {
     pub(super) members: Box<[UpstreamMember]>,
     /// The upstreams that get no new connections, as bits.
-    drained: AtomicU64,
+    pub(super) drained: AtomicU64,
+    /// The upstreams that fail their checks, as bits.
+    pub(super) failing: AtomicU64,
     /// Rises whenever an upstream has other addresses.
     pub(super) address_generation: AtomicU64,
     /// The upstreams whose names are to be resolved before their time, as bits.
@@ -57,7 +56,10 @@ pub(super) struct UpstreamMember {
     has_answered_with_tls: AtomicBool,
     /// Whether the last attempt to resolve its name has failed.
     pub(super) is_unresolved: AtomicBool,
-    open: ConnectionCount,
+    pub(super) open: ConnectionCount,
+    /// Checks since the last report, and those of them that failed.
+    checks: AtomicU64,
+    checks_failed: AtomicU64,
 }
 
 /// The last change of an upstream's state.
@@ -71,7 +73,7 @@ struct StateChange {
 /// Connections of one upstream, including attempts. It has two cache lines to itself: processors fetch them in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct ConnectionCount(AtomicUsize);
+pub(super) struct ConnectionCount(pub(super) AtomicUsize);
 
 /// What an operator does with an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,15 +90,6 @@ pub enum UpstreamChange {
 pub struct UnknownUpstream {
     name: String,
     known: Vec<String>,
-}
-
-/// The upstream that a connection goes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UpstreamChoice {
-    /// Its place in the configuration.
-    pub index: usize,
-    /// False if it has failed lately, and is tried only because all others have too.
-    pub is_up: bool,
 }
 
 impl Upstreams {
@@ -119,14 +112,16 @@ impl Upstreams {
                 has_answered_with_tls: AtomicBool::new(false),
                 is_unresolved: AtomicBool::new(false),
                 open: ConnectionCount::default(),
+                checks: AtomicU64::new(0),
+                checks_failed: AtomicU64::new(0),
             })
         };
         let members = upstreams.iter().map(member).collect::<Result<_, _>>()?;
         let (address_generation, wanted_names) = (AtomicU64::new(0), AtomicU64::new(0));
-        let drained = AtomicU64::new(0);
         Ok(Self {
             members,
-            drained,
+            drained: AtomicU64::new(0),
+            failing: AtomicU64::new(0),
             address_generation,
             wanted_names,
             resolver_waker: OnceLock::new(),
@@ -162,6 +157,11 @@ impl Upstreams {
         &self.members[index].target
     }
 
+    /// Whom TLS is spoken with at the upstream `index`, if it is.
+    pub(super) fn tls_peer(&self, index: usize) -> Option<&TlsPeer> {
+        self.members[index].tls.as_ref()
+    }
+
     /// Takes over a socket to the upstream `index` that may still be connecting.
     ///
     /// # Errors
@@ -189,46 +189,6 @@ impl Upstreams {
         Ok(is_changed)
     }
 
-    /// Chooses the upstream with the fewest connections among those that are up, not drained and not in the bits of
-    /// `tried`; of several, the first from `turn` on. If all are down, it chooses among those, because clients would be turned
-    /// away otherwise. [`Upstreams::leave`] must follow.
-    pub fn choose(&self, tried: u64, turn: usize, now: Instant) -> Option<UpstreamChoice> {
-        let n = self.members.len();
-        let tried = tried | self.drained.load(Ordering::Relaxed);
-        let untried = || (0..n).map(|i| (turn + i) % n).filter(|index| tried & (1 << index) == 0);
-        let mut choice = None;
-        // One connection tries an upstream whose rest has ended; the next connections choose others.
-        while choice.is_none() {
-            let up = untried().filter(|&index| self.members[index].health.is_up(now));
-            let Some(index) = up.min_by_key(|&index| self.load(index)) else { break };
-            choice = self.members[index].health.claim(now).then_some(UpstreamChoice { index, is_up: true });
-        }
-        let choice = choice.or_else(|| {
-            let soonest = untried().min_by_key(|&index| self.members[index].health.down_until_ms())?;
-            Some(UpstreamChoice { index: soonest, is_up: false })
-        })?;
-        if n > 1 {
-            self.members[choice.index].open.0.fetch_add(1, Ordering::Relaxed);
-        }
-        Some(choice)
-    }
-
-    /// How many upstreams that are up are neither drained nor in the bits of `tried`.
-    pub fn up(&self, tried: u64, now: Instant) -> usize {
-        let tried = tried | self.drained.load(Ordering::Relaxed);
-        let is_left = |(index, member): &(usize, &UpstreamMember)| {
-            tried & (1 << index) == 0 && member.health.is_up(now)
-        };
-        self.members.iter().enumerate().filter(is_left).count()
-    }
-
-    /// Counts the end of a connection, or of an attempt, to the upstream `index`.
-    pub fn leave(&self, index: usize) {
-        if self.members.len() > 1 {
-            self.members[index].open.0.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
     /// Notes that the upstream `index` could not be reached.
     pub fn failed(&self, index: usize, error: &io::Error, now: Instant) {
         if is_shortage(error) {
@@ -251,9 +211,48 @@ impl Upstreams {
     /// Notes that the upstream `index` was reached.
     pub fn succeeded(&self, index: usize, now: Instant) {
         let member = &self.members[index];
-        if member.health.succeed() {
+        if member.health.succeed() && !self.fails_checks(index) {
             member.set_changed(now, "");
             let text = format!("the upstream {} can be reached again", member.name);
+            self.notices.say(Subject::Upstream(index), Level::Notice, &text, now);
+        }
+    }
+
+    /// Counts the checks of a round at all addresses of the upstream `index`, and those of them that failed.
+    pub(super) fn count_checks(&self, index: usize, checks: usize, failed: usize) {
+        let member = &self.members[index];
+        member.checks.fetch_add(checks as u64, Ordering::Relaxed);
+        member.checks_failed.fetch_add(failed as u64, Ordering::Relaxed);
+    }
+
+    /// Whether the upstream `index` could not be reached, or fails its checks.
+    pub(super) fn is_down(&self, index: usize) -> bool {
+        self.members[index].health.has_failed() || self.fails_checks(index)
+    }
+
+    fn fails_checks(&self, index: usize) -> bool {
+        self.failing.load(Ordering::Relaxed) & 1 << index != 0
+    }
+
+    /// Notes that the upstream `index` has failed enough checks in a row to be down.
+    pub(super) fn failed_checks(&self, index: usize, error: &io::Error, now: Instant) {
+        let was_down = self.is_down(index);
+        if self.failing.fetch_or(1 << index, Ordering::Relaxed) & 1 << index != 0 || was_down {
+            return;
+        }
+        let member = &self.members[index];
+        member.set_changed(now, &error.to_string());
+        let text = format!("the upstream {} fails its checks: {error}", member.name);
+        self.notices.say(Subject::Upstream(index), Level::Warning, &text, now);
+    }
+
+    /// Notes that the upstream `index`, which was down, has passed enough checks in a row to be up.
+    pub(super) fn passed_checks(&self, index: usize, now: Instant) {
+        let member = &self.members[index];
+        let was_failing = self.failing.fetch_and(!(1 << index), Ordering::Relaxed) & 1 << index != 0;
+        if member.health.succeed() || was_failing {
+            member.set_changed(now, "");
+            let text = format!("the upstream {} passes its checks again", member.name);
             self.notices.say(Subject::Upstream(index), Level::Notice, &text, now);
         }
     }
@@ -274,19 +273,18 @@ impl Upstreams {
     pub(crate) fn report(&self, into: &mut UpstreamDeltas, now: Instant) {
         let drained = self.drained.load(Ordering::Relaxed);
         for (index, member) in self.members.iter().enumerate() {
-            into.at(index).status = Some(member.status(drained & 1 << index != 0, now));
+            let upstream = into.at(index);
+            upstream.count(UpstreamCounter::Checks, member.checks.swap(0, Ordering::Relaxed));
+            upstream.count(UpstreamCounter::ChecksFailed, member.checks_failed.swap(0, Ordering::Relaxed));
+            upstream.status = Some(member.status(drained & 1 << index != 0, self.is_down(index), now));
         }
-    }
-
-    fn load(&self, index: usize) -> usize {
-        self.members[index].open.0.load(Ordering::Relaxed)
     }
 }
 
 impl UpstreamMember {
-    fn status(&self, is_drained: bool, now: Instant) -> UpstreamStatus {
+    fn status(&self, is_drained: bool, is_down: bool, now: Instant) -> UpstreamStatus {
         let changed = self.changed();
-        let (state, reason) = match (is_drained, self.health.has_failed()) {
+        let (state, reason) = match (is_drained, is_down) {
             (true, _) => (UpstreamState::Drained, "drained by an operator".to_owned()),
             (false, true) => (UpstreamState::Down, changed.reason.clone()),
             (false, false) => (UpstreamState::Up, String::new()),

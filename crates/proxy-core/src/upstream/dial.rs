@@ -14,6 +14,7 @@ use records::delta::UpstreamDeltas;
 use crate::io::socket::Socket;
 use crate::upstream::addresses::{AddressAttempts, UpstreamAddresses};
 use crate::upstream::balance::Upstreams;
+use crate::upstream::choice::Candidates;
 use crate::upstream::counting::count_failed_attempt;
 use crate::upstream::stream::{UpstreamStream, WorkerTls};
 use crate::upstream::target::UpstreamTarget;
@@ -49,8 +50,7 @@ pub(crate) struct ConnectAttempt {
     began_at: Instant,
     /// The deadline of all attempts.
     deadline: Instant,
-    /// The upstreams that were tried before, or are not for this connection, as bits.
-    tried: u64,
+    candidates: Candidates,
     candidate: Option<UpstreamCandidate>,
     /// The PROXY header: it goes out in the clear, before TLS.
     header: Vec<u8>,
@@ -132,7 +132,8 @@ impl BacklogQueues {
 impl ConnectAttempt {
     /// An attempt to reach one of these upstreams, which are bits.
     pub(crate) fn new(now: Instant, timeout: Duration, upstreams: u64, header: Vec<u8>) -> Self {
-        Self { began_at: now, deadline: now + timeout, tried: !upstreams, candidate: None, header }
+        let candidates = Candidates::new(upstreams);
+        Self { began_at: now, deadline: now + timeout, candidates, candidate: None, header }
     }
 
     /// The PROXY header that a plaintext upstream has yet to be sent.
@@ -177,7 +178,7 @@ impl ConnectAttempt {
                 }
                 Ok(wait) => return Ok(wait),
                 Err(error) => {
-                    self.tried |= 1 << candidate.upstream;
+                    self.candidates.tried |= 1 << candidate.upstream;
                     dialer.upstreams.failed(candidate.upstream, &error, caller.now);
                     count_failed_attempt(counts.at(candidate.upstream), &error);
                     self.abandon(dialer);
@@ -208,13 +209,14 @@ impl ConnectAttempt {
         if now >= self.deadline {
             return None;
         }
-        let choice = dialer.upstreams.choose(self.tried, dialer.turn, now)?;
+        let choice = dialer.upstreams.choose(self.candidates, dialer.turn, now)?;
         dialer.turn = dialer.turn.wrapping_add(1);
         if !choice.is_up {
             self.deadline = self.deadline.min(now + DOWN_PATIENCE);
         }
         // An upstream that never answers must leave time for the others.
-        let others = dialer.upstreams.up(self.tried | 1 << choice.index, now);
+        let tried = self.candidates.tried | 1 << choice.index;
+        let others = dialer.upstreams.up(Candidates { tried, ..self.candidates }, now);
         let share = u32::try_from(others + 1).unwrap_or(u32::MAX);
         let until = now + (self.deadline - now) / share;
         Some(UpstreamCandidate {

@@ -2,6 +2,9 @@
 
 pub(crate) mod addresses;
 pub(crate) mod balance;
+pub(crate) mod check;
+pub(crate) mod checker;
+pub(crate) mod choice;
 pub(crate) mod counting;
 pub(crate) mod dial;
 mod health;

@@ -79,9 +79,17 @@ impl Upstreams {
         self.wanted_names.load(Ordering::Relaxed)
     }
 
-    /// Rises whenever an upstream has other addresses.
+    /// Rises whenever an upstream has other addresses, or others of them fail their checks.
     pub fn address_generation(&self) -> u64 {
         self.address_generation.load(Ordering::Acquire)
+    }
+
+    /// Takes over which addresses of the upstream `index` fail their checks while another passes.
+    pub(super) fn set_failing_addresses(&self, index: usize, failing: &[SocketAddr]) {
+        let UpstreamTarget::Tcp(addresses) = &self.members[index].target else { return };
+        if addresses.set_failing(failing) {
+            self.address_generation.fetch_add(1, Ordering::Release);
+        }
     }
 
     /// Takes over what resolving the name of the upstream `index` has led to. Without addresses other than the proxy's

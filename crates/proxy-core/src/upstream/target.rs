@@ -8,11 +8,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use socket2::{SockAddr, Socket, Type};
+use socket2::SockAddr;
 
-use crate::accept::proxy_protocol::{self, ProxyProtocol};
+use crate::accept::proxy_protocol::ProxyProtocol;
 use crate::tls::{TlsPeer, UpstreamName, UpstreamTls, UpstreamTlsConfig};
 use crate::upstream::addresses::UpstreamAddresses;
+use crate::upstream::check::Probe;
 use crate::upstream::resolver::Resolver;
 
 /// How long [`Upstream::probe`] waits for each address.
@@ -116,34 +117,19 @@ impl Upstream {
                 addrs.into_iter().map(Into::into).collect()
             }
         };
+        let peer = self.tls_peer();
+        let config = peer.as_ref().map(|_| UpstreamTlsConfig::new(tls)).transpose();
+        let config = config.map_err(|error| failed(io::Error::other(error)))?;
+        let probe =
+            Probe { header, tls: config.as_ref().zip(peer.as_ref()), http: None, timeout: PROBE_TIMEOUT };
         let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
         for addr in addrs {
-            let socket = Socket::new(addr.domain(), Type::STREAM, None).map_err(failed)?;
-            match socket.connect_timeout(&addr, PROBE_TIMEOUT) {
-                Ok(()) => {
-                    if let Some(version) = header {
-                        // An upstream that has closed the connection again has still accepted it.
-                        let _ = socket.send(&proxy_protocol::encode_local(version));
-                    }
-                    return self.probe_tls(&socket, tls).map_err(failed);
-                }
-                // A full backlog: the upstream is only busy.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            match probe.run(&addr) {
+                Ok(()) => return Ok(()),
                 Err(error) => last = error,
             }
         }
         Err(failed(last))
-    }
-
-    fn probe_tls(&self, socket: &Socket, tls: &UpstreamTls) -> io::Result<()> {
-        let Some(peer) = self.tls_peer() else { return Ok(()) };
-        let client = UpstreamTlsConfig::new(tls).map_err(io::Error::other)?;
-        socket.set_read_timeout(Some(PROBE_TIMEOUT))?;
-        socket.set_write_timeout(Some(PROBE_TIMEOUT))?;
-        client.check(&peer, socket).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
-            _ => error,
-        })
     }
 
     /// Looks up a name's addresses; a path is taken as it is.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod certificates;
+mod checks;
 mod counting;
 mod dice;
 mod draining;

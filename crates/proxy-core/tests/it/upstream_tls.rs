@@ -26,7 +26,7 @@ use crate::support::{
 
 /// What an upstream learns of a connection.
 #[derive(Debug, PartialEq)]
-struct Seen {
+pub(crate) struct Seen {
     is_resumed: bool,
     name: Option<String>,
     has_client_certificate: bool,
@@ -34,13 +34,13 @@ struct Seen {
 
 /// How an upstream ends a connection whose client has ended.
 #[derive(Clone, Copy, PartialEq)]
-enum Ending {
+pub(crate) enum Ending {
     Clean,
     /// Without `close_notify`.
     Truncated,
 }
 
-fn server(
+pub(crate) fn server(
     pki: &Pki,
     file: &str,
     versions: &[&'static SupportedProtocolVersion],
@@ -96,7 +96,7 @@ fn serve(stream: impl TestStream, config: Arc<ServerConfig>, ending: Ending, see
 }
 
 /// An upstream on TCP that echoes, as `localhost`.
-fn tcp_upstream(config: Arc<ServerConfig>, ending: Ending) -> (String, Receiver<Seen>) {
+pub(crate) fn tcp_upstream(config: Arc<ServerConfig>, ending: Ending) -> (String, Receiver<Seen>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let (sender, seen) = channel();

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
+use proxy_core::Candidates;
 use records::metrics::RequestFailure;
 
 use super::http2::exchange::StreamLease;
@@ -72,10 +73,10 @@ pub(crate) async fn acquire(
     must_be_new: bool,
 ) -> Result<Acquired, RequestFailure> {
     let worker = &handle.client().worker;
-    let mut tried = !destination.upstreams;
+    let mut candidates = Candidates::new(destination.upstreams);
     let mut failure = RequestFailure::Connect;
-    while let Some(mut chosen) = ChosenUpstream::choose(worker, tried) {
-        tried |= 1 << chosen.index;
+    while let Some(mut chosen) = ChosenUpstream::choose(worker, candidates) {
+        candidates.tried |= 1 << chosen.index;
         let mut waiting = ConnectionWait::new(&chosen, handle, destination.timeouts, must_be_new);
         match poll_fn(|cx| waiting.poll(cx)).await {
             Ok(conn) => {
@@ -115,8 +116,8 @@ enum WaitError {
 }
 
 impl<'a> ChosenUpstream<'a> {
-    fn choose(worker: &'a HttpWorker, tried: u64) -> Option<Self> {
-        let choice = worker.upstreams.choose(tried, worker.turn.get(), worker.now())?;
+    fn choose(worker: &'a HttpWorker, candidates: Candidates) -> Option<Self> {
+        let choice = worker.upstreams.choose(candidates, worker.turn.get(), worker.now())?;
         worker.turn.set(worker.turn.get().wrapping_add(1));
         Some(Self { worker, index: choice.index, is_up: choice.is_up, is_leased: false })
     }

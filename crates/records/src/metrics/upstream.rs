@@ -19,6 +19,10 @@ metrics! {
             => figure: "failed.tls", metric: "upstream_attempts_failed", label: "tls";
         FailedOther = "UPSTREAM_FAILED_OTHER_TOTAL", Count, "0", "Attempts to connect to this upstream that failed for another reason."
             => figure: "failed.other", metric: "upstream_attempts_failed", label: "other";
+        Checks = "UPSTREAM_CHECKS_TOTAL", Count, "60", "Active checks of this upstream, one for each of its addresses."
+            => figure: "checks", metric: "upstream_checks";
+        ChecksFailed = "UPSTREAM_CHECKS_FAILED_TOTAL", Count, "3", "Of the active checks, those that failed."
+            => figure: "checks.failed", metric: "upstream_checks_failed";
         Broken = "UPSTREAM_BREAKS_TOTAL", Count, "1", "Connections that this upstream broke; in HTTP mode, requests that it did not answer, or not completely, or with a malformed response."
             => figure: "broken", metric: "upstream_connections_broken";
         Late = "UPSTREAM_LATE_TOTAL", Count, "0", "Requests that this upstream did not begin to answer in time; in HTTP mode only."

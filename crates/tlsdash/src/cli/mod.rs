@@ -8,6 +8,7 @@
 #![allow(rustdoc::broken_intra_doc_links, reason = "the same; only rustdoc sees it")]
 
 pub(crate) mod appearance;
+mod balancing;
 pub(crate) mod config;
 pub(crate) mod configuration;
 pub(crate) mod ctl;

@@ -13,6 +13,7 @@ use super::{Cli, ProxyOptions};
 /// Keys without a default, with their accepted values. Options that the proxy declares have their own examples.
 const EXAMPLES: &[(&str, &str)] = &[
     ("upstream", "[\"unix:/run/app.sock\"]"),
+    ("upstream-check", "\"http:/healthz,interval=5s\""),
     ("redirect-http", "\":80\""),
     ("route", "[{ host = \"api.example\", upstreams = [\"unix:/run/api.sock\"] }]"),
     ("pass", "[{ host = \"legacy.example\", upstreams = [\"10.0.0.9:443\"] }]"),

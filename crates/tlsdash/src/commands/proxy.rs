@@ -306,6 +306,7 @@ fn proxy_config(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
     let access = AccessFiles { allow: options.allow.clone(), deny: options.deny.clone() };
     let config = ProxyConfig {
         upstreams,
+        upstream_check: options.balancing.check(is_tls_used)?,
         routes,
         access: Arc::new(access.load().map_err(usage)?),
         workers: options.workers.or(pinned).unwrap_or(config.workers),

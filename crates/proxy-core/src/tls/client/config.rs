@@ -1,14 +1,12 @@
 //! TLS to upstreams: whom it trusts, what it presents, and the sessions that each worker can resume.
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustls::client::{Resumption, Tls12Resumption, UnbufferedClientConnection};
 use rustls::pki_types::ServerName;
 use rustls::sign::SingleCertAndKey;
-use rustls::{ClientConfig, ClientConnection, Error};
-use socket2::Socket;
+use rustls::{ClientConfig, ClientConnection, Error, Stream};
 use tls_client::{SessionReset, SessionStore, Trust, TrustError, verifier};
 
 use crate::tls::client::engine::ClientEngine;
@@ -22,9 +20,6 @@ const SESSION_CONNECTIONS: usize = 32;
 
 /// HTTP/2 in ALPN (RFC 9113, section 3.2).
 const HTTP2: &[u8] = b"h2";
-
-/// How long a check waits for what an upstream says behind a handshake.
-const LAST_WORD_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How TLS is spoken with upstreams.
 #[derive(Clone, Debug, Default)]
@@ -90,12 +85,14 @@ impl UpstreamTlsConfig {
             .with_protocol_versions(rustls::ALL_VERSIONS)?
             .dangerous()
             .with_custom_certificate_verifier(verifier);
-        let config = match &upstream.certificate {
+        let mut config = match &upstream.certificate {
             None => builder.with_no_client_auth(),
             Some(certificate) => {
                 builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(certificate.certified())))
             }
         };
+        // A check that resumed a session would not see the certificate.
+        config.resumption = Resumption::disabled();
         let server_name = upstream.server_name.clone();
         Ok(Self { base: Arc::new(config), server_name, sessions: Vec::new(), configs: Vec::new() })
     }
@@ -111,31 +108,30 @@ impl UpstreamTlsConfig {
         Self { base, server_name, sessions: Vec::new(), configs: Vec::new() }
     }
 
-    /// Completes a handshake over a socket that blocks, as a check.
-    pub(crate) fn check(&self, peer: &TlsPeer, socket: &Socket) -> io::Result<()> {
+    /// Completes a full handshake over a socket that blocks, as a check, and calls `speak` for what is said over TLS.
+    pub(crate) fn check<S: Read + Write>(
+        &self,
+        peer: &TlsPeer,
+        socket: &mut S,
+        speak: impl FnOnce(&mut Stream<'_, ClientConnection, S>) -> io::Result<()>,
+    ) -> io::Result<()> {
         let tls_failed = |error: Error| io::Error::other(UpstreamTlsError::from(EngineError::Tls(error)));
         let in_words = |error: io::Error| {
             let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
             inner.cloned().map_or(error, tls_failed)
         };
-        let mut stream = socket;
         let (config, name) = (Arc::clone(&self.base), self.name_for(peer));
         let connection = ClientConnection::new_with_alpn(config, name, peer.protocols());
         let mut connection = connection.map_err(tls_failed)?;
         while connection.is_handshaking() {
-            connection.complete_io(&mut stream).map_err(in_words)?;
+            connection.complete_io(socket).map_err(in_words)?;
         }
         peer.check_protocol(connection.alpn_protocol())
             .map_err(|error| io::Error::other(UpstreamTlsError::from(error)))?;
-        // With TLS 1.3 an upstream refuses the proxy's certificate, or that it has none, only now.
-        socket.set_read_timeout(Some(LAST_WORD_TIMEOUT))?;
-        match connection.complete_io(&mut stream) {
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(in_words(error)),
-            _ => {}
-        }
+        speak(&mut Stream::new(&mut connection, socket)).map_err(in_words)?;
         connection.send_close_notify();
         // The upstream need not hear of the end.
-        let _ = connection.write_tls(&mut stream);
+        let _ = connection.write_tls(socket);
         Ok(())
     }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::upstream::choice::Candidates;
 use crate::upstream::health::{BACK_OFF_MAX, back_off};
 use rustix::io::Errno;
 use std::time::Duration;
@@ -13,8 +14,12 @@ fn refused() -> io::Error {
     Errno::CONNREFUSED.into()
 }
 
+fn untried(tried: u64) -> Candidates {
+    Candidates { upstreams: u64::MAX, tried }
+}
+
 fn chosen(upstreams: &Upstreams, tried: u64, turn: usize, now: Instant) -> (usize, bool) {
-    let choice = upstreams.choose(tried, turn, now).unwrap();
+    let choice = upstreams.choose(untried(tried), turn, now).unwrap();
     (choice.index, choice.is_up)
 }
 
@@ -27,7 +32,7 @@ fn the_upstream_with_the_fewest_connections_is_chosen_in_turns() {
     upstreams.leave(2);
     assert_eq!(chosen(&upstreams, 0, 0, now), (2, true));
     assert_eq!(chosen(&upstreams, 0b101, 0, now), (1, true));
-    assert_eq!(upstreams.choose(0b111, 0, now), None);
+    assert_eq!(upstreams.choose(untried(0b111), 0, now), None);
 }
 
 #[test]
@@ -78,7 +83,7 @@ fn upstreams_are_tried_even_if_all_are_down() {
     let now = Instant::now();
     upstreams.failed(1, &refused(), now);
     upstreams.failed(0, &refused(), now + Duration::from_millis(50));
-    assert_eq!(upstreams.up(0, now), 0);
+    assert_eq!(upstreams.up(untried(0), now), 0);
     assert_eq!(chosen(&upstreams, 0, 0, now), (1, false), "the one that is due first");
     assert_eq!(chosen(&upstreams, 0b10, 0, now), (0, false));
 }
@@ -90,11 +95,11 @@ fn a_drained_upstream_gets_no_connection_until_it_returns() {
     assert_eq!(upstreams.change("127.0.0.1:1", UpstreamChange::Drain), Ok(true));
     assert_eq!(upstreams.change("127.0.0.1:1", UpstreamChange::Drain), Ok(false));
     assert_eq!([0, 1, 2].map(|turn| chosen(&upstreams, 0, turn, now).0), [1, 1, 1]);
-    assert_eq!(upstreams.up(0, now), 1);
+    assert_eq!(upstreams.up(untried(0), now), 1);
     // Not even if all others are down.
     upstreams.failed(1, &refused(), now);
     assert_eq!(chosen(&upstreams, 0, 0, now), (1, false));
-    assert_eq!(upstreams.choose(0b10, 0, now), None);
+    assert_eq!(upstreams.choose(untried(0b10), 0, now), None);
     assert_eq!(upstreams.change("127.0.0.1:1", UpstreamChange::Return), Ok(true));
     assert_eq!(chosen(&upstreams, 0, 0, now), (0, true));
     let error = upstreams.change("app", UpstreamChange::Drain).unwrap_err().to_string();
@@ -108,7 +113,56 @@ fn a_local_shortage_is_not_a_failure_of_the_upstream() {
     for errno in [Errno::MFILE, Errno::ADDRNOTAVAIL, Errno::AGAIN] {
         upstreams.failed(0, &errno.into(), now);
     }
-    assert_eq!(upstreams.up(0, now), 2);
+    assert_eq!(upstreams.up(untried(0), now), 2);
     let said = notices.take(now);
     assert!(said.len() == 1 && said[0].topic == "descriptors", "{said:?}");
+}
+
+#[test]
+fn checks_count_while_at_least_half_of_a_destination_is_up() {
+    let (upstreams, notices) = upstreams(4);
+    let now = Instant::now();
+    let late = io::Error::from(io::ErrorKind::TimedOut);
+    let chosen_of = |among: u64| -> Vec<_> {
+        let choose = |turn| upstreams.choose(Candidates::new(among), turn, now).unwrap();
+        let chosen: Vec<_> = (0..8).map(choose).collect();
+        for choice in &chosen {
+            upstreams.leave(choice.index);
+        }
+        assert!(chosen.iter().all(|choice| choice.is_up));
+        let mut indices: Vec<_> = chosen.into_iter().map(|choice| choice.index).collect();
+        indices.sort_unstable();
+        indices.dedup();
+        indices
+    };
+    upstreams.failed_checks(0, &late, now);
+    upstreams.failed_checks(1, &late, now);
+    assert_eq!(chosen_of(0b1111), [2, 3]);
+    notices.take(now);
+    // One of three is up, and none of two.
+    assert_eq!(chosen_of(0b111), [0, 1, 2]);
+    assert_eq!(chosen_of(0b11), [0, 1]);
+    assert_eq!(chosen_of(0b1), [0], "the only one");
+    let texts = |at| notices.take(at).into_iter().map(|notice| notice.text).collect::<Vec<_>>();
+    let expected = "1 of the upstreams 127.0.0.1:1, 127.0.0.1:2, 127.0.0.1:3 are up, fewer than half: \
+                    the checks of the others are ignored";
+    assert_eq!(texts(now), [expected]);
+    assert_eq!(texts(now + Duration::from_secs(10)), ["connections find enough upstreams up again"]);
+    // A drained one is none of them.
+    upstreams.change("127.0.0.1:2", UpstreamChange::Drain).unwrap();
+    assert_eq!(chosen_of(0b111), [2]);
+}
+
+#[test]
+fn it_is_said_once_that_all_upstreams_are_down() {
+    let (upstreams, notices) = upstreams(2);
+    let now = Instant::now();
+    upstreams.failed(0, &refused(), now);
+    upstreams.failed(1, &refused(), now);
+    notices.take(now);
+    for _ in 0..9 {
+        assert!(!chosen(&upstreams, 0, 0, now).1);
+    }
+    let said: Vec<_> = notices.take(now).into_iter().map(|notice| notice.text).collect();
+    assert_eq!(said, ["all upstreams are down: 127.0.0.1:1, 127.0.0.1:2; connections try them nevertheless"]);
 }

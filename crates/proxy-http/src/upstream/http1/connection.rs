@@ -185,7 +185,7 @@ impl PooledConn {
 
     /// Whether its upstream no longer has the address to which it is connected.
     pub(in crate::upstream) fn has_address_vanished(&self) -> bool {
-        self.addresses.as_ref().is_some_and(AddressAttempts::has_vanished)
+        self.addresses.as_ref().is_some_and(AddressAttempts::is_withdrawn)
     }
 
     /// Whether it can take another request after an exchange.

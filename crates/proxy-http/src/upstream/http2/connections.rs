@@ -314,7 +314,7 @@ impl Http2Conns {
     /// Begins no more streams on connections to addresses that their upstreams no longer have.
     pub(crate) fn end_vanished(&mut self) {
         for (_, connection) in &mut self.connections {
-            connection.is_ending |= connection.addresses.as_ref().is_some_and(AddressAttempts::has_vanished);
+            connection.is_ending |= connection.addresses.as_ref().is_some_and(AddressAttempts::is_withdrawn);
         }
         while let Some((key, _)) =
             self.connections.iter().find(|(_, connection)| connection.streams == 0 && connection.is_ending)

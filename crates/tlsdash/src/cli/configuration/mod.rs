@@ -18,6 +18,7 @@ use records::text::Cpus;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::appearance::{AppearanceOptions, AppearanceTables};
+use crate::cli::balancing::BalancingOptions;
 use crate::cli::http::{ALPN, HttpOptions, OnOff};
 use crate::cli::mode::ProxyMode;
 use crate::cli::tls::TlsFileOptions;
@@ -63,6 +64,9 @@ pub(crate) struct ProxyOptions {
     #[arg(long, value_name = "TARGET")]
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_many")]
     pub(crate) upstream: Vec<ParsedValue<Upstream>>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) balancing: BalancingOptions,
     /// Send clients of a server name (TCP mode), or requests of a host and path (HTTP mode), to these upstreams, such as
     /// api.example=unix:/run/api.sock or shop.example/static=127.0.0.1:9000,127.0.0.1:9001; may be repeated: --upstream
     /// gets the rest
