@@ -90,7 +90,7 @@ pub use tls::{
 pub use upstream::addresses::{AddressAttempts, UpstreamAddresses};
 pub use upstream::balance::{UPSTREAMS_MAX, UnknownUpstream, UpstreamChange, Upstreams};
 pub use upstream::check::{ParseCheckError, UpstreamCheck};
-pub use upstream::choice::{Candidates, UpstreamChoice};
+pub use upstream::choice::{Balance, Candidates, ParseBalanceError, UpstreamChoice};
 pub use upstream::counting::{count_connection, count_failed_attempt};
 pub use upstream::host::{HostPattern, HostTable, ParseHostError, without_port};
 pub use upstream::resolver::Resolver;

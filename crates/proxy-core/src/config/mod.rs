@@ -18,6 +18,7 @@ use crate::accept::networks::Networks;
 use crate::accept::proxy_protocol::ProxyProtocol;
 use crate::tls::Tls;
 use crate::upstream::check::UpstreamCheck;
+use crate::upstream::choice::Balance;
 use crate::upstream::resolver::Resolver;
 use crate::upstream::route::NameRoute;
 use crate::upstream::target::Upstream;
@@ -27,11 +28,15 @@ use crate::upstream::target::Upstream;
 pub struct ProxyConfig {
     /// Where clients connect; at least one.
     pub listen: Vec<ListenAddr>,
-    /// Where the plaintext goes: to the upstream with the fewest connections. At least one with those of the routes, and
+    /// Where the plaintext goes. At least one with those of the routes, and
     /// at most 64.
     pub upstreams: Vec<Upstream>,
     /// How upstreams are checked, if they are.
     pub upstream_check: Option<UpstreamCheck>,
+    /// How connections are spread over upstreams.
+    pub balance: Balance,
+    /// How long the share of an upstream grows that is back; zero: it has its whole share at once.
+    pub slow_start: Duration,
     /// Server names that other upstreams serve.
     pub routes: Vec<NameRoute>,
     /// How the names of upstreams are looked up.
@@ -72,6 +77,8 @@ impl ProxyConfig {
             listen,
             upstreams: vec![upstream],
             upstream_check: None,
+            balance: Balance::default(),
+            slow_start: Duration::ZERO,
             routes: Vec::new(),
             resolver: Resolver::default(),
             tls: tls.into(),

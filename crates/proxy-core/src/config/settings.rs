@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use records::setting::{Applies, Setting, SettingError, SettingInfo, SettingKind, Value};
-use records::text::clean;
+use records::text::{clean, quantity};
 
 use crate::config::options::{
     DeclaredOptions, OptionError, OptionKind, OptionSpec, fixed_setting, option_names, whole_number,
@@ -12,6 +12,7 @@ use crate::config::options::{
 use crate::config::rate::Rate;
 use crate::config::{Limits, ProxyConfig};
 use crate::tls::TlsSettings;
+use crate::upstream::route::repeated;
 
 /// Shortest and longest timeout, in seconds: a day.
 const TIMEOUT_RANGE: (f64, f64) = (0.001, 86_400.0);
@@ -152,7 +153,7 @@ pub enum ConfigError {
         value: String,
         problem: OptionError,
     },
-    #[error("upstream {0}: it is given twice")]
+    #[error("upstream {0}: it is given twice, or with two weights")]
     UpstreamTwice(String),
 }
 
@@ -170,9 +171,8 @@ pub(crate) fn check(config: &ProxyConfig) -> Result<(), ConfigError> {
             ConfigError::Value { option: limit.name, value: value + limit.unit(), problem }
         })?;
     }
-    let mut upstreams = config.upstreams.iter().enumerate();
-    match upstreams.find(|(i, one)| config.upstreams[..*i].contains(one)) {
-        Some((_, twice)) => Err(ConfigError::UpstreamTwice(twice.to_string())),
+    match repeated(&config.upstreams) {
+        Some(twice) => Err(ConfigError::UpstreamTwice(twice.to_string())),
         None => Ok(()),
     }
 }
@@ -191,6 +191,8 @@ pub(crate) fn list(config: &ProxyConfig, limits: &Limits, possible: usize, worke
         fixed_setting("proxy.listen", words(&listen)),
         fixed_setting("proxy.upstream", words(&upstreams)),
         fixed_setting("proxy.upstream-check", check),
+        fixed_setting("proxy.balance", config.balance.to_string()),
+        fixed_setting("proxy.slow-start", quantity::shown(config.slow_start.as_secs_f64(), "s")),
         fixed_setting("proxy.proxy-protocol", sent),
         fixed_setting("proxy.accept-proxy", config.accept_proxy.to_string()),
         fixed_setting("proxy.allow", path(access.allow.as_deref())),

@@ -22,7 +22,7 @@ use crate::upstream::balance::{UPSTREAMS_MAX, Upstreams};
 use crate::upstream::checker::{self, CheckSettings};
 use crate::upstream::dial::UpstreamDialer;
 use crate::upstream::resolver;
-use crate::upstream::route::{DuplicateHost, NameRoute, NameRoutes};
+use crate::upstream::route::{DuplicateHost, NameRoute, NameRoutes, repeated};
 use crate::upstream::target::{ResolveError, Upstream};
 use crate::worker::control::ProxyControl;
 use crate::worker::pool::{RunWorker, WorkerPool, run_with};
@@ -120,7 +120,7 @@ impl BoundProxy {
         if let Some(check) = config.upstream_check.clone() {
             let passed =
                 config.routes.iter().filter(|route| route.is_passed()).flat_map(NameRoute::upstreams);
-            let names: Vec<_> = passed.map(ToString::to_string).collect();
+            let names: Vec<_> = passed.map(|upstream| upstream.unweighted().to_string()).collect();
             let is_passed = |index: &usize| names.iter().any(|name| name == upstreams.name(*index));
             let passed = (0..upstreams.len()).filter(is_passed).fold(0, |bits, index| bits | 1 << index);
             let settings =
@@ -275,6 +275,9 @@ impl Proxy {
         if !(1..=UPSTREAMS_MAX).contains(&n) {
             return Err(ProxyStartError::Upstreams(n));
         }
+        if let Some(upstream) = repeated(&upstreams) {
+            return Err(ConfigError::UpstreamTwice(upstream.to_string()).into());
+        }
         // Taken out, so replaced keys are not kept here.
         let tls = Tls {
             certificates: mem::take(&mut config.tls.certificates),
@@ -292,6 +295,7 @@ impl Proxy {
         let control = Arc::new(control);
         control.set_workers(config.workers.get());
         let resolved = Upstreams::resolve(&upstreams, &config.resolver, Arc::clone(&notices))?;
+        let resolved = resolved.balanced(config.balance.clone(), config.slow_start);
         if let Some(itself) = resolved.any_at(&addrs) {
             return Err(ProxyStartError::Itself(upstreams.swap_remove(itself)));
         }

@@ -21,6 +21,7 @@ use crate::connection::READ_BYTES_MAX;
 use crate::connection::handler::{ClientSession, ConnEnd, Handler, NextStep, WorkerContext};
 use crate::io::socket::IoResult;
 use crate::tls::UpstreamTlsError;
+use crate::upstream::choice::Candidates;
 use crate::upstream::counting::{count_connection, count_failed_attempt};
 use crate::upstream::dial::{ConnectAttempt, ConnectProgress, DialContext, UpstreamDialer};
 use crate::upstream::stream::UpstreamStream;
@@ -56,7 +57,7 @@ impl Handler for Relay {
         session: &mut ClientSession,
         endpoints: Option<Endpoints>,
         context: &mut WorkerContext,
-        _: &mut UpstreamDialer,
+        dialer: &mut UpstreamDialer,
     ) -> Self {
         // The client may have sent its first data with the end of the handshake.
         let unanswered_since = (!session.received().is_empty()).then_some(context.now);
@@ -65,7 +66,9 @@ impl Handler for Relay {
         let passed = session.is_passed().then(|| routes.passed(name)).flatten();
         let upstreams = passed.unwrap_or_else(|| routes.upstreams(name));
         let timeout = context.limits.connect_timeout;
-        let attempt = ConnectAttempt::new(Instant::now(), timeout, upstreams, header);
+        let key = dialer.upstreams.balance().key(session.client(), |_| None);
+        let candidates = Candidates::new(upstreams, key);
+        let attempt = ConnectAttempt::new(Instant::now(), timeout, candidates, header);
         let upstream = UpstreamConn::Connecting { attempt: Box::new(attempt), is_due: true };
         Self { upstream, unanswered_since, upstream_ended_at: None, upstream_error: None }
     }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use records::delta::{UpstreamDeltas, UpstreamStatus};
 use records::kinds::{Level, UpstreamState};
@@ -14,6 +14,7 @@ use records::metrics::UpstreamCounter;
 use crate::io::socket::Socket;
 use crate::notices::{NoticeLog, Subject, is_shortage};
 use crate::tls::TlsPeer;
+use crate::upstream::choice::{Balance, Share};
 use crate::upstream::health::Health;
 use crate::upstream::resolver::Resolver;
 use crate::upstream::stream::{UpstreamStream, WorkerTls};
@@ -37,6 +38,11 @@ pub struct Upstreams {
     /// Wakes the resolver's thread; absent if no upstream has a name.
     pub(super) resolver_waker: OnceLock<SyncSender<()>>,
     pub(super) notices: Arc<NoticeLog>,
+    pub(super) balance: Balance,
+    /// How long the share of an upstream grows that is back.
+    pub(super) slow_start: Duration,
+    /// When the names were resolved.
+    pub(super) epoch: Instant,
 }
 
 #[derive(Debug)]
@@ -56,6 +62,7 @@ pub(super) struct UpstreamMember {
     has_answered_with_tls: AtomicBool,
     /// Whether the last attempt to resolve its name has failed.
     pub(super) is_unresolved: AtomicBool,
+    pub(super) share: Share,
     pub(super) open: ConnectionCount,
     /// Checks since the last report, and those of them that failed.
     checks: AtomicU64,
@@ -101,8 +108,10 @@ impl Upstreams {
     ) -> Result<Self, ResolveError> {
         let epoch = Instant::now();
         let member = |upstream: &Upstream| {
+            let name = upstream.unweighted().to_string();
             Ok(UpstreamMember {
-                name: upstream.to_string(),
+                share: Share::new(upstream.weight, &name),
+                name,
                 target: upstream.resolve(resolver)?,
                 host: upstream.name().map(|(host, port)| (host.to_owned(), port)),
                 is_http2: upstream.scheme.is_http2(),
@@ -126,7 +135,15 @@ impl Upstreams {
             wanted_names,
             resolver_waker: OnceLock::new(),
             notices,
+            balance: Balance::default(),
+            slow_start: Duration::ZERO,
+            epoch,
         })
+    }
+
+    /// The same, balanced in another way.
+    pub(crate) fn balanced(self, balance: Balance, slow_start: Duration) -> Self {
+        Self { balance, slow_start, ..self }
     }
 
     #[expect(clippy::len_without_is_empty, reason = "there is at least one")]
@@ -183,8 +200,12 @@ impl Upstreams {
         };
         let is_changed = (before & bit != 0) != (change == UpstreamChange::Drain);
         if is_changed {
+            let now = Instant::now();
             // Why it is down, if it is, stays as it was.
-            self.members[index].changed().at = Instant::now();
+            self.members[index].changed().at = now;
+            if change == UpstreamChange::Return {
+                self.start_slowly(index, now);
+            }
         }
         Ok(is_changed)
     }
@@ -213,6 +234,7 @@ impl Upstreams {
         let member = &self.members[index];
         if member.health.succeed() && !self.fails_checks(index) {
             member.set_changed(now, "");
+            self.start_slowly(index, now);
             let text = format!("the upstream {} can be reached again", member.name);
             self.notices.say(Subject::Upstream(index), Level::Notice, &text, now);
         }
@@ -252,6 +274,7 @@ impl Upstreams {
         let was_failing = self.failing.fetch_and(!(1 << index), Ordering::Relaxed) & 1 << index != 0;
         if member.health.succeed() || was_failing {
             member.set_changed(now, "");
+            self.start_slowly(index, now);
             let text = format!("the upstream {} passes its checks again", member.name);
             self.notices.say(Subject::Upstream(index), Level::Notice, &text, now);
         }

@@ -130,9 +130,8 @@ impl BacklogQueues {
 }
 
 impl ConnectAttempt {
-    /// An attempt to reach one of these upstreams, which are bits.
-    pub(crate) fn new(now: Instant, timeout: Duration, upstreams: u64, header: Vec<u8>) -> Self {
-        let candidates = Candidates::new(upstreams);
+    /// An attempt to reach one of these upstreams.
+    pub(crate) fn new(now: Instant, timeout: Duration, candidates: Candidates, header: Vec<u8>) -> Self {
         Self { began_at: now, deadline: now + timeout, candidates, candidate: None, header }
     }
 

@@ -52,7 +52,15 @@ pub enum UpstreamsError {
 /// If the upstreams are missing or malformed.
 pub fn split_route(text: &str) -> Result<(&str, Vec<Upstream>), UpstreamsError> {
     let (from, upstreams) = text.split_once('=').ok_or(UpstreamsError::Missing)?;
-    let upstreams = upstreams.split(',').map(|upstream| Ok(upstream.trim().parse()?));
+    // A weight belongs to the upstream before it.
+    let mut texts: Vec<String> = Vec::new();
+    for text in upstreams.split(',').map(str::trim) {
+        match texts.last_mut().filter(|_| text.starts_with("weight=")) {
+            Some(last) => *last = format!("{last},{text}"),
+            None => texts.push(text.to_owned()),
+        }
+    }
+    let upstreams = texts.iter().map(|text| Ok(text.parse()?));
     Ok((from, upstreams.collect::<Result<_, UpstreamsError>>()?))
 }
 
@@ -64,10 +72,14 @@ pub fn check_upstreams(upstreams: &[Upstream]) -> Result<(), UpstreamsError> {
     if upstreams.is_empty() {
         return Err(UpstreamsError::Missing);
     }
-    match upstreams.iter().enumerate().find(|(i, one)| upstreams[..*i].contains(one)) {
-        Some((_, twice)) => Err(UpstreamsError::Twice(twice.clone())),
-        None => Ok(()),
-    }
+    repeated(upstreams).map_or(Ok(()), |twice| Err(UpstreamsError::Twice(twice)))
+}
+
+/// The first upstream that is there twice, whatever its weight.
+pub(crate) fn repeated(upstreams: &[Upstream]) -> Option<Upstream> {
+    let unweighted: Vec<_> = upstreams.iter().map(Upstream::unweighted).collect();
+    let twice = unweighted.iter().enumerate().find(|(i, one)| unweighted[..*i].contains(one));
+    twice.map(|(_, one)| one.clone())
 }
 
 impl NameRoute {
@@ -195,4 +207,20 @@ pub fn upstream_bits(all: &mut Vec<Upstream>, some: &[Upstream]) -> u64 {
         // Beyond the width of a word there are too many upstreams, which is refused.
         bits | 1_u64.wrapping_shl(place as u32)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_weight_belongs_to_the_upstream_before_it() {
+        let route: NameRoute = "x=unix:/a,weight=3, h:1 ,h:2, weight=2".parse().unwrap();
+        let weights: Vec<_> = route.upstreams().iter().map(|upstream| upstream.weight).collect();
+        assert_eq!(weights, [3, 1, 2]);
+        assert_eq!(route.to_string(), "x=unix:/a,weight=3,h:1,h:2,weight=2");
+        for text in ["x=weight=3,h:1", "x=h:1,weight=0", "x=h:1,weight=3,h:1"] {
+            assert!(text.parse::<NameRoute>().is_err(), "{text}");
+        }
+    }
 }

@@ -18,11 +18,18 @@ use crate::upstream::resolver::Resolver;
 
 /// How long [`Upstream::probe`] waits for each address.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Largest weight of an upstream.
+pub(crate) const WEIGHT_MAX: u16 = 256;
+/// Precedes the weight of an upstream.
+const WEIGHT: &str = ",weight=";
+
 /// The application behind the proxy: where it is, and what it is spoken to in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
     pub scheme: UpstreamScheme,
     pub addr: UpstreamAddr,
+    /// Its share of connections beside other upstreams, from 1 to 256.
+    pub weight: u16,
 }
 
 /// What is spoken with an upstream.
@@ -54,7 +61,8 @@ pub enum UpstreamAddr {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is not an upstream: {problem}; expected unix:/path or host:port, for TLS with tls:// in front, for HTTP/2 h2c:// or over TLS h2://"
+    "{text:?} is not an upstream: {problem}; expected unix:/path or host:port, for TLS with tls:// in front, \
+     for HTTP/2 with h2c:// or over TLS h2://, and with ,weight=N behind it for a share"
 )]
 pub struct ParseUpstreamError {
     text: String,
@@ -85,7 +93,13 @@ pub enum UpstreamTarget {
 impl Upstream {
     /// A plaintext upstream at a path.
     pub fn unix(path: impl Into<PathBuf>) -> Self {
-        Self { scheme: UpstreamScheme::Plain, addr: UpstreamAddr::Unix(path.into()) }
+        Self { scheme: UpstreamScheme::Plain, addr: UpstreamAddr::Unix(path.into()), weight: 1 }
+    }
+
+    /// The same without its weight: its name, and what tells two upstreams apart.
+    #[must_use]
+    pub fn unweighted(&self) -> Self {
+        Self { weight: 1, ..self.clone() }
     }
 
     /// Whether it speaks TLS.
@@ -176,7 +190,8 @@ impl UpstreamScheme {
 
 impl fmt::Display for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.scheme.prefix(), self.addr)
+        write!(f, "{}{}", self.scheme.prefix(), self.addr)?;
+        if self.weight == 1 { Ok(()) } else { write!(f, "{WEIGHT}{}", self.weight) }
     }
 }
 
@@ -198,7 +213,10 @@ impl FromStr for Upstream {
             |scheme: UpstreamScheme| text.strip_prefix(scheme.prefix()).map(|rest| (scheme, rest));
         let (scheme, rest) = UpstreamScheme::ALL.into_iter().find_map(with_prefix).unwrap_or_default();
         let problem = |problem| ParseUpstreamError { text: text.to_owned(), problem };
-        let upstream = Self { scheme, addr: UpstreamAddr::parse(rest).map_err(problem)? };
+        let (rest, weight) = rest.rsplit_once(WEIGHT).unwrap_or((rest, "1"));
+        let weight = weight.parse().ok().filter(|weight| (1..=WEIGHT_MAX).contains(weight));
+        let weight = weight.ok_or_else(|| problem("the weight is not a number from 1 to 256"))?;
+        let upstream = Self { scheme, addr: UpstreamAddr::parse(rest).map_err(problem)?, weight };
         match &upstream.addr {
             UpstreamAddr::Tcp { host, .. } if upstream.is_tls() && host.parse::<UpstreamName>().is_err() => {
                 Err(problem("the host is no name that a TLS server can have"))
@@ -252,6 +270,9 @@ mod tests {
             "tls://unix:/run/app.sock",
             "h2c://unix:/run/app.sock",
             "h2://[::1]:8443",
+            "tls://app:443,weight=256",
+            "unix:/run/a,weight=2",
+            "unix:/run/a,b",
         ] {
             assert_eq!(text.parse::<Upstream>().unwrap().to_string(), text);
         }
@@ -278,6 +299,10 @@ mod tests {
             "tls://localhost",
             "tls://",
             "tls:localhost:1",
+            "localhost:1,weight=0",
+            "localhost:1,weight=257",
+            "localhost:1,weight=",
+            "localhost:1,share=2",
         ]) {
             let error = text.parse::<Upstream>().unwrap_err().to_string();
             assert!(error.contains("expected unix:/path or host:port"), "{error}");

@@ -277,3 +277,25 @@ fn serve(mut stream: std::os::unix::net::UnixStream) {
         serve_echo(&mut stream, &AtomicU64::new(0));
     });
 }
+
+#[test]
+fn a_clients_connections_go_to_the_same_upstream_until_it_is_drained() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = [dir.path().join("a"), dir.path().join("b")];
+    named(&paths[0], b"a");
+    named(&paths[1], b"b");
+    let [first, second] = paths.map(Upstream::unix);
+    let proxy = TestProxy::start_with(&first, |config| {
+        config.upstreams.push(second);
+        config.balance = "hash-client".parse().unwrap();
+    });
+    let config = proxy.client(&TLS13);
+    let mut held: Vec<_> = (0..10).map(|_| proxy.connect(&config)).collect();
+    let names: Vec<_> = held.iter_mut().map(ask).collect();
+    assert!(names.iter().all(|name| *name == names[0]), "{names:?}");
+    let upstream = format!("unix:{}", dir.path().join(names[0].to_string()).display());
+    proxy.proxy.change_upstream(&upstream, UpstreamChange::Drain).unwrap();
+    assert_ne!(ask(&mut proxy.connect(&config)), names[0]);
+    proxy.proxy.change_upstream(&upstream, UpstreamChange::Return).unwrap();
+    assert_eq!(ask(&mut proxy.connect(&config)), names[0]);
+}

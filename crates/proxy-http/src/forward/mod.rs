@@ -35,6 +35,8 @@ use crate::upstream::response_body::ResponseBody;
 /// A request that was checked and is ready to be forwarded.
 struct PreparedRequest {
     route: usize,
+    /// What its upstream is chosen by, if that is not the number of requests.
+    key: Option<u64>,
     /// As the upstream gets it.
     head: UpstreamHead,
     /// `None` while it is sent.
@@ -104,6 +106,8 @@ fn prepare(
         return Err(RequestFailure::QueueFull.into());
     }
     handle.set_head_bytes(head.memory());
+    let field = |name: &str| Some(request.headers().get(name)?.as_bytes());
+    let key = client.worker.upstreams.balance().key(handle.client_id(), field);
     let (parts, body) = request.into_parts();
     let content = RequestContent::new(body, framing, handle);
     check_size(client, framing)?;
@@ -111,7 +115,7 @@ fn prepare(
     let is_chunked = framing == RequestFraming::Chunked
         && client.version == HttpVersion::Http1
         && !special.has(SpecialField::Expect);
-    Ok(PreparedRequest { route, head, content: Some(content), is_chunked, upgrade, fields })
+    Ok(PreparedRequest { route, key, head, content: Some(content), is_chunked, upgrade, fields })
 }
 
 /// Writes the fields that the upstream gets, without those that frame the content.
@@ -188,7 +192,7 @@ async fn exchange(
         content.look_ahead().await?;
     }
     loop {
-        let acquired = acquire(handle, destination, is_retry).await?;
+        let acquired = acquire(handle, destination, request.key, is_retry).await?;
         handle.set_upstream(acquired.upstream(), acquired.is_reused());
         let Some(content) = request.content.take() else { return Err(RequestFailure::UpstreamClosed.into()) };
         let begun = Exchange::begin(acquired, handle, &request.head, content);

@@ -62,18 +62,19 @@ struct ConnectionWait<'a> {
     timer: Option<Sleep>,
 }
 
-/// Waits for a connection to one of the upstreams of a destination: the one with the fewest requests in flight, and if it
-/// cannot be reached the others.
+/// Waits for a connection to one of the upstreams of a destination: the one with the fewest requests in flight, or that of
+/// the key, and if it cannot be reached the others.
 ///
 /// # Errors
 /// With the last upstream's failure.
 pub(crate) async fn acquire(
     handle: &RequestHandle,
     destination: &Destination,
+    key: Option<u64>,
     must_be_new: bool,
 ) -> Result<Acquired, RequestFailure> {
     let worker = &handle.client().worker;
-    let mut candidates = Candidates::new(destination.upstreams);
+    let mut candidates = Candidates::new(destination.upstreams, key);
     let mut failure = RequestFailure::Connect;
     while let Some(mut chosen) = ChosenUpstream::choose(worker, candidates) {
         candidates.tried |= 1 << chosen.index;

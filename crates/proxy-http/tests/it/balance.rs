@@ -69,3 +69,29 @@ fn a_route_without_a_reachable_upstream_answers_502() {
     assert_eq!(http.counters[HttpCounter::FailedConnect], 1);
     assert_eq!(http.counters[HttpCounter::Status5xx], 1);
 }
+
+#[test]
+fn requests_with_the_same_field_go_to_the_same_upstream() {
+    let upstreams = [(); 3].map(|()| ScriptedUpstream::answering(HELLO));
+    let proxy = TestHttpProxy::start_with(&upstreams[0].upstream, |config, _| {
+        config.upstreams = upstreams.iter().map(|one| one.upstream.clone()).collect();
+        config.balance = "hash-header:X-User".parse().unwrap();
+    });
+    let heads = || upstreams.each_ref().map(|one| one.heads().len());
+    let mut has_served = [false; 3];
+    for user in 0..12 {
+        let before = heads();
+        for _ in 0..3 {
+            let mut client = proxy.connect();
+            client.send(format!("GET / HTTP/1.1\r\nhost: localhost\r\nx-user: {user}\r\n\r\n"));
+            assert_eq!(client.answer().status, 200);
+        }
+        let served: Vec<_> = (0..3).filter(|&index| heads()[index] > before[index]).collect();
+        assert_eq!(served.len(), 1, "{user}");
+        has_served[served[0]] = true;
+    }
+    assert!(has_served.iter().filter(|&&one| one).count() > 1, "not all to one");
+    // Without the field the fewest requests decide.
+    assert_eq!(proxy.get("/").status, 200);
+    proxy.finish();
+}

@@ -14,6 +14,8 @@ use super::{Cli, ProxyOptions};
 const EXAMPLES: &[(&str, &str)] = &[
     ("upstream", "[\"unix:/run/app.sock\"]"),
     ("upstream-check", "\"http:/healthz,interval=5s\""),
+    ("balance", "\"hash-client\""),
+    ("slow-start", "\"30s\""),
     ("redirect-http", "\":80\""),
     ("route", "[{ host = \"api.example\", upstreams = [\"unix:/run/api.sock\"] }]"),
     ("pass", "[{ host = \"legacy.example\", upstreams = [\"10.0.0.9:443\"] }]"),

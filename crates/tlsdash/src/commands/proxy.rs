@@ -307,6 +307,8 @@ fn proxy_config(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
     let config = ProxyConfig {
         upstreams,
         upstream_check: options.balancing.check(is_tls_used)?,
+        balance: options.balancing.balance(options.mode)?,
+        slow_start: options.balancing.slow_start(),
         routes,
         access: Arc::new(access.load().map_err(usage)?),
         workers: options.workers.or(pinned).unwrap_or(config.workers),

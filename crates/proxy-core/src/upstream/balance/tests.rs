@@ -15,7 +15,7 @@ fn refused() -> io::Error {
 }
 
 fn untried(tried: u64) -> Candidates {
-    Candidates { upstreams: u64::MAX, tried }
+    Candidates { upstreams: u64::MAX, tried, key: None }
 }
 
 fn chosen(upstreams: &Upstreams, tried: u64, turn: usize, now: Instant) -> (usize, bool) {
@@ -124,7 +124,7 @@ fn checks_count_while_at_least_half_of_a_destination_is_up() {
     let now = Instant::now();
     let late = io::Error::from(io::ErrorKind::TimedOut);
     let chosen_of = |among: u64| -> Vec<_> {
-        let choose = |turn| upstreams.choose(Candidates::new(among), turn, now).unwrap();
+        let choose = |turn| upstreams.choose(Candidates::new(among, None), turn, now).unwrap();
         let chosen: Vec<_> = (0..8).map(choose).collect();
         for choice in &chosen {
             upstreams.leave(choice.index);

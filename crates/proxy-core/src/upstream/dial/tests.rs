@@ -51,8 +51,8 @@ fn is_established(progress: &io::Result<ConnectProgress>) -> bool {
 fn only_the_first_waiter_retries_a_full_backlog_until_its_deadline() {
     let (mut stage, _filler) = BusyUpstream::full();
     let start = Instant::now();
-    let [mut first, mut second] =
-        [0; 2].map(|_| ConnectAttempt::new(start, Duration::from_secs(1), 1, Vec::new()));
+    let [mut first, mut second] = [0; 2]
+        .map(|_| ConnectAttempt::new(start, Duration::from_secs(1), Candidates::new(1, None), Vec::new()));
     let Ok(ConnectProgress::Wait(until)) = stage.advance(&mut first, 1, start) else { panic!("not waiting") };
     assert_eq!(until - start, RETRY_INTERVAL);
     let Ok(ConnectProgress::Wait(until)) = stage.advance(&mut second, 2, start) else {
@@ -69,8 +69,9 @@ fn only_the_first_waiter_retries_a_full_backlog_until_its_deadline() {
 fn waiting_connections_are_served_in_order() {
     let (mut stage, _filler) = BusyUpstream::full();
     let now = Instant::now();
-    let mut attempts: Vec<_> =
-        (0..4).map(|_| ConnectAttempt::new(now, Duration::from_secs(1), 1, Vec::new())).collect();
+    let mut attempts: Vec<_> = (0..4)
+        .map(|_| ConnectAttempt::new(now, Duration::from_secs(1), Candidates::new(1, None), Vec::new()))
+        .collect();
     for (key, attempt) in attempts.iter_mut().enumerate().take(3) {
         assert!(is_waiting(&stage.advance(attempt, key, now)));
     }

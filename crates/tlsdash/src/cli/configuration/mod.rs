@@ -59,8 +59,8 @@ pub(crate) struct ProxyOptions {
     #[arg(long, value_name = "ADDR")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) redirect_http: Option<ParsedValue<ListenAddr>>,
-    /// Upstream that gets the plaintext: unix:/path or host:port, with tls:// in front over TLS, and in HTTP mode with h2c://
-    /// or h2:// for HTTP/2 without or with TLS; may be repeated: the one with the fewest connections gets the next
+    /// Upstream that gets the plaintext: unix:/path or host:port, with tls:// in front over TLS, in HTTP mode with h2c:// or
+    /// h2:// for HTTP/2 without or with TLS, and with ,weight=N behind it (1 to 256) for a larger share; may be repeated
     #[arg(long, value_name = "TARGET")]
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_many")]
     pub(crate) upstream: Vec<ParsedValue<Upstream>>,
