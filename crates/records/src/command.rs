@@ -21,6 +21,11 @@ pub enum Command {
     EndExperiment,
     /// Measure the cost of the parts of a handshake on this machine.
     Calibrate,
+    /// Take an upstream out of service, or return it.
+    Upstream {
+        name: String,
+        drained: bool,
+    },
     /// Begin to record into this new file.
     Record(PathBuf),
     EndRecording,

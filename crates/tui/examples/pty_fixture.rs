@@ -99,6 +99,9 @@ fn feed(events: &DashboardSender, commanded: &Receiver<Command>, mode: &str) {
             Ok(Command::EndRecording) => Update::Recording(model::history::RecordingStatus::Ended),
             Ok(Command::Notice(notice)) => Update::Notice(notice.level, notice.text),
             Ok(Command::Calibrate) => Update::Notice(Level::Notice, "a calibration was asked for".to_owned()),
+            Ok(Command::Upstream { .. }) => {
+                Update::Notice(Level::Notice, "a change of an upstream was asked for".to_owned())
+            }
             Ok(Command::Mark(_)) => Update::Notice(Level::Notice, "a mark was asked for".to_owned()),
             Ok(Command::Experiment(_) | Command::EndExperiment) => {
                 Update::Notice(Level::Notice, "an experiment was asked for".to_owned())

@@ -110,6 +110,9 @@ fn request_of(command: &Command) -> Option<ControlRequest> {
         Command::Experiment(words) => ControlRequest::Experiment { words: words.clone() },
         Command::EndExperiment => ControlRequest::EndExperiment {},
         Command::Calibrate => ControlRequest::Calibrate {},
+        Command::Upstream { name, drained } => {
+            ControlRequest::Upstream { name: name.clone(), drained: *drained }
+        }
         Command::Record(_) | Command::EndRecording | Command::WriteConfiguration | Command::Notice(_) => {
             return None;
         }

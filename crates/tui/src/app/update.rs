@@ -198,6 +198,7 @@ pub(crate) fn want(state: &mut State, intent: Intent, now: ClockReading) -> Vec<
         Intent::Record => return record(state, now),
         Intent::WriteConfiguration => return write_configuration(state, now),
         Intent::Calibrate => return send(state, Command::Calibrate, now),
+        Intent::DrainUpstream => return drain_upstream(state, now),
     }
     if let Some(text) = outcome(state, intent) {
         state.say(text, now);
@@ -328,6 +329,16 @@ fn send(state: &mut State, command: Command, now: ClockReading) -> Vec<Effect> {
         return vec![DRAW];
     }
     vec![DRAW, Effect::Send(command)]
+}
+
+/// Drains the selected upstream, or returns it to service.
+fn drain_upstream(state: &mut State, now: ClockReading) -> Vec<Effect> {
+    let Some((name, is_drained)) = state.selected_upstream() else {
+        let why = "no upstream is selected: focus their pane with tab, and select one with the arrows";
+        state.answer(Level::Warning, why.to_owned(), now);
+        return vec![DRAW];
+    };
+    send(state, Command::Upstream { name, drained: !is_drained }, now)
 }
 
 fn record(state: &mut State, now: ClockReading) -> Vec<Effect> {

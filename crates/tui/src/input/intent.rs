@@ -46,6 +46,8 @@ pub(crate) enum Intent {
     Record,
     WriteConfiguration,
     Calibrate,
+    /// Drains the selected upstream, or returns it to service.
+    DrainUpstream,
     Redraw,
     Suspend,
 }

@@ -60,6 +60,7 @@ impl State {
     pub(crate) fn accepts(&self, intent: Intent) -> bool {
         let needs = match intent {
             Intent::Requests => KeyRequirement::Http,
+            Intent::DrainUpstream => KeyRequirement::Upstreams,
             Intent::Pane(PaneAction::Preset(preset)) => preset.needs(),
             _ => KeyRequirement::Nothing,
         };

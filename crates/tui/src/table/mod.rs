@@ -70,6 +70,8 @@ pub(crate) struct Column<R: 'static> {
     pub(crate) rank: u8,
     /// Whether it is shown unless chosen otherwise.
     pub(crate) is_usual: bool,
+    /// Whether it is left out while no row has a value. Usual columns of text always are.
+    pub(crate) is_of_some: bool,
     pub(crate) emphasis: Emphasis,
     pub(crate) value: fn(&R) -> CellValue<'_>,
     /// The counter that is shown instead, by its place in its family.
@@ -128,6 +130,11 @@ impl<'r> CellValue<'r> {
     /// A count; `None` is unknown.
     pub(crate) fn count(n: Option<u64>) -> Self {
         Self::Number(n.map(|n| n as f64))
+    }
+
+    /// Returns whether it shows nothing.
+    pub(crate) fn is_blank(&self) -> bool {
+        matches!(self, Self::Number(None) | Self::Quantile(None)) || *self == CellValue::text("")
     }
 
     /// Returns the number behind a cell, in the unit of its column.
@@ -197,6 +204,7 @@ impl<R> Column<R> {
         cells: (8, 8),
         rank: 0,
         is_usual: true,
+        is_of_some: false,
         emphasis: Emphasis::None,
         value: |_| CellValue::Number(None),
         counter: None,

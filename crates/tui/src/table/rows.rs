@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::filter::RowFilter;
 use super::order::{Order, Rank, Settled};
-use super::{CellValue, Column, ColumnUnit, Row};
+use super::{Column, ColumnUnit, Row};
 
 /// The most rows from the top that are found by comparing every row with the last of them.
 const FIRST_ROWS_MAX: usize = 256;
@@ -22,8 +22,8 @@ pub(crate) struct Rows<R: Row> {
     passing: Vec<Rank>,
     order: Order,
     filter: RowFilter<R>,
-    /// The usual columns of text in which a row has had one.
-    columns_of_text: Vec<usize>,
+    /// The columns that may be blank in which a row has had a value.
+    filled_columns: Vec<usize>,
 }
 
 /// The rows that may have changed.
@@ -43,7 +43,7 @@ impl<R: Row> Default for Rows<R> {
             passing: Vec::new(),
             order: Order::by::<R>(0),
             filter: RowFilter::default(),
-            columns_of_text: Vec::new(),
+            filled_columns: Vec::new(),
         }
     }
 }
@@ -53,9 +53,9 @@ impl<R: Row> Rows<R> {
     pub(crate) fn change(&mut self, change: impl FnOnce(&mut Vec<R>)) {
         change(&mut self.all);
         self.settled.clear();
-        self.columns_of_text.clear();
+        self.filled_columns.clear();
         let every: Vec<usize> = (0..self.all.len()).collect();
-        self.find_text(&every);
+        self.find_values(&every);
         self.rank();
     }
 
@@ -70,7 +70,7 @@ impl<R: Row> Rows<R> {
                 places.into_iter().filter(|at| *at < known).chain(known..self.all.len()).collect()
             }
         };
-        self.find_text(&places);
+        self.find_values(&places);
         let Self { all, settled, ranks, order, .. } = self;
         for at in places {
             let now = Settled::of(*order, &all[at]);
@@ -113,20 +113,20 @@ impl<R: Row> Rows<R> {
         passing.extend(ranks.iter().filter(passes));
     }
 
-    /// Looks for text in rows, in columns without any so far.
-    fn find_text(&mut self, places: &[usize]) {
-        let Self { all, columns_of_text: known, .. } = self;
+    /// Looks for values in rows, in columns without any so far.
+    fn find_values(&mut self, places: &[usize]) {
+        let Self { all, filled_columns: known, .. } = self;
         for (at, column) in R::columns().iter().enumerate() {
-            let has_text = |place: &usize| (column.value)(&all[*place]) != CellValue::text("");
-            if may_be_blank(column) && !known.contains(&at) && places.iter().any(has_text) {
+            let has_value = |place: &usize| !(column.value)(&all[*place]).is_blank();
+            if may_be_blank(column) && !known.contains(&at) && places.iter().any(has_value) {
                 known.push(at);
             }
         }
     }
 
-    /// Returns whether a usual column of text has been empty in every row so far.
+    /// Returns whether a usual column that may be blank has been so in every row so far.
     pub(crate) fn is_blank(&self, column: usize) -> bool {
-        may_be_blank(&R::columns()[column]) && !self.columns_of_text.contains(&column)
+        may_be_blank(&R::columns()[column]) && !self.filled_columns.contains(&column)
     }
 
     /// The number of rows that pass the filter.
@@ -168,9 +168,9 @@ impl<R: Row> Rows<R> {
     }
 }
 
-/// Returns whether a column is left out without a text. One that a person has chosen is not.
+/// Returns whether a column is left out without a value. One that a person has chosen is not.
 fn may_be_blank<R: Row>(column: &Column<R>) -> bool {
-    column.unit == ColumnUnit::Text && column.is_usual
+    column.is_usual && (column.is_of_some || column.unit == ColumnUnit::Text)
 }
 
 /// Puts the first `n` to the front, in order. Few rows displace one of those, so that most cost a single comparison.

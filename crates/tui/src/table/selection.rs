@@ -19,7 +19,7 @@ pub(crate) struct TableState<R: Row> {
     all: usize,
     /// The rows in sight.
     page: Vec<R>,
-    /// The usual columns of text that are empty in every row.
+    /// The usual columns that may be blank, and are so in every row.
     blank: Vec<usize>,
 }
 
@@ -101,7 +101,7 @@ impl<R: Row> TableState<R> {
         self.selected = rows.page(at..at + 1).next().map(R::id);
     }
 
-    /// Returns whether a usual column of text is empty in every row, in sight or not.
+    /// Returns whether a usual column that may be blank is so in every row, in sight or not.
     pub(crate) fn is_blank(&self, column: usize) -> bool {
         self.blank.contains(&column)
     }

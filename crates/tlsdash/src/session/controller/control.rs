@@ -68,7 +68,7 @@ impl RunController {
         self.reverts.retain(|revert| revert.name != name);
     }
 
-    fn change(&mut self, change: ServiceChange, by: &str) -> Result<String, String> {
+    pub(super) fn change(&mut self, change: ServiceChange, by: &str) -> Result<String, String> {
         if self.upgrade.is_final() {
             return Err("an upgrade is under way: ask the new process".to_owned());
         }

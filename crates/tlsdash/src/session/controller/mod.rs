@@ -26,7 +26,7 @@ use anyhow::Context;
 use journal::Timestamps;
 use loadgen::Load;
 use model::alerts::Alerts;
-use proxy_core::Proxy;
+use proxy_core::{Proxy, UpstreamChange};
 use recorder::host::HostSampler;
 use recorder::publish::Publisher;
 use records::command::Command;
@@ -36,7 +36,7 @@ use records::kinds::{Level, NoticeRecord, RunRecord, SettingRecord};
 use records::setting::{Setting, SettingError, Value};
 
 use crate::cli::usage;
-use crate::control::ControlCommand;
+use crate::control::{ControlCommand, ServiceChange};
 use crate::service::signals::{Reload, UpgradeSignal};
 use crate::service::{self, Watchdog};
 use crate::session::SharedEndpoints;
@@ -320,6 +320,11 @@ impl RunController {
                 Ok(text) => self.console.say(Level::Notice, &text),
                 Err(error) => self.console.say(Level::Warning, &error),
             },
+            Command::Upstream { name, drained } => {
+                let change = if drained { UpstreamChange::Drain } else { UpstreamChange::Return };
+                let changed = self.change(ServiceChange::Upstream(name, change), "the dashboard");
+                self.answer(changed.map_err(anyhow::Error::msg));
+            }
             Command::Record(path) => {
                 let baselines = self.publisher.baselines();
                 let begun = self.publisher.sink().begin_recording(&path, baselines);

@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use insta::assert_snapshot;
+use records::command::Command;
 use records::histogram::Histograms;
 use records::kinds::{Body, Record, UpstreamRecord, UpstreamState};
 use records::metrics::{Counters, UpstreamCounter, UpstreamLatency};
 use records::values::Latencies;
 
+use crate::app::action::Effect;
 use crate::input::intent::{Intent, SeekTarget};
+use crate::table::ListMove;
 use crate::testing::{TestDashboard, options};
 
 const NAMES: [&str; 3] = ["unix:/run/app-1.sock", "unix:/run/app-2.sock", "10.0.0.7:8080"];
@@ -18,6 +21,8 @@ const DOWN: std::ops::Range<u64> = 6..12;
 #[derive(Default)]
 struct SyntheticUpstreams {
     second: u64,
+    /// Whether the third upstream speaks TLS.
+    speaks_tls: bool,
     counters: [Counters<UpstreamCounter>; 3],
     samples: [Counters<UpstreamLatency>; 3],
 }
@@ -52,6 +57,12 @@ impl SyntheticUpstreams {
                 interval[UpstreamLatency::FirstByte].record(Duration::from_micros(us));
             }
             interval[UpstreamLatency::Connect].record(Duration::from_micros(80));
+            if self.speaks_tls && at == 2 {
+                counters[UpstreamCounter::TlsFull] += 5;
+                counters[UpstreamCounter::TlsResumed] += 15;
+                interval[UpstreamLatency::TlsFull].record(Duration::from_micros(1_500));
+                samples[UpstreamLatency::TlsFull] += 1;
+            }
             samples[UpstreamLatency::FirstByte] += exchanges;
             samples[UpstreamLatency::Connect] += 1;
         }
@@ -76,8 +87,11 @@ impl SyntheticUpstreams {
 
 /// A run of so many seconds.
 pub(crate) fn seen(seconds: u64) -> TestDashboard {
+    seen_of(seconds, SyntheticUpstreams::default())
+}
+
+fn seen_of(seconds: u64, mut upstreams: SyntheticUpstreams) -> TestDashboard {
     let mut stage = TestDashboard::live(options(), 1);
-    let mut upstreams = SyntheticUpstreams::default();
     for _ in 0..seconds {
         let records = upstreams.second(&mut stage);
         stage.read(records);
@@ -94,6 +108,52 @@ fn upstreams_have_a_line_each_above_the_clients() {
     stage.press('9');
     stage.screen(80, 24);
     assert_snapshot!("only_upstreams_80x24", stage.screen(80, 24));
+}
+
+#[test]
+fn handshakes_with_upstreams_have_columns_where_one_speaks_tls() {
+    let mut stage = seen_of(10, SyntheticUpstreams { speaks_tls: true, ..SyntheticUpstreams::default() });
+    stage.press('9');
+    stage.screen(160, 48);
+    let screen = stage.screen(160, 48);
+    let row = |name: &str| screen.lines().find(|line| line.contains(name)).expect(&screen).to_owned();
+    assert!(row("exch/s p50").contains("resumed tls p99"), "{screen}");
+    assert!(row(NAMES[2]).contains("75.0%"), "{screen}");
+    assert!(!seen(10).screen(160, 48).contains("tls p99"));
+}
+
+#[test]
+fn a_key_drains_the_selected_upstream_and_returns_it() {
+    let mut stage = seen(8);
+    stage.screen(160, 48);
+    assert_eq!(stage.press('D').len(), 1, "nothing is sent");
+    assert!(stage.screen(160, 48).contains("no upstream is selected: focus their pane"));
+    stage.press('9');
+    stage.screen(160, 48);
+    stage.want(Intent::Scroll(ListMove::First));
+    let sent = |effects: Vec<Effect>| {
+        effects.into_iter().find_map(|effect| match effect {
+            Effect::Send(command) => Some(command),
+            _ => None,
+        })
+    };
+    let upstream = |drained| Some(Command::Upstream { name: NAMES[2].to_owned(), drained });
+    assert_eq!(sent(stage.press('D')), upstream(true), "the first in the order of names");
+    let record = UpstreamRecord {
+        upstream: NAMES[2].into(),
+        state: UpstreamState::Drained,
+        ..UpstreamRecord::default()
+    };
+    let mut drained = stage.run.event(Body::Upstream(Box::new(record)));
+    drained.stamp.interval_us = 1_000_000;
+    stage.read(vec![drained]);
+    stage.pass(1);
+    let screen = stage.screen(160, 48);
+    assert!(screen.contains("drained"), "{screen}");
+    // Also while an earlier moment is shown.
+    stage.want(Intent::Freeze);
+    stage.want(Intent::Seek(SeekTarget::PreviousInterval));
+    assert_eq!(sent(stage.press('D')), upstream(false));
 }
 
 #[test]

@@ -316,6 +316,13 @@ pub(crate) const BINDINGS: &[Binding] = &[
         CONTROL,
         "measure what handshakes cost on this machine",
     ),
+    bind(
+        "drain-upstream",
+        &["shift-d"],
+        Intent::DrainUpstream,
+        CONTROL,
+        "drain or return the selected upstream",
+    ),
     bind("undo", &["u"], Intent::Setting(SettingEdit::Undo), CONTROL, "undo the last change of a setting"),
     bind(
         "step-down",

@@ -193,6 +193,7 @@ pub(crate) const SERVICE_HINTS: &[Hint] = &[
 ];
 
 pub(crate) const UPSTREAM_HINTS: &[Hint] = &[
+    hint(&[Intent::DrainUpstream], "drain, return", KeyRequirement::Control),
     hint(&[Intent::SortNext], "sort", KeyRequirement::Upstreams),
     hint(&[Intent::Filter], "filter", KeyRequirement::Upstreams),
     hint(&[Intent::Pane(PaneAction::Preset(Preset::Upstreams))], "only upstreams", KeyRequirement::Upstreams),

@@ -40,8 +40,8 @@ const COLUMNS: &[Column<UpstreamRow>] = &[
     Column {
         name: "state",
         heading: "state",
-        meaning: "up, also before the first attempt; down: it could not be reached, and rests",
-        cells: (7, 7),
+        meaning: "up, also before the first attempt; down: it could not be reached, or fails its checks; drained",
+        cells: (8, 8),
         rank: 0,
         value: |row| CellValue::text(row.state.word()),
         ..TEXT
@@ -120,6 +120,23 @@ const COLUMNS: &[Column<UpstreamRow>] = &[
     }),
     timed(("connect-p50", "conn p50"), "median of connecting", 10, |row| p50(row, UpstreamLatency::Connect)),
     timed(("connect-p99", "conn p99"), "p99 of connecting", 6, |row| p99(row, UpstreamLatency::Connect)),
+    Column {
+        name: "resumed",
+        heading: "resumed",
+        meaning: "share of resumed handshakes among those with an upstream that speaks TLS",
+        unit: ColumnUnit::Ratio,
+        cells: (9, 9),
+        rank: 6,
+        is_of_some: true,
+        value: |row| CellValue::Number(row.resumed_share()),
+        ..FIGURE
+    },
+    Column {
+        is_of_some: true,
+        ..timed(("tls-p99", "tls p99"), "p99 of full handshakes with an upstream that speaks TLS", 5, |row| {
+            p99(row, UpstreamLatency::TlsFull)
+        })
+    },
     Column {
         name: "in",
         heading: "in",

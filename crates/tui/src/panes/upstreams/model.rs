@@ -103,6 +103,13 @@ impl UpstreamRow {
         most.map_or("", |(_, cause)| cause.names().label)
     }
 
+    /// Resumed handshakes among all; `None` without any.
+    pub(crate) fn resumed_share(&self) -> Option<f64> {
+        let [full, resumed] =
+            [UpstreamCounter::TlsFull, UpstreamCounter::TlsResumed].map(|kind| self.count(kind).unwrap_or(0));
+        (full + resumed > 0).then(|| resumed as f64 / (full + resumed) as f64)
+    }
+
     pub(crate) fn times(&self, class: UpstreamLatency) -> Option<RequestTimes> {
         self.times[class.index()]
     }

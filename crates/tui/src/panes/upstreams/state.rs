@@ -1,10 +1,12 @@
 //! The list of upstreams at the shown moment.
 
 use records::ids::RunId;
+use records::kinds::UpstreamState;
 
 use super::model::UpstreamRow;
+use crate::input::intent::List;
 use crate::state::State;
-use crate::table::{ListMove, Rows, TableState};
+use crate::table::{ListMove, NameId, Rows, TableState};
 use crate::view_model::span::Span;
 
 #[derive(Clone, Debug)]
@@ -50,6 +52,14 @@ impl State {
         let sight = self.sight.upstreams;
         let UpstreamList { table, rows, .. } = &mut self.upstreams;
         table.go(to, rows, sight);
+    }
+
+    /// The upstream that is selected in the pane in focus, and whether it is drained at present, whatever moment is shown.
+    pub(crate) fn selected_upstream(&self) -> Option<(String, bool)> {
+        let id = self.upstreams.table.selected.filter(|_| self.list() == List::Upstreams)?;
+        let (run, _) = self.shown_moment()?;
+        let selected = run.upstreams().iter().find(|upstream| NameId::of(upstream.name()) == id)?;
+        Some((selected.name().to_owned(), selected.record().state == UpstreamState::Drained))
     }
 
     pub(crate) fn upstream_names(&self) -> Vec<String> {

@@ -310,7 +310,8 @@ fn topic(intent: Intent) -> Topic {
         | Intent::Mark
         | Intent::Record
         | Intent::WriteConfiguration
-        | Intent::Calibrate => Topic::Control,
+        | Intent::Calibrate
+        | Intent::DrainUpstream => Topic::Control,
         Intent::NextClass
         | Intent::ToggleTimeline
         | Intent::Window(_)
