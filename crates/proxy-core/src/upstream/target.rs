@@ -123,7 +123,7 @@ impl Upstream {
     /// # Errors
     /// If the name cannot be resolved, none of its addresses accepts within a second, or no TLS can be spoken with it.
     pub fn probe(&self, header: Option<ProxyProtocol>, tls: &UpstreamTls) -> Result<(), ProbeError> {
-        let failed = |source| ProbeError { upstream: self.clone(), source };
+        let failed = |source| ProbeError { upstream: self.unweighted(), source };
         let addrs: Vec<SockAddr> = match &self.addr {
             UpstreamAddr::Unix(path) => vec![SockAddr::unix(path).map_err(failed)?],
             UpstreamAddr::Tcp { host, port } => {
@@ -148,7 +148,7 @@ impl Upstream {
 
     /// Looks up a name's addresses; a path is taken as it is.
     pub(crate) fn resolve(&self, resolver: &Resolver) -> Result<UpstreamTarget, ResolveError> {
-        let failed = |source| ResolveError { upstream: self.clone(), source };
+        let failed = |source| ResolveError { upstream: self.unweighted(), source };
         match &self.addr {
             UpstreamAddr::Unix(path) => {
                 UnixAddr::from_pathname(path).map(UpstreamTarget::Unix).map_err(failed)
