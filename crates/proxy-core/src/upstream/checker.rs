@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use socket2::SockAddr;
 
 use crate::accept::proxy_protocol::ProxyProtocol;
+use crate::notices::is_shortage;
 use crate::upstream::balance::Upstreams;
 use crate::upstream::check::{CheckKind, Probe, UpstreamCheck};
 use crate::upstream::target::UpstreamTarget;
@@ -76,14 +77,22 @@ impl Checker {
         let tls = control.tls();
         let peer = upstreams.tls_peer(self.index).filter(|_| check.kind != CheckKind::Tcp);
         let http = match &check.kind {
-            CheckKind::Http(http) => Some((http, host(upstreams.name(self.index)))),
-            CheckKind::Tcp | CheckKind::Tls => None,
+            // A request of HTTP/1.1 is nothing to an upstream of HTTP/2.
+            CheckKind::Http(http) if !upstreams.is_http2(self.index) => {
+                Some((http, host(upstreams.name(self.index))))
+            }
+            CheckKind::Http(_) | CheckKind::Tcp | CheckKind::Tls => None,
         };
         let probe = Probe { header: *header, tls: tls.upstream().zip(peer), http, timeout: check.timeout() };
+        // What is short here says nothing of an upstream.
+        let check =
+            |addr| probe.run(addr).map_or_else(|e| (!is_shortage(&e)).then_some(Err(e)), |()| Some(Ok(())));
         thread::scope(|scope| {
-            let run = |(of, addr)| (of, scope.spawn(move || probe.run(addr)));
-            let running: Vec<_> = addrs.iter().map(|(of, addr)| run((*of, addr))).collect();
-            let ended = running.into_iter().map(|(of, thread)| (of, thread.join().unwrap_or(Ok(()))));
+            let spawn = |addr| thread::Builder::new().spawn_scoped(scope, move || check(addr));
+            let running: Vec<_> = addrs.iter().map(|(of, addr)| (*of, spawn(addr))).collect();
+            let ended = running
+                .into_iter()
+                .map(|(of, thread)| (of, thread.ok().and_then(|thread| thread.join().ok()?)));
             ended.collect()
         })
     }
@@ -95,8 +104,9 @@ fn host(name: &str) -> &str {
     if addr.starts_with("unix:") { "localhost" } else { addr }
 }
 
-/// The address that was checked, if it is not a path, and what has come of it.
-type CheckResult = (Option<SocketAddr>, io::Result<()>);
+/// The address that was checked, if it is not a path, and what has come of it: nothing, if this host was short of sockets
+/// or threads.
+type CheckResult = (Option<SocketAddr>, Option<io::Result<()>>);
 
 /// What the rounds so far say of each address of an upstream.
 #[derive(Debug, Default)]
@@ -127,7 +137,7 @@ impl Verdicts {
         let is_down = upstreams.is_down(index);
         let has_gone_down = is_down && !self.was_down;
         self.was_down = is_down;
-        let (mut last, mut failed) = (None, 0);
+        let (mut last, mut checks, mut failed) = (None, 0, 0);
         let before = std::mem::take(&mut self.addresses);
         for (addr, result) in results {
             let known = before.iter().find(|(other, _)| *other == addr);
@@ -136,12 +146,15 @@ impl Verdicts {
                 // What passed before connections found it down says nothing.
                 streak.passed = 0;
             }
-            streak.add(result.is_ok(), check);
+            if let Some(result) = result {
+                checks += 1;
+                failed += usize::from(result.is_err());
+                streak.add(result.is_ok(), check);
+                last = result.err().or(last);
+            }
             self.addresses.push((addr, streak));
-            failed += usize::from(result.is_err());
-            last = result.err().or(last);
         }
-        upstreams.count_checks(index, self.addresses.len(), failed);
+        upstreams.count_checks(index, checks, failed);
         let mut failing: Vec<_> = self
             .addresses
             .iter()
@@ -206,7 +219,7 @@ mod tests {
         let check: UpstreamCheck = "tcp,rise=2,fall=3".parse().unwrap();
         let late = || Err(io::ErrorKind::TimedOut.into());
         rounds.map(|passes| {
-            let of = |(addr, passes)| (Some(addr), if passes { Ok(()) } else { late() });
+            let of = |(addr, passes)| (Some(addr), Some(if passes { Ok(()) } else { late() }));
             let results = addrs().into_iter().zip(passes).map(of).collect();
             verdicts.take(upstreams, 0, &check, results, Instant::now());
             upstreams.is_down(0)
@@ -279,6 +292,20 @@ mod tests {
         upstreams.succeeded(0, Instant::now());
         assert!(upstreams.is_down(0));
         assert_eq!(rounds(&upstreams, &mut verdicts, [PASS, PASS]), [true, false]);
+    }
+
+    #[test]
+    fn checks_without_a_result_change_nothing() {
+        let (upstreams, _) = two_addresses();
+        let mut verdicts = Verdicts::default();
+        rounds(&upstreams, &mut verdicts, [FAIL; 2]);
+        let check: UpstreamCheck = "tcp,rise=2,fall=3".parse().unwrap();
+        for _ in 0..9 {
+            let results = addrs().into_iter().map(|addr| (Some(addr), None)).collect();
+            verdicts.take(&upstreams, 0, &check, results, Instant::now());
+        }
+        assert!(!upstreams.is_down(0));
+        assert_eq!(rounds(&upstreams, &mut verdicts, [FAIL]), [true]);
     }
 
     #[test]
