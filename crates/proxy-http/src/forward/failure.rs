@@ -82,7 +82,7 @@ pub(crate) fn status(failure: RequestFailure) -> StatusCode {
         F::UriTooLong => StatusCode::URI_TOO_LONG,
         F::HeaderTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
         F::RequestRate => StatusCode::TOO_MANY_REQUESTS,
-        F::QueueFull | F::QueueTimeout => StatusCode::SERVICE_UNAVAILABLE,
+        F::QueueFull | F::QueueTimeout | F::UpstreamsDrained => StatusCode::SERVICE_UNAVAILABLE,
         F::Connect | F::UpstreamClosed | F::UpstreamInvalid | F::UpstreamCut => StatusCode::BAD_GATEWAY,
         F::ConnectTimeout | F::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
     }
@@ -104,6 +104,7 @@ fn text(failure: RequestFailure) -> &'static str {
         F::HeaderTooLarge => "the request's header is too large\n",
         F::RequestRate => "too many requests\n",
         F::QueueFull | F::QueueTimeout => "too many requests wait for the upstream\n",
+        F::UpstreamsDrained => "the upstream is out of service\n",
         F::Connect => "the upstream cannot be reached\n",
         F::ConnectTimeout => "the upstream cannot be reached in time\n",
         F::UpstreamClosed => "the upstream closed the connection without a response\n",

@@ -75,7 +75,8 @@ pub(crate) async fn acquire(
 ) -> Result<Acquired, RequestFailure> {
     let worker = &handle.client().worker;
     let mut candidates = Candidates::new(destination.upstreams, key);
-    let mut failure = RequestFailure::Connect;
+    // Without a choice all of them are drained.
+    let mut failure = RequestFailure::UpstreamsDrained;
     while let Some(mut chosen) = ChosenUpstream::choose(worker, candidates) {
         candidates.tried |= 1 << chosen.index;
         let mut waiting = ConnectionWait::new(&chosen, handle, destination.timeouts, must_be_new);

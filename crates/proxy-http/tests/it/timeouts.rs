@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use proxy_core::Upstream;
+use proxy_core::{Upstream, UpstreamChange};
 use proxy_http::{Route, RouteTimeouts};
 use records::metrics::{HttpCounter, HttpLatency};
 use records::setting::Value;
@@ -193,6 +193,20 @@ fn a_connection_to_an_upstream_is_open_once_it_is_established() {
     eventually("the request is under way", || proxy.collect().gauges.requests == 1);
     assert_eq!(proxy.collect().gauges.upstream_open, 0);
     assert_eq!(proxy.total.upstreams.all()[0].open_change, 0);
+}
+
+#[test]
+fn requests_for_upstreams_that_are_all_drained_get_503() {
+    let upstream = ScriptedUpstream::answering(HELLO);
+    let mut proxy = TestHttpProxy::start(&upstream.upstream);
+    let name = proxy.proxy.upstream_names().remove(0);
+    assert!(proxy.proxy.change_upstream(&name, UpstreamChange::Drain).unwrap());
+    let answer = proxy.get("/");
+    assert_eq!((answer.status, &*answer.body), (503, &b"the upstream is out of service\n"[..]));
+    proxy.expect(HttpCounter::FailedUpstreamsDrained, 1);
+    assert!(proxy.proxy.change_upstream(&name, UpstreamChange::Return).unwrap());
+    assert_eq!(proxy.get("/").status, 200);
+    proxy.finish();
 }
 
 fn route(path: &str, upstream: &Upstream, timeouts: RouteTimeouts) -> Route {

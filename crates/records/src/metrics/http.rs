@@ -64,6 +64,8 @@ metrics! {
             => figure: "http.failed.queue_full", metric: "http_requests_failed", label: "queue-full";
         FailedQueueTimeout = "HTTP_FAILED_QUEUE_TIMEOUT_TOTAL", Count, "0", "Requests that waited too long for an upstream connection (503)."
             => figure: "http.failed.queue_timeout", metric: "http_requests_failed", label: "queue-timeout";
+        FailedUpstreamsDrained = "HTTP_FAILED_UPSTREAMS_DRAINED_TOTAL", Count, "0", "Requests whose upstreams were all drained (503)."
+            => figure: "http.failed.upstreams_drained", metric: "http_requests_failed", label: "upstreams-drained";
         FailedConnect = "HTTP_FAILED_CONNECT_TOTAL", Count, "1", "Requests for which no upstream could be reached (502)."
             => figure: "http.failed.connect", metric: "http_requests_failed", label: "connect";
         FailedConnectTimeout = "HTTP_FAILED_CONNECT_TIMEOUT_TOTAL", Count, "0", "Requests for which no upstream could be reached in time (504)."

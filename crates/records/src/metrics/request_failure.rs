@@ -31,6 +31,8 @@ pub enum RequestFailure {
     QueueFull,
     /// It waited too long for an upstream connection.
     QueueTimeout,
+    /// All upstreams of its route are drained.
+    UpstreamsDrained,
     /// No upstream could be reached.
     Connect,
     /// No upstream could be reached in time.
@@ -57,7 +59,7 @@ pub enum RequestFailure {
 
 impl RequestFailure {
     /// Each with its counter, whose label is its word in records.
-    pub const ALL: [(Self, HttpCounter); 23] = [
+    pub const ALL: [(Self, HttpCounter); 24] = [
         (Self::NoRoute, HttpCounter::FailedNoRoute),
         (Self::Ambiguous, HttpCounter::FailedAmbiguous),
         (Self::Malformed, HttpCounter::FailedMalformed),
@@ -70,6 +72,7 @@ impl RequestFailure {
         (Self::RequestRate, HttpCounter::FailedRequestRate),
         (Self::QueueFull, HttpCounter::FailedQueueFull),
         (Self::QueueTimeout, HttpCounter::FailedQueueTimeout),
+        (Self::UpstreamsDrained, HttpCounter::FailedUpstreamsDrained),
         (Self::Connect, HttpCounter::FailedConnect),
         (Self::ConnectTimeout, HttpCounter::FailedConnectTimeout),
         (Self::UpstreamClosed, HttpCounter::FailedUpstreamClosed),
