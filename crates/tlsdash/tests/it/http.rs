@@ -16,6 +16,7 @@ use crate::common::{
 use loadgen::{DemoUpstream, UpstreamAddr};
 use proxy_core::{Certificate, Proxy, ProxyConfig, Tls};
 use proxy_http::{HttpConfig, HttpLimits};
+use records::delta::ProxyDelta;
 use serde_json::Value;
 
 /// A demo upstream on a unix socket.
@@ -338,8 +339,10 @@ fn workers_that_are_added_share_the_same_pool() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slow.sock");
     let most = slow_upstream(&path);
-    let proxy = in_process(&path, HttpLimits { upstream_connections_max: 4, ..HttpLimits::default() });
+    let mut proxy = in_process(&path, HttpLimits { upstream_connections_max: 4, ..HttpLimits::default() });
     proxy.set("proxy.workers", &records::setting::Value::Number(4.0)).unwrap();
+    // A worker that answers has read its share.
+    proxy.collect(&mut ProxyDelta::default(), Duration::from_secs(20));
     let url = format!("https://{}/?[1-200]", proxy.local_addrs()[0]);
     let args =
         ["--http1.1", "--parallel", "--parallel-max", "50", "-o", "/dev/null", "-w", "%{http_code} ", &url];
