@@ -66,7 +66,7 @@ pub use accept::access::{AccessFileError, AccessFiles, AccessLists};
 pub use accept::client_rates::ClientRates;
 pub use accept::descriptors::{DescriptorsError, UpstreamSockets, raise_limit as raise_descriptor_limit};
 pub use accept::listen::{
-    ListenAddr, ListenError, ListenerSets, ListenerSource, ParseListenAddrError, bind_beside, bind_one,
+    ListenAddr, ListenError, ListenerSets, ListenerSource, ParseListenAddrError, bind_one,
 };
 pub use accept::networks::{Networks, ParseNetworksError};
 pub use accept::proxy_protocol;

@@ -6,6 +6,8 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -39,6 +41,7 @@ const WAKER: Token = Token(usize::MAX - 1);
 pub struct RedirectServer {
     addr: SocketAddr,
     waker: Waker,
+    is_ending: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -54,9 +57,23 @@ impl RedirectServer {
         let poll = Poll::new()?;
         let waker = Waker::new(poll.registry(), WAKER)?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-        let redirector = Redirector { poll, listener, has_backlog: false, https_port, clients: Slab::new() };
+        let is_ending = Arc::new(AtomicBool::new(false));
+        let redirector = Redirector {
+            poll,
+            listener: Some(listener),
+            has_backlog: false,
+            is_ending: Arc::clone(&is_ending),
+            https_port,
+            clients: Slab::new(),
+        };
         let thread = thread::Builder::new().name("redirect".to_owned()).spawn(|| redirector.run())?;
-        Ok(Self { addr, waker, thread: Some(thread) })
+        Ok(Self { addr, waker, is_ending, thread: Some(thread) })
+    }
+
+    /// Leaves further clients to another process that has the socket, too.
+    pub fn leave(&self) {
+        // Otherwise both processes serve them.
+        let _ = self.waker.wake();
     }
 
     /// Where it listens.
@@ -67,6 +84,7 @@ impl RedirectServer {
 
 impl Drop for RedirectServer {
     fn drop(&mut self) {
+        self.is_ending.store(true, Ordering::Release);
         if self.waker.wake().is_ok()
             && let Some(thread) = self.thread.take()
         {
@@ -78,9 +96,11 @@ impl Drop for RedirectServer {
 
 struct Redirector {
     poll: Poll,
-    listener: TcpListener,
+    /// `None` once another process serves its clients.
+    listener: Option<TcpListener>,
     /// Whether more connections may wait to be accepted.
     has_backlog: bool,
+    is_ending: Arc<AtomicBool>,
     https_port: u16,
     clients: Slab<Client>,
 }
@@ -106,7 +126,8 @@ impl Redirector {
             }
             for event in &events {
                 match event.token() {
-                    WAKER => return,
+                    WAKER if self.is_ending.load(Ordering::Acquire) => return,
+                    WAKER => self.leave(),
                     LISTENER => self.has_backlog = true,
                     Token(key) => self.serve(key),
                 }
@@ -120,10 +141,18 @@ impl Redirector {
         }
     }
 
+    /// Accepts no more. The other process has the same socket, so closing this one does not end its events.
+    fn leave(&mut self) {
+        if let Some(mut listener) = self.listener.take() {
+            let _ = self.poll.registry().deregister(&mut listener);
+        }
+    }
+
     /// Accepts some of the connections that wait.
     fn accept(&mut self) {
         for _ in 0..ACCEPTS_MAX {
-            match self.listener.accept() {
+            let Some(listener) = &self.listener else { break };
+            match listener.accept() {
                 Ok((stream, _)) => self.add(stream),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.has_backlog = false;
@@ -133,6 +162,7 @@ impl Redirector {
                 Err(_) => return thread::sleep(ACCEPT_BACK_OFF),
             }
         }
+        self.has_backlog &= self.listener.is_some();
     }
 
     fn add(&mut self, mut stream: TcpStream) {

@@ -178,14 +178,6 @@ pub fn bind_one(addr: ListenAddr) -> Result<TcpListener, ListenError> {
     bind_with(addr, |addr| bind_each(addr, 1)?.listeners.pop().ok_or_else(|| io::ErrorKind::NotFound.into()))
 }
 
-/// Binds one socket beside that of the process which this one replaces.
-///
-/// # Errors
-/// If the kernel refuses.
-pub fn bind_beside(addr: ListenAddr) -> Result<TcpListener, ListenError> {
-    bind_with(addr, listener)
-}
-
 fn bind_with<T>(addr: ListenAddr, bind: impl Fn(SocketAddr) -> io::Result<T>) -> Result<T, ListenError> {
     let explain = |source: io::Error| match source.kind() {
         io::ErrorKind::AddrInUse => ListenError::InUse(addr),

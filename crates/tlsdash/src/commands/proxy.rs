@@ -1,5 +1,6 @@
 //! `tlsdash --listen … --upstream …`: the proxy, with the dashboard and, if asked for, the load beside it.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -7,8 +8,8 @@ use std::sync::Arc;
 use anyhow::Context;
 use loadgen::{KnownCertificates, Load, LoadConfig, Plan, Protocol, Target, Template, Trust};
 use proxy_core::{
-    AccessFiles, BoundProxy, Certificate, ListenerSource, NameRoute, Proxy, ProxyConfig, ProxyStartError,
-    Tls, Upstream, bind_beside, bind_one, upstream_bits,
+    AccessFiles, BoundProxy, Certificate, ListenAddr, ListenerSource, NameRoute, Proxy, ProxyConfig,
+    ProxyStartError, Tls, Upstream, bind_one, upstream_bits,
 };
 use proxy_http::{HttpConfig, HttpStartError, RedirectServer, Route};
 use records::kinds::{Level, NoticeRecord, RunRecord};
@@ -25,7 +26,7 @@ use crate::service;
 use crate::service::privileges;
 use crate::session::controller::{CERTIFICATE, RunConfiguration, Workload};
 use crate::session::frontend::Frontend;
-use crate::session::{Channels, Session, SessionConfig, console, environment, host_name};
+use crate::session::{Channels, RedirectEndpoint, Session, SessionConfig, console, environment, host_name};
 use crate::upgrade::predecessor::Predecessor;
 use crate::upgrade::program::UpgradeProgram;
 
@@ -63,7 +64,10 @@ pub(crate) fn run(args: ProxyArgs, flags: Flags) -> anyhow::Result<()> {
     bound.redirect_from = options
         .redirect_http
         .as_deref()
-        .map(|addr| if predecessor.is_some() { bind_beside(*addr) } else { bind_one(*addr) })
+        .map(|&addr| {
+            let former = predecessor.as_mut().and_then(|former| former.take_redirect(addr));
+            former.map_or_else(|| bind_one(addr), Ok).map(|socket| (addr, socket))
+        })
         .transpose()
         .context("cannot serve --redirect-http")?;
     if let Some(user) = &user {
@@ -142,7 +146,7 @@ pub(crate) struct BoundSession {
     /// The names of the routes; `None` in TCP mode.
     routes: Option<Vec<String>>,
     /// The socket whose clients are redirected to https.
-    redirect_from: Option<TcpListener>,
+    redirect_from: Option<(ListenAddr, TcpListener)>,
     /// Printed already, and still to be recorded.
     notices: Vec<NoticeRecord>,
 }
@@ -187,7 +191,7 @@ impl BoundSession {
         plan: Option<Plan>,
         requests: Vec<Template>,
         session: SessionConfig,
-        channels: Channels,
+        mut channels: Channels,
         predecessor: Option<&Predecessor>,
     ) -> anyhow::Result<()> {
         let Self { proxy: mut bound, mut header, routes, redirect_from, notices } = self;
@@ -202,9 +206,12 @@ impl BoundSession {
         let addrs: Vec<String> = proxy.local_addrs().iter().map(ToString::to_string).collect();
         header.listen = addrs.join(" ");
         let https_port = proxy.local_addrs().first().map_or(443, SocketAddr::port);
-        let redirect = |from| RedirectServer::start(from, https_port).context("cannot serve --redirect-http");
-        // It serves until the end of the run.
-        let redirect = redirect_from.map(redirect).transpose()?;
+        let redirect = |(at, from): (ListenAddr, TcpListener)| {
+            let socket = from.try_clone()?.into();
+            Ok(RedirectEndpoint { at, socket, server: RedirectServer::start(from, https_port)? })
+        };
+        let redirect: io::Result<_> = redirect_from.map(redirect).transpose();
+        channels.redirect = redirect.context("cannot serve --redirect-http")?;
         let load = match plan {
             Some(plan) => {
                 let addr = proxy.local_addrs().first().copied().context("the proxy listens nowhere")?;
@@ -228,8 +235,8 @@ impl BoundSession {
                 "listening on {}, forwarding to {}, journal {place}",
                 header.listen, header.upstream
             ));
-            if let Some(redirect) = &redirect {
-                crate::say(format_args!("redirecting http://{} to https", redirect.addr()));
+            if let Some(redirect) = &channels.redirect {
+                crate::say(format_args!("redirecting http://{} to https", redirect.server.addr()));
             }
         }
         let title = format!("{} > {}", header.listen, header.upstream);

@@ -8,6 +8,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use anyhow::Context;
+use proxy_core::ListenAddr;
+use proxy_http::RedirectServer;
 use records::ids::RunId;
 use tui::DashboardSender;
 
@@ -39,11 +41,21 @@ struct SharedEndpoint<T> {
     stop: AcceptStop,
 }
 
-/// The sockets for figures and control, which another process may take over.
+/// The redirect to https.
+#[derive(Debug)]
+pub(crate) struct RedirectEndpoint {
+    pub(crate) at: ListenAddr,
+    pub(crate) socket: OwnedFd,
+    /// Kept until the run ends.
+    pub(crate) server: RedirectServer,
+}
+
+/// The sockets for figures, control and redirects, which another process may take over.
 #[derive(Debug, Default)]
 pub(crate) struct SharedEndpoints {
     metrics: Option<SharedEndpoint<SocketAddr>>,
     control: Option<SharedEndpoint<PathBuf>>,
+    pub(super) redirect: Option<RedirectEndpoint>,
     socket_file: Option<Arc<SocketFile>>,
 }
 
@@ -64,10 +76,21 @@ impl SharedEndpoints {
         self.control.as_ref().map(|control| Ok((control.at.clone(), control.socket.try_clone()?))).transpose()
     }
 
+    /// The socket whose clients are redirected to https.
+    ///
+    /// # Errors
+    /// If there is no descriptor for it.
+    pub(crate) fn redirect(&self) -> std::io::Result<Option<(ListenAddr, OwnedFd)>> {
+        self.redirect.as_ref().map(|redirect| Ok((redirect.at, redirect.socket.try_clone()?))).transpose()
+    }
+
     /// Accepts no more on the sockets that another process has taken over.
     pub(crate) fn leave(&self, to: &PreparedProcess) {
         if let Some(metrics) = self.metrics.as_ref().filter(|_| to.has_metrics) {
             metrics.stop.stop();
+        }
+        if let Some(redirect) = self.redirect.as_ref().filter(|_| to.has_redirect) {
+            redirect.server.leave();
         }
         if let Some(control) = self.control.as_ref().filter(|_| to.has_control) {
             control.stop.stop();

@@ -35,7 +35,7 @@ use report::Figures;
 use tui::{DashboardSender, Event, Inbox};
 
 use self::endpoints::RunEndpoints;
-pub(crate) use self::endpoints::SharedEndpoints;
+pub(crate) use self::endpoints::{RedirectEndpoint, SharedEndpoints};
 use self::frontend::{Frontend, HeadlessOptions};
 use self::read_back::{LAST_RECORD, ReadBack};
 use crate::cli::appearance::Appearance;
@@ -180,6 +180,8 @@ pub(crate) struct Channels {
     reload: Reload,
     metrics: Option<MetricsListener>,
     control: Option<ControlListener>,
+    /// Absent until it serves.
+    pub(crate) redirect: Option<RedirectEndpoint>,
 }
 
 impl Channels {
@@ -205,7 +207,7 @@ impl Channels {
         let metrics = config.metrics.map(take_metrics).transpose()?;
         let control = config.control.as_ref().map(|control| control.listen(predecessor)).transpose()?;
         signals::listen(config.frontend, sighup, events.clone(), reload.clone())?;
-        Ok(Self { run, upgrade, events, inbox, reload, metrics, control })
+        Ok(Self { run, upgrade, events, inbox, reload, metrics, control, redirect: None })
     }
 }
 
@@ -299,7 +301,7 @@ impl Session {
     #[expect(clippy::too_many_lines, reason = "it connects the parts of a run, one after the other")]
     pub(crate) fn finish(self) -> anyhow::Result<FinishedRun> {
         let Self { config, channels, title, mut header, mut notices, workload, journal, handover } = self;
-        let Channels { run, upgrade, events, inbox, reload, metrics, control } = channels;
+        let Channels { run, upgrade, events, inbox, reload, metrics, control, redirect } = channels;
         let ends_with_load = workload.ends_with_load;
         // Alerts cannot be added to a run without a dashboard and without a control socket.
         let takes_settings = config.frontend == Frontend::Dashboard || config.control.is_some();
@@ -349,7 +351,8 @@ impl Session {
             Frontend::Dashboard | Frontend::Plain => ExperimentRequest { plan, ends_the_run: false },
         });
         let (interval, configuration) = (config.interval, config.configuration);
-        let endpoints = shared;
+        let mut endpoints = shared;
+        endpoints.redirect = redirect;
         let setup = RunSetup {
             run,
             header,

@@ -16,7 +16,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 /// The version of the messages. A program that speaks another one is not started this way.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 /// Descriptors in a packet; the kernel takes 253.
 const PACKET_FDS_MAX: usize = 64;
 const MESSAGE_BYTES_MAX: usize = 128 << 10;
@@ -52,14 +52,17 @@ pub(super) struct UpgradeOffer {
     pub(super) is_managed: bool,
     /// The address of `--metrics`, whose descriptor comes next.
     pub(super) metrics: Option<SocketAddr>,
-    /// The path of the control socket, whose descriptor comes last.
+    /// The path of the control socket, whose descriptor comes next.
     pub(super) control: Option<PathBuf>,
+    /// The address of `--redirect-http` as the configuration has it, whose descriptor comes last.
+    pub(super) redirect: Option<String>,
 }
 
 impl UpgradeOffer {
     /// How many descriptors come with it; `None` if there can be no such number.
     pub(super) fn descriptors(&self) -> Option<usize> {
-        let endpoints = usize::from(self.metrics.is_some()) + usize::from(self.control.is_some());
+        let endpoints = [self.metrics.is_some(), self.control.is_some(), self.redirect.is_some()];
+        let endpoints = endpoints.into_iter().filter(|is_offered| *is_offered).count();
         self.sets.checked_mul(self.listen.len())?.checked_add(endpoints)
     }
 }
@@ -75,6 +78,8 @@ pub(crate) struct PreparedProcess {
     pub(crate) has_metrics: bool,
     /// Whether it took over the control socket.
     pub(crate) has_control: bool,
+    /// Whether it took over the socket of `--redirect-http`.
+    pub(crate) has_redirect: bool,
 }
 
 /// A setting that was changed while the old process ran.

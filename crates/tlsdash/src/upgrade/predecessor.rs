@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, anyhow, bail, ensure};
-use proxy_core::{ListenerSets, ListenerSource, TicketKeySnapshot};
+use proxy_core::{ListenAddr, ListenerSets, ListenerSource, TicketKeySnapshot};
 use records::ids::RunId;
 
 use super::channel::{
@@ -38,9 +38,11 @@ pub(crate) struct Predecessor {
     listeners: Option<ListenerSets>,
     metrics: Option<(SocketAddr, OwnedFd)>,
     control: Option<(std::path::PathBuf, OwnedFd)>,
-    /// Which of the last two were taken over.
+    redirect: Option<(ListenAddr, OwnedFd)>,
+    /// Which of the last three were taken over.
     has_metrics: bool,
     has_control: bool,
+    has_redirect: bool,
 }
 
 /// The channel to the process that started this one; `None` without one.
@@ -87,7 +89,7 @@ impl Predecessor {
     }
 
     fn with_offer(channel: Stdin, offer: UpgradeOffer, descriptors: Vec<OwnedFd>) -> anyhow::Result<Self> {
-        let UpgradeOffer { run, listen, sets, is_managed, metrics, control, .. } = offer;
+        let UpgradeOffer { run, listen, sets, is_managed, metrics, control, redirect, .. } = offer;
         let run = run.parse().context("the running program names no run")?;
         let mut descriptors = descriptors.into_iter();
         let mut set = || descriptors.by_ref().take(listen.len()).map(TcpListener::from).collect();
@@ -95,8 +97,21 @@ impl Predecessor {
         let listen = listen.iter().map(|addr| addr.parse()).collect::<Result<_, _>>()?;
         let metrics = metrics.and_then(|addr| Some((addr, descriptors.next()?)));
         let control = control.and_then(|path| Some((path, descriptors.next()?)));
+        let redirect = redirect.map(|addr| addr.parse()).transpose()?;
+        let redirect = redirect.and_then(|addr| Some((addr, descriptors.next()?)));
         let listeners = Some(ListenerSets { listen, sets, is_managed });
-        Ok(Self { channel, run, listeners, metrics, control, has_metrics: false, has_control: false })
+        let (has_metrics, has_control, has_redirect) = (false, false, false);
+        Ok(Self {
+            channel,
+            run,
+            listeners,
+            metrics,
+            control,
+            redirect,
+            has_metrics,
+            has_control,
+            has_redirect,
+        })
     }
 
     /// Whether the listening sockets come from a service manager.
@@ -123,18 +138,26 @@ impl Predecessor {
         Some(fd.into())
     }
 
+    /// Its socket of `--redirect-http`, if the address is the same.
+    pub(crate) fn take_redirect(&mut self, addr: ListenAddr) -> Option<TcpListener> {
+        let (_, fd) = self.redirect.take_if(|(former, _)| *former == addr)?;
+        self.has_redirect = true;
+        Some(fd.into())
+    }
+
     /// Reports that this process can serve as `run` at the addresses `listen`, and waits for the old process's state.
     ///
     /// # Errors
     /// If the old process has ended, or gave up.
     pub(crate) fn await_handover(&self, run: RunId, listen: &[SocketAddr]) -> anyhow::Result<HandoverState> {
-        let (has_metrics, has_control) = (self.has_metrics, self.has_control);
+        let Self { has_metrics, has_control, has_redirect, .. } = *self;
         let prepared = PreparedProcess {
             pid: std::process::id(),
             run: run.to_string(),
             listen: listen.to_vec(),
             has_metrics,
             has_control,
+            has_redirect,
         };
         send(self.channel.as_fd(), &UpgradeMessage::Prepared(prepared), &[])
             .context("cannot answer the running program")?;

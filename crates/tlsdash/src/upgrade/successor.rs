@@ -9,7 +9,7 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
-use proxy_core::{ListenerSets, TicketKeySnapshot};
+use proxy_core::{ListenAddr, ListenerSets, TicketKeySnapshot};
 use records::ids::RunId;
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -32,6 +32,7 @@ pub(crate) struct OfferedSockets {
     pub(crate) listeners: ListenerSets,
     pub(crate) metrics: Option<(SocketAddr, OwnedFd)>,
     pub(crate) control: Option<(PathBuf, OwnedFd)>,
+    pub(crate) redirect: Option<(ListenAddr, OwnedFd)>,
 }
 
 /// The launcher and its descendants, which are a process group until the new process serves. Dropping this ends the
@@ -105,7 +106,7 @@ fn is_gone(error: &io::Error) -> bool {
 
 impl OfferedSockets {
     fn into_offer(self) -> (UpgradeOffer, Vec<OwnedFd>) {
-        let Self { run, listeners, metrics, control } = self;
+        let Self { run, listeners, metrics, control, redirect } = self;
         let ListenerSets { listen, sets, is_managed } = listeners;
         let offer = UpgradeOffer {
             version: VERSION,
@@ -115,8 +116,10 @@ impl OfferedSockets {
             is_managed,
             metrics: metrics.as_ref().map(|(addr, _)| *addr),
             control: control.as_ref().map(|(path, _)| path.clone()),
+            redirect: redirect.as_ref().map(|(addr, _)| addr.to_string()),
         };
-        let endpoints = metrics.map(|(_, fd)| fd).into_iter().chain(control.map(|(_, fd)| fd));
+        let endpoints = [metrics.map(|(_, fd)| fd), control.map(|(_, fd)| fd), redirect.map(|(_, fd)| fd)];
+        let endpoints = endpoints.into_iter().flatten();
         (offer, sets.into_iter().flatten().map(OwnedFd::from).chain(endpoints).collect())
     }
 }

@@ -400,6 +400,29 @@ fn assert_has_only_its_own_file(pid: u32) {
 }
 
 #[test]
+fn the_socket_that_redirects_to_https_is_taken_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = Service::start(folder.path(), "redirect-http = \"127.0.0.1:0\"\n", &[]);
+    let line = service.first.line_with("redirecting http://");
+    let address = line.split_once("http://").unwrap().1.split_once(' ').unwrap().0;
+    let redirected = || {
+        let mut client = TcpStream::connect(address).unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\nhost: app.test\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        answer.starts_with("HTTP/1.1 308")
+    };
+    assert!(redirected());
+    let waiting = TcpStream::connect(address).unwrap();
+    service.upgrade();
+    assert!(redirected(), "at the port that the kernel chose for the first process");
+    drop(waiting);
+    until("the first process has ended", || !is_running(service.first.pid()));
+    assert!(redirected());
+    service.end();
+}
+
+#[test]
 fn an_upgrade_is_refused_when_it_would_lose_something() {
     let folder = tempfile::tempdir().unwrap();
     let mut service = Service::start(folder.path(), "drain-timeout = \"20s\"\n", &[]);

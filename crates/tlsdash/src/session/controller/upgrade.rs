@@ -147,8 +147,10 @@ impl RunController {
         let proxy = self.workload.proxy.as_ref();
         let listeners = proxy.map(proxy_core::Proxy::listeners).transpose()?;
         let listeners = listeners.ok_or_else(|| anyhow::anyhow!("there is no proxy"))?;
-        let (metrics, control) = (self.setup.endpoints.metrics()?, self.setup.endpoints.control()?);
-        Ok(OfferedSockets { run: self.setup.run, listeners, metrics, control })
+        let endpoints = &self.setup.endpoints;
+        let (metrics, control, redirect) =
+            (endpoints.metrics()?, endpoints.control()?, endpoints.redirect()?);
+        Ok(OfferedSockets { run: self.setup.run, listeners, metrics, control, redirect })
     }
 
     /// Leaves ticket keys and settings to the new process, which then serves.
