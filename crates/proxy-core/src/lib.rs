@@ -24,6 +24,7 @@
 //! | `upstream` | names and addresses, routes by server name, health, the choice between several upstreams, connecting |
 //! | `connection` | one connection from accept to close: its states, and the client's session (socket, TLS, pending bytes) |
 //! | `relay` | the handler that forwards bytes to an upstream: two directions, deadlines |
+//! | `memory` | the guard of the process's memory |
 //! | `worker` | the loop of one thread (events, deadlines, reading, writing, accepting), and the pool of workers |
 //! | `io` | sockets with their readiness, pending bytes and the pool of their memory |
 //! | `stats` | counting: every figure is a plain addition in its worker |
@@ -48,12 +49,13 @@
 //! Deliberately absent: parsing the protocol inside TLS, any lock or allocation of ours per read, and a worker that
 //! resolves a name: a thread of its own does.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod accept;
 mod config;
 mod connection;
 mod io;
+mod memory;
 mod notices;
 mod proxy;
 mod relay;
@@ -79,6 +81,7 @@ pub use config::settings::{ConfigError, WORKERS_RANGE, infos as setting_infos};
 pub use config::{Limits, ProxyConfig};
 pub use connection::handler;
 pub use io::socket::{IoResult, Socket};
+pub use memory::{MemoryGauge, MemoryUsage};
 pub use proxy::{BoundProxy, Proxy, ProxyStartError};
 pub use tls::{
     Authorities, CALIBRATION_CPU, CalibrationError, Certificate, CipherOrder, ClientAuth, FileChanges,

@@ -30,6 +30,8 @@ pub(crate) enum Subject {
     Handshakes,
     /// The bound on pending bytes is reached.
     Pending,
+    /// The bound on the process's memory.
+    Memory,
     /// The common name of a client's certificate, which cannot be passed on.
     CommonName,
     /// The upstream of this index.
@@ -46,7 +48,7 @@ impl Subject {
     fn topic(self) -> &'static str {
         match self {
             Self::Descriptors => "descriptors",
-            Self::Connections | Self::Handshakes | Self::Pending => "bound",
+            Self::Connections | Self::Handshakes | Self::Pending | Self::Memory => "bound",
             Self::CommonName => "client-certificate",
             Self::Upstream(_) | Self::UpstreamName(_) | Self::Destination => "upstream",
             Self::Worker(_) => "worker",

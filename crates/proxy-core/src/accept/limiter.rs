@@ -34,6 +34,11 @@ impl ConnectionLimiter {
         self.open.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Connections that hold a place.
+    pub(crate) fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn max(&self) -> usize {
         self.max.load(Ordering::Relaxed)
     }

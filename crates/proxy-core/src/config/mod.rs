@@ -16,6 +16,7 @@ use crate::accept::access::AccessLists;
 use crate::accept::listen::ListenAddr;
 use crate::accept::networks::Networks;
 use crate::accept::proxy_protocol::ProxyProtocol;
+use crate::memory::MemoryGauge;
 use crate::tls::Tls;
 use crate::upstream::check::UpstreamCheck;
 use crate::upstream::choice::Balance;
@@ -41,6 +42,8 @@ pub struct ProxyConfig {
     pub routes: Vec<NameRoute>,
     /// How the names of upstreams are looked up.
     pub resolver: Resolver,
+    /// How memory is measured.
+    pub memory: MemoryGauge,
     /// How the proxy speaks TLS, and with which certificates.
     pub tls: Tls,
     /// Threads, each with its own event loop.
@@ -81,6 +84,7 @@ impl ProxyConfig {
             slow_start: Duration::ZERO,
             routes: Vec::new(),
             resolver: Resolver::default(),
+            memory: MemoryGauge::default(),
             tls: tls.into(),
             workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             cpus: None,
@@ -120,6 +124,9 @@ pub struct Limits {
     /// Memory that all connections together hold for peers that do not read, of which each worker has its share. Beyond it
     /// connections are cut: those that hold far more than others, then those whose peer has read nothing for longest.
     pub pending_bytes_max: usize,
+    /// Resident memory of the process; `None`: what its control group may take. From 90 % idle connections are closed, from
+    /// 95 % new ones refused. Pending bytes get half of it at most.
+    pub memory_bytes_max: Option<usize>,
     /// How long a client may stay after the end of its upstream, even if it still sends.
     pub half_closed_timeout: Duration,
     /// How long a drain waits for connections before it cuts them.
@@ -142,6 +149,7 @@ impl Default for Limits {
             idle_timeout: Duration::from_secs(600),
             send_timeout: Duration::from_secs(60),
             pending_bytes_max: 512 << 20,
+            memory_bytes_max: None,
             half_closed_timeout: Duration::from_secs(60),
             drain_timeout: Duration::from_secs(30),
             drain_quiet: Duration::from_secs(2),

@@ -82,6 +82,11 @@ pub enum OptionKind<T: 'static> {
         /// The field, in bytes.
         at: fn(&mut T) -> &mut usize,
     },
+    /// Optional memory. Without it, the live setting is 0 and the configuration omits the option.
+    MemoryBound {
+        range: (f64, f64),
+        at: fn(&mut T) -> &mut Option<usize>,
+    },
     Count {
         range: (f64, f64),
         at: fn(&mut T) -> &mut usize,
@@ -155,7 +160,7 @@ impl<T> OptionSpec<T> {
     pub fn unit(&self) -> &'static str {
         match self.kind {
             OptionKind::Time { .. } => "s",
-            OptionKind::Memory { .. } => "MiB",
+            OptionKind::Memory { .. } | OptionKind::MemoryBound { .. } => "MiB",
             OptionKind::Count { .. }
             | OptionKind::Bound { .. }
             | OptionKind::Rate(_)
@@ -168,6 +173,7 @@ impl<T> OptionSpec<T> {
         match self.kind {
             OptionKind::Time { range, .. }
             | OptionKind::Memory { range, .. }
+            | OptionKind::MemoryBound { range, .. }
             | OptionKind::Count { range, .. } => Some(range),
             OptionKind::Bound { max, .. } => Some((1.0, max)),
             OptionKind::Rate(_) | OptionKind::Text { .. } => None,
@@ -187,6 +193,8 @@ impl<T> OptionSpec<T> {
             }
             OptionKind::Time { range, at } => *at(settings) = Duration::from_secs_f64(number(value, *range)?),
             OptionKind::Memory { range, at } => *at(settings) = whole_number(value, *range)? * MIB,
+            OptionKind::MemoryBound { at, .. } if *value == Value::Number(0.0) => *at(settings) = None,
+            OptionKind::MemoryBound { range, at } => *at(settings) = Some(whole_number(value, *range)? * MIB),
             OptionKind::Count { range, at } => *at(settings) = whole_number(value, *range)?,
             OptionKind::Bound { max, at } => {
                 *at(settings) = Some(whole_number(value, (0.0, *max))?).filter(|&bound| bound > 0);
@@ -203,9 +211,10 @@ impl<T: Clone + Default> OptionSpec<T> {
             OptionKind::Time { .. }
             | OptionKind::Rate(_)
             | OptionKind::Text { known: AllowedValues::Any, .. } => SettingKind::Any,
-            OptionKind::Memory { .. } | OptionKind::Count { .. } | OptionKind::Bound { .. } => {
-                SettingKind::Whole
-            }
+            OptionKind::Memory { .. }
+            | OptionKind::MemoryBound { .. }
+            | OptionKind::Count { .. }
+            | OptionKind::Bound { .. } => SettingKind::Whole,
             OptionKind::Text { known: AllowedValues::OneOf(words), .. } => SettingKind::OneOf(words()),
             OptionKind::Text { known: AllowedValues::ListOf(words), .. } => SettingKind::ListOf(words()),
         };
@@ -234,6 +243,7 @@ impl<T: Clone> OptionSpec<T> {
             }
             OptionKind::Time { at, .. } => at(settings).as_secs_f64(),
             OptionKind::Memory { at, .. } => *at(settings) as f64 / MIB as f64,
+            OptionKind::MemoryBound { at, .. } => (*at(settings))? as f64 / MIB as f64,
             OptionKind::Count { at, .. } => *at(settings) as f64,
             OptionKind::Bound { at, .. } => (*at(settings))? as f64,
         };
@@ -254,7 +264,9 @@ impl<T: Clone> OptionSpec<T> {
     /// The live setting, without the `proxy.` in front of its name.
     pub(crate) fn setting(&self, settings: &T) -> Setting {
         let range = match self.kind {
-            OptionKind::Bound { max, .. } => Some((0.0, max)),
+            OptionKind::Bound { max, .. } | OptionKind::MemoryBound { range: (_, max), .. } => {
+                Some((0.0, max))
+            }
             _ => self.range(),
         };
         Setting {

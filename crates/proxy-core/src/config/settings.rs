@@ -18,6 +18,9 @@ use crate::upstream::route::repeated;
 const TIMEOUT_RANGE: (f64, f64) = (0.001, 86_400.0);
 /// Smallest and largest limit on pending bytes, in MiB: a TiB.
 const PENDING_RANGE: (f64, f64) = (1.0, 1_048_576.0);
+/// Smallest and largest bound on the process's memory, in MiB: a TiB. A proxy without connections takes half of the
+/// smallest.
+const MEMORY_RANGE: (f64, f64) = (64.0, 1_048_576.0);
 /// Largest bound on handshakes, and on the connections of a client.
 const BOUND_MAX: f64 = 1_000_000.0;
 pub const WORKERS_RANGE: (f64, f64) = (1.0, 256.0);
@@ -28,7 +31,7 @@ const CONNECTIONS_MAX: &str = "proxy.connections-max";
 pub(crate) const PREFIX: &str = "proxy.";
 
 /// The limits. A new one is a field of [`Limits`] and an entry here.
-const LIMITS: [OptionSpec<Limits>; 13] = [
+const LIMITS: [OptionSpec<Limits>; 14] = [
     // The limit by descriptors is known when the proxy starts.
     bound(
         ("connections-max", f64::INFINITY),
@@ -68,6 +71,13 @@ const LIMITS: [OptionSpec<Limits>; 13] = [
         "Memory that all connections together hold for peers that do not read; beyond it, those are cut that hold far more \
          than others, then those whose peer has read nothing for longest",
     ),
+    OptionSpec::new(
+        ("memory-max", "SIZE"),
+        Applies::Live,
+        OptionKind::MemoryBound { range: MEMORY_RANGE, at: |limits: &mut Limits| &mut limits.memory_bytes_max },
+        "Resident memory of the process; from 90 % of it idle connections are closed, from 95 % new ones refused",
+    )
+    .absent("memory.max of the control group, if it has one", "1GiB"),
     timeout("handshake-timeout", |limits| &mut limits.handshake_timeout, "Deadline of a handshake"),
     timeout("connect-timeout", |limits| &mut limits.connect_timeout, "Deadline for reaching the upstream"),
     timeout(

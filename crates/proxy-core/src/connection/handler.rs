@@ -66,6 +66,16 @@ pub trait Handler: Sized + 'static {
     /// Whether nothing is pending in either direction, so a draining proxy may close the connection cleanly.
     fn is_unused(&self, session: &ClientSession) -> bool;
 
+    /// Since when nothing is under way in either direction; `None` while something may be.
+    fn idle_since(&self, session: &ClientSession) -> Option<Instant>;
+
+    /// Ends the idle connection, to free its memory; `write` follows.
+    ///
+    /// # Errors
+    /// How the connection ends.
+    fn close_idle(&mut self, session: &mut ClientSession, context: &mut WorkerContext)
+    -> Result<(), ConnEnd>;
+
     /// Returns its shared resources, before it is dropped. `outcome` is the end of the connection.
     fn stop(
         &mut self,
@@ -89,6 +99,9 @@ pub trait Handler: Sized + 'static {
 
     /// Gives the resources up, since the worker serves no more connections; [`Handler::hand_over`] follows a last time.
     fn end_resources(_resources: &mut Self::Resources) {}
+
+    /// Closes the resources' sockets that have been unused since `until`, to free their memory.
+    fn close_idle_resources(_resources: &mut Self::Resources, _until: Instant) {}
 
     /// Acts on the resources' deadlines; connections that this wakes are served in this turn.
     fn expire_resources(_resources: &mut Self::Resources, _now: Instant) {}

@@ -25,6 +25,7 @@ use mio::Token;
 use mio::event::Event;
 use mio::net::TcpStream;
 use records::kinds::ConnectionOutcome;
+use records::metrics::ProxyCounter;
 
 use self::handler::{CloseMode, ConnEnd, Handler, NextStep};
 use self::handshake::HandshakeState;
@@ -218,6 +219,21 @@ impl<H: Handler> Connection<H> {
             ConnState::Handshake(_) => self.session.await_handshake(context),
             ConnState::Serving(handler) => handler.limits_changed(&mut self.session, context),
             ConnState::Closing(_) | ConnState::Closed(_) => {}
+        }
+    }
+
+    /// Since when nothing is under way on it; `None` while something may be.
+    pub(crate) fn idle_since(&self) -> Option<Instant> {
+        let ConnState::Serving(handler) = &self.state else { return None };
+        handler.idle_since(&self.session)
+    }
+
+    /// Ends the idle connection to free memory. The caller must call [`Connection::write`] afterwards.
+    pub(crate) fn close_idle(&mut self, context: &mut WorkerContext, resources: &mut H::Resources) {
+        let ConnState::Serving(handler) = &mut self.state else { return };
+        context.stats.count(ProxyCounter::IdleClosed, 1);
+        if let Err(end) = handler.close_idle(&mut self.session, context) {
+            self.end(end, context, resources);
         }
     }
 

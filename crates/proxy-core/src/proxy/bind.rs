@@ -15,6 +15,7 @@ use crate::config::ProxyConfig;
 use crate::config::options::HandlerSettings;
 use crate::config::settings::{self, ConfigError};
 use crate::connection::handler::Handler;
+use crate::memory;
 use crate::notices::NoticeLog;
 use crate::relay::{Relay, RelaySettings};
 use crate::tls::{LiveTls, TicketKeySnapshot, Tls, TlsConfigError};
@@ -68,6 +69,8 @@ pub enum ProxyStartError {
     /// The kernel refused a thread that checks an upstream.
     #[error("cannot start the checks of upstreams: {0}")]
     Checks(io::Error),
+    #[error("cannot start the thread that measures memory: {0}")]
+    Memory(io::Error),
 }
 
 /// A proxy that listens and does not serve yet: connections wait in its backlog. Dropping it gives its
@@ -127,6 +130,8 @@ impl BoundProxy {
                 CheckSettings { check, header: config.proxy_protocol, control: Arc::clone(&control) };
             checker::start(&upstreams, &settings, passed).map_err(ProxyStartError::Checks)?;
         }
+        memory::start(&control, Arc::clone(&notices), config.memory.clone())
+            .map_err(ProxyStartError::Memory)?;
         let files = tls.files();
         let (tls, pool) = (Mutex::new(tls), Mutex::new(pool));
         let proxy = Proxy {

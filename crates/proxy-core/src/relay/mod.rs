@@ -138,6 +138,27 @@ impl Handler for Relay {
             && !session.has_moved_bytes()
     }
 
+    /// Without parsing the protocol, a pause in a response cannot be told from its end.
+    fn idle_since(&self, session: &ClientSession) -> Option<Instant> {
+        let UpstreamConn::Connected { stream, .. } = &self.upstream else { return None };
+        let is_under_way = self.unanswered_since.is_some()
+            || session.owes_client()
+            || session.is_finishing()
+            || session.has_client_ended()
+            || !session.received().is_empty()
+            || stream.has_unsent();
+        (!is_under_way).then(|| session.active_at())
+    }
+
+    fn close_idle(
+        &mut self,
+        session: &mut ClientSession,
+        context: &mut WorkerContext,
+    ) -> Result<(), ConnEnd> {
+        session.close_notify(context);
+        Err(ConnEnd::after_sending(ConnectionOutcome::Ended, ""))
+    }
+
     fn stop(
         &mut self,
         outcome: ConnectionOutcome,

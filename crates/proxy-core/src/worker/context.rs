@@ -11,6 +11,7 @@ use crate::accept::networks::Networks;
 use crate::accept::proxy_protocol::ProxyProtocol;
 use crate::config::Limits;
 use crate::io::buffer::BufferPool;
+use crate::memory::MemoryLevel;
 use crate::notices::NoticeLog;
 use crate::stats::proxy_stats::ProxyStats;
 use crate::tls::TlsConfig;
@@ -37,6 +38,10 @@ pub struct WorkerContext {
     pub(crate) timers: ConnTimers,
     pub(crate) pool: BufferPool,
     pub(crate) pending: PendingBytes,
+    /// How much memory is left to the process.
+    pub(crate) memory: MemoryLevel,
+    /// The pending bytes that the worker may hold while memory is exhausted.
+    pub(crate) pending_bytes_left: usize,
     pub(crate) stats: ProxyStats,
     /// Every read goes through it; [`SCRATCH_BYTES`](crate::connection::SCRATCH_BYTES) long.
     pub(crate) scratch: Box<[u8]>,
@@ -65,12 +70,13 @@ impl WorkerContext {
     /// Whether the worker holds more pending bytes than its share of the bound.
     pub(crate) fn has_too_much_pending(&self) -> bool {
         let held = self.pending.held_bytes;
-        held > HELD_BYTES_MIN && held > self.control.share(self.limits.pending_bytes_max)
+        held > HELD_BYTES_MIN && held > self.control.pending_share(&self.limits).min(self.pending_bytes_left)
     }
 
-    /// Whether the worker holds so much that its connections should hold less.
+    /// Whether the worker, or the process, holds so much that its connections should hold less.
     pub fn is_short_of_memory(&self) -> bool {
-        self.pending.held_bytes > self.control.share(self.limits.pending_bytes_max) / 2
+        self.memory > MemoryLevel::Enough
+            || self.pending.held_bytes > self.control.pending_share(&self.limits) / 2
     }
 
     /// The next send timeout, and the connection that it cuts.

@@ -9,6 +9,7 @@ use crate::accept::client_conn_counts::ClientConnCounts;
 use crate::accept::client_rates::ClientRates;
 use crate::accept::limiter::ConnectionLimiter;
 use crate::config::Limits;
+use crate::memory::MemoryGuard;
 use crate::stats::proxy_stats::ConnIds;
 use crate::tls::TlsConfig;
 
@@ -32,6 +33,7 @@ pub(crate) struct ProxyControl {
     is_managed: bool,
     /// The addresses at which another process has the listening sockets too, and stays; set before a drain.
     handed_over: OnceLock<Vec<SocketAddr>>,
+    pub(crate) memory: MemoryGuard,
     pub(crate) per_client: ClientConnCounts,
     pub(crate) connection_rates: ClientRates,
     pub(crate) handshake_rates: ClientRates,
@@ -53,6 +55,7 @@ impl ProxyControl {
             workers: AtomicUsize::new(1),
             is_managed,
             handed_over: OnceLock::new(),
+            memory: MemoryGuard::default(),
             per_client: ClientConnCounts::default(),
             connection_rates: ClientRates::default(),
             handshake_rates: ClientRates::default(),
@@ -138,6 +141,11 @@ impl ProxyControl {
 
     pub(crate) fn set_workers(&self, n: usize) {
         self.workers.store(n, Ordering::Relaxed);
+    }
+
+    /// A worker's share of the pending bytes that all of them may hold.
+    pub(crate) fn pending_share(&self, limits: &Limits) -> usize {
+        self.share(self.memory.pending_bytes_max(limits.pending_bytes_max))
     }
 
     /// A worker's share of a limit on all of them.

@@ -3,6 +3,7 @@
 mod accepting;
 pub(crate) mod context;
 pub(crate) mod control;
+mod memory;
 pub(crate) mod pending;
 pub(crate) mod pool;
 mod ready;
@@ -28,6 +29,7 @@ use crate::accept::listeners::Listeners;
 use crate::connection::handler::Handler;
 use crate::connection::{Connection, SCRATCH_BYTES, SocketRole, parse_token};
 use crate::io::buffer::BufferPool;
+use crate::memory::{MemoryLevel, SAMPLE_INTERVAL};
 use crate::notices::{NoticeLog, Subject};
 use crate::stats::proxy_stats::ProxyStats;
 use crate::upstream::stream::WorkerTls;
@@ -61,6 +63,10 @@ pub(crate) struct Worker<H: Handler> {
     /// Connections to serve in this turn, and those to serve in the next one without waiting for an event.
     ready: ReadyQueue,
     again: Vec<usize>,
+    /// The last sample of memory that it has noticed.
+    memory_sample: u32,
+    /// Its pending bytes, as it last reported them.
+    reported_pending: usize,
     /// The generation of limits, address lists and TLS in use.
     generation: u64,
     /// When the drain began, if one has.
@@ -93,6 +99,8 @@ impl<H: Handler> Worker<H> {
             timers: ConnTimers::default(),
             pool: BufferPool::default(),
             pending: PendingBytes::default(),
+            memory: MemoryLevel::default(),
+            pending_bytes_left: usize::MAX,
             stats: ProxyStats::new(index, shared.clients_max, shared.records_names, shared.seen),
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             is_draining: false,
@@ -116,6 +124,8 @@ impl<H: Handler> Worker<H> {
             resources,
             ready: ReadyQueue::default(),
             again: Vec::new(),
+            memory_sample: 0,
+            reported_pending: 0,
             generation,
             draining_since: None,
             is_retired: false,
@@ -134,6 +144,7 @@ impl<H: Handler> Worker<H> {
         }
         let served = self.serve_until_over(&reporter);
         self.cut();
+        self.report_pending();
         let ProxyStats { delta, mut clients, mut usage, mut worker, .. } = self.context.stats;
         let resources = &mut self.resources;
         H::end_resources(resources);
@@ -202,6 +213,9 @@ impl<H: Handler> Worker<H> {
         if !self.context.pending.is_empty() {
             next = earlier(next, self.context.next_send_timeout().map(|(at, _)| at));
         }
+        if self.context.memory > MemoryLevel::Enough {
+            next = earlier(next, Some(self.context.now + SAMPLE_INTERVAL));
+        }
         // Counted from the last connection served, which saves a clock read per turn. A deadline is noticed later by
         // the time of the work since.
         Some(next?.saturating_duration_since(self.context.now))
@@ -235,6 +249,7 @@ impl<H: Handler> Worker<H> {
         for command in self.commands.take() {
             self.run_command(command);
         }
+        self.report_pending();
         let generation = self.control.generation();
         let begins_drain = self.control.is_draining() && self.draining_since.is_none();
         if generation == self.generation && !begins_drain {
@@ -317,7 +332,8 @@ impl<H: Handler> Worker<H> {
     fn bound_pending(&mut self) {
         while self.context.has_too_much_pending() {
             let Some(key) = self.heaviest() else { return };
-            self.notices.report_pending_limit(self.context.limits.pending_bytes_max, self.context.now);
+            let max = self.control.memory.pending_bytes_max(self.context.limits.pending_bytes_max);
+            self.notices.report_pending_limit(max, self.context.now);
             self.connections[key].cut_for_room(&mut self.context, &mut self.resources);
             self.again.push(key);
         }

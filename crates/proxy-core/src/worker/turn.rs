@@ -15,6 +15,9 @@ impl<H: Handler> Worker<H> {
     /// Serves every ready connection but handshakes, then handshakes for a while, then accepts.
     pub(super) fn serve(&mut self) {
         let began_at = self.context.now;
+        if self.memory_sample != self.control.memory.samples() {
+            self.relieve_memory();
+        }
         self.expire();
         for key in H::take_woken(&mut self.resources) {
             if let Some(connection) = self.connections.get_mut(key) {

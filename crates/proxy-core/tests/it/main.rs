@@ -16,6 +16,7 @@ mod held;
 mod identity;
 mod limits;
 mod listening;
+mod memory;
 mod misbehaving;
 mod names;
 #[path = "../../../journal/tests/common/not_run.rs"]

@@ -14,7 +14,7 @@ use records::setting::Value;
 use crate::proxy_header::header_of;
 use crate::support::{TLS13, TestProxy, TestUpstream, echo, end, read_all, serve_echo, tcp_from, tls_over};
 
-fn is_reset(mut socket: impl Read) -> bool {
+pub(crate) fn is_reset(mut socket: impl Read) -> bool {
     socket.read(&mut [0; 100]).is_err_and(|error| error.kind() == ErrorKind::ConnectionReset)
 }
 

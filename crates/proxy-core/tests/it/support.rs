@@ -130,6 +130,7 @@ impl TestProxy {
             ProxyCounter::RefusedConnections,
             ProxyCounter::RefusedConnectionRate,
             ProxyCounter::RefusedHandshakeRate,
+            ProxyCounter::RefusedMemory,
         ];
         assert_eq!(total.counters.sum(&causes), count(ProxyCounter::HandshakesFailed));
         let errors = [

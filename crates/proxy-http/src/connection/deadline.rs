@@ -95,18 +95,23 @@ impl HttpConnection {
                 ConnectionOutcome::IdleTimeout,
                 "nothing moved for the idle timeout",
             )),
-            ConnectionDeadline::Request(_)
-                if self.client.version == HttpVersion::Http2 && !self.client.is_ending() =>
-            {
-                self.client.set_ending();
-                self.client.shut_down();
-                session.set_deadline(context.now + GOAWAY_TIMEOUT, context);
-                Ok(())
-            }
-            ConnectionDeadline::Request(_) => {
-                session.close_notify(context);
-                Err(ConnEnd::after_sending(ConnectionOutcome::Ended, ""))
-            }
+            ConnectionDeadline::Request(_) => self.end_idle(session, context),
         }
+    }
+
+    /// Ends the idle connection: HTTP/2 with GOAWAY, so a request that is on its way is not lost.
+    pub(super) fn end_idle(
+        &self,
+        session: &mut ClientSession,
+        context: &mut WorkerContext,
+    ) -> Result<(), ConnEnd> {
+        if self.client.version == HttpVersion::Http2 && !self.client.is_ending() {
+            self.client.set_ending();
+            self.client.shut_down();
+            session.set_deadline(context.now + GOAWAY_TIMEOUT, context);
+            return Ok(());
+        }
+        session.close_notify(context);
+        Err(ConnEnd::after_sending(ConnectionOutcome::Ended, ""))
     }
 }

@@ -118,6 +118,19 @@ impl Handler for HttpConnection {
         self.client.is_idle() && self.client.head_began_at().is_none() && !session.owes_client()
     }
 
+    fn idle_since(&self, session: &ClientSession) -> Option<Instant> {
+        let is_idle = self.is_unused(session) && !self.client.is_ending();
+        is_idle.then(|| self.client.idle_since().max(session.active_at()))
+    }
+
+    fn close_idle(
+        &mut self,
+        session: &mut ClientSession,
+        context: &mut WorkerContext,
+    ) -> Result<(), ConnEnd> {
+        self.end_idle(session, context)
+    }
+
     fn stop(
         &mut self,
         outcome: ConnectionOutcome,
@@ -151,6 +164,10 @@ impl Handler for HttpConnection {
         worker.pool.borrow_mut().close_idle();
     }
 
+    fn close_idle_resources(worker: &mut Rc<HttpWorker>, until: Instant) {
+        worker.pool.borrow_mut().close_unused_since(until);
+    }
+
     fn expire_resources(worker: &mut Rc<HttpWorker>, now: Instant) {
         worker.set_now(now);
         worker.timers.expire();
@@ -181,6 +198,7 @@ fn cut_by(outcome: ConnectionOutcome) -> RequestFailure {
         | ConnectionOutcome::ConnectionsPerClient
         | ConnectionOutcome::ConnectionRate
         | ConnectionOutcome::HandshakeRate
+        | ConnectionOutcome::MemoryMax
         | ConnectionOutcome::UpstreamConnect
         | ConnectionOutcome::UpstreamBroken
         | ConnectionOutcome::ClientBroken => RequestFailure::ClientGone,

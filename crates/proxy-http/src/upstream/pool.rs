@@ -428,11 +428,21 @@ impl UpstreamPool {
             self.address_generation = generation;
             self.close_vanished();
         }
-        self.http2.expire(self.idle_timeout, now);
+        for of in &mut self.of_upstream {
+            of.queue.expire(now);
+        }
+        self.http2.expire(now);
+        if let Some(until) = now.checked_sub(self.idle_timeout) {
+            self.close_unused_since(until);
+        }
+    }
+
+    /// Closes the connections that no request has used since `until`.
+    pub(crate) fn close_unused_since(&mut self, until: Instant) {
+        self.http2.close_unused_since(until);
         for upstream in 0..self.of_upstream.len() {
-            self.of_upstream[upstream].queue.expire(now);
             while let Some(&(key, since)) = self.of_upstream[upstream].idle.front()
-                && since + self.idle_timeout <= now
+                && since <= until
             {
                 self.close(key);
             }

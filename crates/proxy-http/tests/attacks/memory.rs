@@ -23,6 +23,10 @@ const FOLDER_VARIABLE: &str = "TLSDASH_TEST_PROXY_FOLDER";
 const WIDE: &[(u16, u32)] = &[(INITIAL_WINDOW_SIZE, 0x7fff_ffff)];
 const CLOSED: &[(u16, u32)] = &[(INITIAL_WINDOW_SIZE, 0)];
 
+/// The bound on the process's memory in the test of it, and the variable with it in the other process, in bytes.
+const MEMORY_MAX: usize = 64 << 20;
+const MEMORY_VARIABLE: &str = "TLSDASH_TEST_PROXY_MEMORY";
+
 /// A proxy in another process.
 struct SeparateProxy {
     process: Child,
@@ -32,6 +36,11 @@ struct SeparateProxy {
 impl SeparateProxy {
     /// Before an upstream that answers with `respond`, or else reads nothing.
     fn start(respond: Option<Respond>) -> Self {
+        Self::start_with(respond, &[])
+    }
+
+    /// With these variables in its environment.
+    fn start_with(respond: Option<Respond>, environment: &[(&str, String)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("app.sock")).unwrap();
         thread::spawn(move || {
@@ -48,6 +57,7 @@ impl SeparateProxy {
         let process = Command::new(env::current_exe().unwrap())
             .args(["--exact", "--ignored", "memory::serves_in_a_process_of_its_own"])
             .env(FOLDER_VARIABLE, folder.path())
+            .envs(environment.iter().cloned())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
@@ -68,11 +78,10 @@ impl SeparateProxy {
         Http2Client::begin(common::connect(([127, 0, 0, 1], port).into(), config), settings)
     }
 
-    /// Its resident memory, in bytes.
-    fn memory(&self) -> usize {
+    /// Its memory by this line of the kernel's, in bytes.
+    fn bytes(&self, line: &str) -> usize {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
-        let kilobytes =
-            status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.strip_suffix("kB")).unwrap();
+        let kilobytes = status.lines().find_map(|text| text.strip_prefix(line)?.strip_suffix("kB")).unwrap();
         kilobytes.trim().parse::<usize>().unwrap() << 10
     }
 
@@ -81,7 +90,7 @@ impl SeparateProxy {
         const NOISE_BYTES: usize = 128 << 10;
         let (mut most, mut grew_at) = (0, Instant::now());
         eventually("its memory grows no more", || {
-            let memory = self.memory();
+            let memory = self.bytes("VmRSS:");
             if memory > most + NOISE_BYTES {
                 (most, grew_at) = (memory, Instant::now());
             }
@@ -103,7 +112,10 @@ impl Drop for SeparateProxy {
 fn serves_in_a_process_of_its_own() {
     let folder = env::var(FOLDER_VARIABLE).unwrap();
     let folder = Path::new(&folder);
-    let (proxy, certificate) = start_proxy(folder.join("app.sock"), |_, http| {
+    let memory_max = env::var(MEMORY_VARIABLE).ok().map(|max| max.parse().unwrap());
+    let _ballast = vec![1_u8; memory_max.map_or(0, |max: usize| max * 9 / 16)];
+    let (proxy, certificate) = start_proxy(folder.join("app.sock"), |config, http| {
+        config.limits.memory_bytes_max = memory_max;
         // Few descriptors; other requests wait in the queue.
         http.limits.upstream_connections_max = 3 * STREAMS as usize;
     });
@@ -169,6 +181,34 @@ fn responses_that_nobody_reads_take_bounded_memory() {
             expect_bounded(&format!("{what}, {windows} windows"), Some(respond), settings, 3, get_all);
         }
     }
+}
+
+#[test]
+fn slow_clients_do_not_take_more_than_the_bound_on_memory() {
+    const CLIENTS: usize = 100;
+    const LONG: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n";
+    let proxy = SeparateProxy::start_with(
+        Some(|_| UpstreamResponse::Endless(LONG, vec![b'x'; 64 << 10])),
+        &[(MEMORY_VARIABLE, MEMORY_MAX.to_string())],
+    );
+    let connect = || {
+        let mut client = proxy.connect(WIDE);
+        client.send(&frame(WINDOW_UPDATE, 0, 0, &[0x7f, 0, 0, 0])).then_some(client)
+    };
+    let mut slow = Vec::new();
+    for mut client in (0..CLIENTS).filter_map(|_| connect()) {
+        get_all(&mut client);
+        slow.push(client);
+    }
+    assert!((5..CLIENTS).contains(&slow.len()), "{} are served at 95 %", slow.len());
+    // Those that hold most are cut meanwhile.
+    eventually("others are served again", || {
+        connect().is_some_and(|mut client| client.send(&get(1)) && client.next().is_some())
+    });
+    let most = proxy.bytes("VmHWM:");
+    assert!((MEMORY_MAX / 10 * 9..MEMORY_MAX).contains(&most), "{most} bytes");
+    drop(slow);
+    eventually("the kernel gets the memory back", || proxy.bytes("VmRSS:") < MEMORY_MAX / 20 * 17);
 }
 
 #[test]

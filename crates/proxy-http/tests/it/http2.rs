@@ -4,10 +4,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::{HeaderMap, Method};
+use proxy_core::{MemoryGauge, MemoryUsage};
 use records::metrics::{HttpCounter, ProxyCounter};
 
 use crate::http2_client::{Bytes, connect, connect_with, get, read, request, run};
-use crate::support::{TestHttpProxy, client_errors, field};
+use crate::support::{TestHttpProxy, client_errors, eventually, field};
 use crate::upstream::{HELLO, ScriptedUpstream};
 
 fn echoing() -> ScriptedUpstream {
@@ -175,6 +176,22 @@ fn an_idle_http2_connection_gets_goaway_after_the_timeout() {
         driver.await.unwrap().unwrap();
     });
     proxy.finish();
+}
+
+#[test]
+fn idle_connections_to_clients_and_upstreams_are_closed_while_memory_is_short() {
+    let upstream = ScriptedUpstream::answering(HELLO);
+    let mut proxy = TestHttpProxy::start_with(&upstream.upstream, |config, _| {
+        let usage = MemoryUsage { used_bytes: 92, max_bytes: 100, bound: "the test" };
+        config.memory = MemoryGauge::new(move |_| Some(usage));
+    });
+    run(async {
+        let (client, driver) = connect(&proxy).await;
+        assert_eq!(get(&client, "/").await.unwrap().0, 200);
+        driver.await.unwrap().expect("it gets GOAWAY");
+    });
+    eventually("the upstream connection is closed", || proxy.collect().gauges.upstream_open == 0);
+    assert_eq!(proxy.finish().counters[ProxyCounter::IdleClosed], 1);
 }
 
 #[test]

@@ -359,7 +359,8 @@ mod tests {
 
     #[test]
     fn every_failure_has_a_counter_and_a_word_of_its_own() {
-        let failures = HttpCounter::ALL.iter().filter(|counter| counter.field().name.contains("_FAILED_"));
+        let failures =
+            HttpCounter::ALL.iter().filter(|counter| counter.field().name.contains("HTTP_FAILED_"));
         assert_eq!(failures.count(), RequestFailure::ALL.len());
         for (place, (failure, counter)) in RequestFailure::ALL.into_iter().enumerate() {
             let mut delta = HttpDelta::default();

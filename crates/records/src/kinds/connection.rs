@@ -35,6 +35,8 @@ pub enum ConnectionOutcome {
     ConnectionRate,
     /// Its client begins handshakes at more than its rate.
     HandshakeRate,
+    /// The process had hardly any memory left.
+    MemoryMax,
     /// No upstream could be reached.
     UpstreamConnect,
     /// The upstream broke in mid-stream.
@@ -66,6 +68,7 @@ impl ConnectionOutcome {
         (Self::ConnectionsPerClient, "connections-per-client"),
         (Self::ConnectionRate, "connection-rate"),
         (Self::HandshakeRate, "handshake-rate"),
+        (Self::MemoryMax, "memory-max"),
         (Self::UpstreamConnect, "upstream-connect"),
         (Self::UpstreamBroken, "upstream-broken"),
         (Self::ClientBroken, "client-broken"),
@@ -93,7 +96,8 @@ impl ConnectionOutcome {
             | Self::AddressRefused
             | Self::ConnectionsPerClient
             | Self::ConnectionRate
-            | Self::HandshakeRate => true,
+            | Self::HandshakeRate
+            | Self::MemoryMax => true,
             Self::Ended
             | Self::UpstreamConnect
             | Self::UpstreamBroken
@@ -119,6 +123,7 @@ impl ConnectionOutcome {
             Self::ConnectionsPerClient => ProxyCounter::RefusedConnections,
             Self::ConnectionRate => ProxyCounter::RefusedConnectionRate,
             Self::HandshakeRate => ProxyCounter::RefusedHandshakeRate,
+            Self::MemoryMax => ProxyCounter::RefusedMemory,
             Self::UpstreamConnect => ProxyCounter::UpstreamConnectsFailed,
             Self::UpstreamBroken => ProxyCounter::UpstreamBroken,
             Self::ClientBroken => ProxyCounter::ClientBroken,
@@ -197,6 +202,7 @@ impl ConnectionRecord {
             ConnectionOutcome::ConnectionsPerClient => "has too many connections",
             ConnectionOutcome::ConnectionRate => "connects too often",
             ConnectionOutcome::HandshakeRate => "begins too many handshakes",
+            ConnectionOutcome::MemoryMax => "no memory left for it",
             ConnectionOutcome::UpstreamConnect => "no upstream answers",
             ConnectionOutcome::UpstreamBroken => "upstream broke off",
             ConnectionOutcome::ClientBroken => "client broke off",

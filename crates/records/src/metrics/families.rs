@@ -79,6 +79,8 @@ metrics! {
             => metric: "handshakes_failed", label: "connection rate";
         RefusedHandshakeRate = "HANDSHAKES_FAILED_HANDSHAKE_RATE_TOTAL", Count, "0", "Connections reset because their client began handshakes beyond its rate."
             => metric: "handshakes_failed", label: "handshake rate";
+        RefusedMemory = "HANDSHAKES_FAILED_MEMORY_TOTAL", Count, "0", "Connections reset because hardly any memory was left."
+            => metric: "handshakes_failed", label: "memory";
         Passed = "CONNECTIONS_PASSED_TOTAL", Count, "0", "Connections whose TLS was passed to an upstream unread."
             => figure: "connections.passed", metric: "connections_passed";
         BytesIn = "BYTES_IN_TOTAL", Bytes, "183022", "Plaintext from clients to upstreams; of passed connections TLS as it is."
@@ -101,6 +103,8 @@ metrics! {
             => metric: "connections_cut", label: "client broken";
         IdleTimeouts = "IDLE_TIMEOUTS_TOTAL", Count, "0", "Connections closed because nothing moved for the idle timeout."
             => metric: "connections_cut", label: "idle timeout";
+        IdleClosed = "IDLE_CLOSED_TOTAL", Count, "0", "Idle connections closed because memory was short."
+            => metric: "connections_cut", label: "memory";
         AcceptErrors = "ACCEPT_ERRORS_TOTAL", Count, "0", "Failed attempts to accept, mostly for lack of descriptors."
             => metric: "accept_errors";
         EventsUnrecorded = "EVENTS_UNRECORDED_TOTAL", Count, "0", "Connection errors for which no record had room."

@@ -189,7 +189,7 @@ struct Rule {
     text: fn(&FindingContext<'_>) -> FindingText,
 }
 
-const RULES: [Rule; 28] = [
+const RULES: [Rule; 29] = [
     certificates::EXPIRES,
     certificates::NOT_COVERED,
     certificates::RSA_KEY,
@@ -203,6 +203,7 @@ const RULES: [Rule; 28] = [
     tickets::RESUMPTION_LOW,
     handshakes::REFUSED,
     limits::BEYOND_LIMIT,
+    limits::MEMORY_SHORT,
     handshakes::UPSTREAM_UNREACHABLE,
     upstreams::SLOW,
     upstreams::FAILING,

@@ -101,6 +101,8 @@ fn counters_open_and_close_their_findings() {
     counted("handshakes-refused", Severity::Warning, ProxyCounter::FailedIncompatible, 10);
     counted("handshakes-refused", Severity::Critical, ProxyCounter::FailedAlert, 500);
     counted("clients-beyond-limit", Severity::Warning, ProxyCounter::RefusedConnectionRate, 1);
+    counted("memory-short", Severity::Warning, ProxyCounter::IdleClosed, 1);
+    counted("memory-short", Severity::Critical, ProxyCounter::RefusedMemory, 1);
     counted("upstream-unreachable", Severity::Warning, ProxyCounter::UpstreamConnectsFailed, 20);
     counted("accept-errors", Severity::Critical, ProxyCounter::AcceptErrors, 1);
     counted("lines-lost", Severity::Warning, ProxyCounter::LinesLost, 1);

@@ -20,6 +20,7 @@ use super::handler::ConnEnd;
 use super::{SocketRole, token};
 use crate::io::socket::Socket;
 use crate::io::socket_options::PathInfo;
+use crate::memory::MemoryLevel;
 use crate::stats::clients::ClientSlot;
 use crate::stats::handshake_time::HandshakeTime;
 use crate::stats::usage::UsageSlots;
@@ -126,6 +127,9 @@ impl ClientSession {
     /// Counts it as its client's, if the client may connect, and takes one of the connections that it may open and have.
     pub(crate) fn admit(&mut self, context: &mut WorkerContext) -> Result<(), ConnEnd> {
         self.count_open(context);
+        if context.memory == MemoryLevel::Exhausted {
+            return Err(ConnEnd::reset(ConnectionOutcome::MemoryMax, "hardly any memory is left"));
+        }
         if let ClientId::Addr(address) = self.account.client
             && !context.access.admits(address)
         {

@@ -281,22 +281,35 @@ impl Http2Conns {
 
     /// Closes the connection that was without streams longest; false if there is none.
     pub(crate) fn close_oldest_idle(&mut self) -> bool {
-        let idle = self.connections.iter().filter(|(_, connection)| connection.streams == 0);
-        let oldest = idle.min_by_key(|(_, connection)| connection.idle_since).map(|(key, _)| key);
-        oldest.inspect(|&key| self.close(key)).is_some()
+        self.oldest_idle().inspect(|&(_, key)| self.close(key)).is_some()
     }
 
-    /// When [`Http2Conns::expire`] is due, or [`Http2Conns::run`].
+    /// Closes the connections that have had no stream since `until`.
+    pub(crate) fn close_unused_since(&mut self, until: Instant) {
+        while let Some((since, key)) = self.oldest_idle()
+            && since <= until
+        {
+            self.close(key);
+        }
+    }
+
+    fn oldest_idle(&self) -> Option<(Instant, usize)> {
+        let idle = self.connections.iter().filter(|(_, connection)| connection.streams == 0);
+        idle.map(|(key, connection)| (connection.idle_since, key)).min()
+    }
+
+    /// When a connection is to be closed or given up, or polled.
     pub(crate) fn next_deadline(&self, idle_timeout: Duration, now: Instant) -> Option<Instant> {
         if !self.woken.is_empty() {
             return Some(now);
         }
-        self.connections.iter().filter_map(|(_, connection)| connection.due_at(idle_timeout)).min()
+        let late = self.connections.iter().filter_map(|(_, connection)| connection.late_at());
+        late.chain(self.oldest_idle().map(|(since, _)| since + idle_timeout)).min()
     }
 
-    /// Closes connections that were without streams for too long, or on which HTTP/2 has not begun in time.
-    pub(crate) fn expire(&mut self, idle_timeout: Duration, now: Instant) {
-        let is_due = |connection: &Http2Conn| connection.due_at(idle_timeout).is_some_and(|at| at <= now);
+    /// Gives up connections on which HTTP/2 has not begun in time.
+    pub(crate) fn expire(&mut self, now: Instant) {
+        let is_due = |connection: &Http2Conn| connection.late_at().is_some_and(|at| at <= now);
         while let Some((key, connection)) =
             self.connections.iter_mut().find(|(_, connection)| is_due(connection))
         {
@@ -359,11 +372,9 @@ impl Http2Conn {
         !self.is_ending
     }
 
-    /// When it is to be closed: it has no streams, or HTTP/2 has not begun.
-    fn due_at(&self, idle_timeout: Duration) -> Option<Instant> {
-        let late_at = (self.open.is_some() && self.streams_max == 0).then_some(self.begin_by);
-        let idle_at = (self.streams == 0).then(|| self.idle_since + idle_timeout);
-        [late_at, idle_at].into_iter().flatten().min()
+    /// When HTTP/2 must have begun, if it has not.
+    fn late_at(&self) -> Option<Instant> {
+        (self.open.is_some() && self.streams_max == 0).then_some(self.begin_by)
     }
 
     fn run(&mut self, now: Instant) -> Option<FailedConn> {

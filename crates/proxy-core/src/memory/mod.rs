@@ -1,0 +1,240 @@
+//! The guard of the process's memory. A thread measures it, and workers read the level once a turn: when little is left they
+//! close idle connections, then they refuse new ones.
+
+mod gauge;
+#[expect(unsafe_code, reason = "it calls the allocator")]
+mod trim;
+
+use std::io;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use records::kinds::Level;
+use records::text::quantity::counted;
+
+pub use self::gauge::{MemoryGauge, MemoryUsage};
+use crate::notices::{NoticeLog, Subject};
+use crate::worker::control::ProxyControl;
+
+/// How often bounded memory is measured.
+pub(crate) const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
+/// How often the thread looks for a bound while there is none, and at most returns freed memory to the kernel, which holds
+/// the workers up for some milliseconds.
+const SLOW_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How much memory is left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum MemoryLevel {
+    #[default]
+    Enough,
+    /// From 90 % of the bound: idle connections are closed.
+    Short,
+    /// From 95 %: new connections are refused, too.
+    Exhausted,
+}
+
+impl MemoryLevel {
+    const ALL: [Self; 3] = [Self::Enough, Self::Short, Self::Exhausted];
+
+    /// The level after a sample. Each level ends 5 % of the bound below its beginning, so it does not flap.
+    fn after(self, usage: MemoryUsage) -> Self {
+        let reaches = |level: Self, percent: u64| {
+            let percent = if self >= level { percent - 5 } else { percent };
+            u128::from(usage.used_bytes) * 100 >= u128::from(usage.max_bytes) * u128::from(percent)
+        };
+        match (reaches(Self::Exhausted, 95), reaches(Self::Short, 90)) {
+            (true, _) => Self::Exhausted,
+            (false, true) => Self::Short,
+            (false, false) => Self::Enough,
+        }
+    }
+}
+
+/// The level, as workers read it.
+#[derive(Debug)]
+pub(crate) struct MemoryGuard {
+    level: AtomicU8,
+    /// Rises with each sample that finds too little memory, and with the first one that does not.
+    samples: AtomicU32,
+    /// The bound in bytes, or the largest number.
+    bytes_max: AtomicUsize,
+    /// Pending bytes of all workers, as they last reported them.
+    pending_bytes: AtomicUsize,
+}
+
+impl Default for MemoryGuard {
+    fn default() -> Self {
+        Self {
+            level: AtomicU8::default(),
+            samples: AtomicU32::default(),
+            bytes_max: AtomicUsize::new(usize::MAX),
+            pending_bytes: AtomicUsize::default(),
+        }
+    }
+}
+
+impl MemoryGuard {
+    /// Changes whenever the workers have something to do.
+    pub(crate) fn samples(&self) -> u32 {
+        self.samples.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn level(&self) -> MemoryLevel {
+        MemoryLevel::ALL[usize::from(self.level.load(Ordering::Relaxed))]
+    }
+
+    /// The bound on pending bytes of all workers: at most half of the memory.
+    pub(crate) fn pending_bytes_max(&self, max: usize) -> usize {
+        max.min(self.bytes_max.load(Ordering::Relaxed) / 2)
+    }
+
+    /// Replaces the pending bytes that a worker reported before.
+    pub(crate) fn report_pending(&self, before: usize, now: usize) {
+        self.pending_bytes.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
+    }
+
+    pub(crate) fn set(&self, level: MemoryLevel) {
+        let before = self.level.swap(level as u8, Ordering::Relaxed);
+        if level > MemoryLevel::Enough || before != level as u8 {
+            self.samples.fetch_add(1, Ordering::Release);
+        }
+    }
+}
+
+/// Starts the thread `memory`. It ends once `control` is dropped; nobody waits for it.
+///
+/// # Errors
+/// When the kernel refuses a thread.
+pub(crate) fn start(
+    control: &Arc<ProxyControl>,
+    notices: Arc<NoticeLog>,
+    gauge: MemoryGauge,
+) -> io::Result<()> {
+    let control = Arc::downgrade(control);
+    let (level, now) = (MemoryLevel::Enough, Instant::now());
+    let thread = MemoryThread { control, notices, gauge, level, since: now, trim_at: now };
+    thread::Builder::new().name("memory".to_owned()).spawn(move || thread.run())?;
+    Ok(())
+}
+
+struct MemoryThread {
+    control: Weak<ProxyControl>,
+    notices: Arc<NoticeLog>,
+    gauge: MemoryGauge,
+    level: MemoryLevel,
+    /// When the level last changed.
+    since: Instant,
+    /// When freed memory may be returned again.
+    trim_at: Instant,
+}
+
+impl MemoryThread {
+    fn run(mut self) {
+        while let Some(control) = self.control.upgrade() {
+            let usage = self.measure(control.limits().memory_bytes_max);
+            let level = usage.map_or(MemoryLevel::Enough, |usage| self.level.after(usage));
+            let bytes_max = usage.and_then(|usage| usize::try_from(usage.max_bytes).ok());
+            control.memory.bytes_max.store(bytes_max.unwrap_or(usize::MAX), Ordering::Relaxed);
+            control.memory.set(level);
+            if level != self.level {
+                self.report(level, usage, &control);
+            }
+            drop(control);
+            thread::sleep(if usage.is_some() { SAMPLE_INTERVAL } else { SLOW_INTERVAL });
+        }
+    }
+
+    /// Measures memory, and again without what was freed if there is too little.
+    fn measure(&mut self, max: Option<usize>) -> Option<MemoryUsage> {
+        let usage = self.gauge.measure(max)?;
+        let now = Instant::now();
+        if self.level.after(usage) == MemoryLevel::Enough || now < self.trim_at {
+            return Some(usage);
+        }
+        self.trim_at = now + SLOW_INTERVAL;
+        trim::trim();
+        self.gauge.measure(max)
+    }
+
+    /// Reports a change of the level.
+    fn report(&mut self, level: MemoryLevel, usage: Option<MemoryUsage>, control: &ProxyControl) {
+        let now = Instant::now();
+        let before = (self.level, now.saturating_duration_since(self.since).as_secs());
+        (self.level, self.since) = (level, now);
+        let (notice, what) = match (level, before) {
+            (MemoryLevel::Exhausted, _) => {
+                (Level::Warning, "new connections are refused, and idle ones closed".to_owned())
+            }
+            (MemoryLevel::Short, (MemoryLevel::Exhausted, seconds)) => (
+                Level::Warning,
+                format!("new connections are accepted again after {seconds} s, and idle ones still closed"),
+            ),
+            (MemoryLevel::Short, _) => (Level::Warning, "idle connections are closed".to_owned()),
+            (MemoryLevel::Enough, (_, seconds)) => {
+                (Level::Notice, format!("idle connections stay open again after {seconds} s"))
+            }
+        };
+        let used = usage.map_or_else(
+            || "memory has no bound any more".to_owned(),
+            |MemoryUsage { used_bytes, max_bytes, bound }| {
+                format!("{} of {} MiB are in use ({bound})", used_bytes >> 20, max_bytes >> 20)
+            },
+        );
+        let open = counted(control.limiter.open() as u64, "connection");
+        let pending = control.memory.pending_bytes.load(Ordering::Relaxed) >> 20;
+        let text =
+            format!("{used}: {what}; {open} open, which hold {pending} MiB for peers that do not read");
+        self.notices.say(Subject::Memory, notice, &text, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_level_begins_at_its_share_and_ends_five_percent_below() {
+        let mut level = MemoryLevel::Enough;
+        let after = [
+            (89, MemoryLevel::Enough),
+            (90, MemoryLevel::Short),
+            (85, MemoryLevel::Short),
+            (84, MemoryLevel::Enough),
+            (94, MemoryLevel::Short),
+            (95, MemoryLevel::Exhausted),
+            (90, MemoryLevel::Exhausted),
+            (89, MemoryLevel::Short),
+            (200, MemoryLevel::Exhausted),
+            (0, MemoryLevel::Enough),
+        ];
+        for (percent, expected) in after {
+            let usage = MemoryUsage { used_bytes: percent << 30, max_bytes: 100 << 30, bound: "" };
+            level = level.after(usage);
+            assert_eq!(level, expected, "{percent} %");
+        }
+    }
+
+    #[test]
+    fn workers_notice_each_sample_while_memory_is_short_and_the_end_of_that() {
+        use MemoryLevel::{Enough, Exhausted, Short};
+        let guard = MemoryGuard::default();
+        let mut notice = |level| {
+            let before = guard.samples();
+            guard.set(level);
+            guard.samples() != before
+        };
+        let noticed = [Enough, Short, Short, Exhausted, Exhausted, Enough, Enough].map(&mut notice);
+        assert_eq!(noticed, [false, true, true, true, true, true, false]);
+    }
+
+    #[test]
+    fn pending_bytes_take_half_of_the_memory_at_most() {
+        let guard = MemoryGuard::default();
+        assert_eq!(guard.pending_bytes_max(512), 512);
+        guard.bytes_max.store(100, Ordering::Relaxed);
+        assert_eq!((guard.pending_bytes_max(512), guard.pending_bytes_max(20)), (50, 20));
+    }
+}
