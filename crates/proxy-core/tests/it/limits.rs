@@ -322,6 +322,10 @@ fn settings_report_values_and_refuse_invalid_ones() {
     assert_eq!(value("proxy.pending-max"), Value::Number(512.0));
     proxy.set("proxy.pending-max", &Value::Number(3.0)).unwrap();
     assert_eq!(value("proxy.pending-max"), Value::Number(3.0));
+    for mebibytes in [512.0, 0.0] {
+        proxy.set("proxy.memory-max", &Value::Number(mebibytes)).unwrap();
+        assert_eq!(value("proxy.memory-max"), Value::Number(mebibytes), "0 is no bound of its own");
+    }
     proxy.set("proxy.handshake-timeout", &Value::Number(3.0)).unwrap();
     assert_eq!(value("proxy.handshake-timeout"), Value::Number(3.0));
     for (name, value, says) in [
@@ -338,6 +342,7 @@ fn settings_report_values_and_refuse_invalid_ones() {
         ("proxy.connections-max", Value::Number(1e9), "expected a whole number"),
         ("proxy.pending-max", Value::Number(0.0), "expected a whole number"),
         ("proxy.pending-max", Value::Number(1.5), "expected a whole number"),
+        ("proxy.memory-max", Value::Number(63.0), "expected a whole number from 64 to 1048576"),
     ] {
         let error = proxy.set(name, &value).unwrap_err().to_string();
         assert!(error.contains(says) && !error.contains('\u{1b}'), "{error}");
@@ -351,7 +356,7 @@ type Change = fn(&mut ProxyConfig);
 #[test]
 fn a_proxy_does_not_start_with_an_invalid_setting() {
     const TOO_LONG: Duration = Duration::from_secs(86_401);
-    let cases: [(Change, &str); 16] = [
+    let cases: [(Change, &str); 17] = [
         (|config| config.workers = 257.try_into().unwrap(), "workers 257"),
         (|config| config.limits.handshakes_max = Some(0), "handshakes-max 0"),
         (|config| config.limits.handshakes_max = Some(usize::MAX), "handshakes-max"),
@@ -362,6 +367,7 @@ fn a_proxy_does_not_start_with_an_invalid_setting() {
         (|config| config.limits.idle_timeout = Duration::MAX, "idle-timeout"),
         (|config| config.limits.send_timeout = Duration::ZERO, "send-timeout 0s"),
         (|config| config.limits.pending_bytes_max = 1000, "pending-max 0.0009"),
+        (|config| config.limits.memory_bytes_max = Some(1 << 20), "memory-max 1MiB"),
         (|config| config.limits.half_closed_timeout = TOO_LONG, "half-closed-timeout 86401s"),
         (|config| config.limits.drain_timeout = TOO_LONG, "drain-timeout 86401s"),
         (|config| config.limits.drain_quiet = TOO_LONG, "drain-quiet 86401s"),

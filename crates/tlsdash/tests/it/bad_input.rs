@@ -198,6 +198,7 @@ fn values_that_cannot_be_are_refused_before_anything_begins() {
         (&["--upstream", "unix:/x", "--send-timeout", "0s"], &["--send-timeout"]),
         (&["--upstream", "unix:/x", "--pending-max", "512"], &["--pending-max", "512MiB"]),
         (&["--upstream", "unix:/x", "--pending-max", "99999999GiB"], &["--pending-max"]),
+        (&["--upstream", "unix:/x", "--memory-max", "63MiB"], &["--memory-max", "64MiB to 1024GiB"]),
         (&["--upstream", "unix:/x", "--drain-timeout", "99999999999999999999s"], &["--drain-timeout"]),
         (&["--upstream", "unix:/x", "--upstream", "unix:/x"], &["--upstream unix:/x", "twice"]),
         (&["--upstream", &own, "--listen", &own], &["where the proxy itself listens"]),
