@@ -64,6 +64,10 @@ lint:
 fmt:
     cargo fmt --all
 
+# The interoperability tests of grpc-go through the proxy; needs Go.
+grpc-interop *ARGS:
+    .ci/grpc-interop {{ARGS}}
+
 # The documentation, warnings denied.
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --document-private-items
