@@ -37,12 +37,12 @@ impl MemoryGauge {
 impl Default for MemoryGauge {
     fn default() -> Self {
         Self::new(|max| match max {
-            Some(max) => {
-                let statm = fs::read_to_string("/proc/self/statm").ok()?;
-                let used_bytes = resident_pages(&statm)? * rustix::param::page_size() as u64;
-                Some(MemoryUsage { used_bytes, max_bytes: max as u64, bound: "--memory-max" })
-            }
-            None => ControlGroup::own()?.usage(),
+            Some(max) => Some(MemoryUsage {
+                used_bytes: resident_bytes()?,
+                max_bytes: max as u64,
+                bound: "--memory-max",
+            }),
+            None => ControlGroup::own()?.usage(resident_bytes()?),
         })
     }
 }
@@ -51,6 +51,12 @@ impl fmt::Debug for MemoryGauge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryGauge").finish_non_exhaustive()
     }
+}
+
+/// Resident memory of the process.
+fn resident_bytes() -> Option<u64> {
+    let statm = fs::read_to_string("/proc/self/statm").ok()?;
+    Some(resident_pages(&statm)? * rustix::param::page_size() as u64)
 }
 
 /// The second number of `/proc/self/statm`.
@@ -76,15 +82,19 @@ impl ControlGroup {
         groups.find(|group| number(&group.join("memory.max")).is_some()).map(|group| Self(group.to_owned()))
     }
 
-    /// Without the pages of files, which the kernel frees when it needs memory.
-    fn usage(&self) -> Option<MemoryUsage> {
+    /// Without the pages of files, which the kernel frees when it needs memory. If other processes hold most of it, only
+    /// what the process and sockets hold: to turn clients away would not help.
+    fn usage(&self, resident_bytes: u64) -> Option<MemoryUsage> {
         let stat = fs::read_to_string(self.0.join("memory.stat")).ok()?;
-        let pages_of_files = stat.lines().filter_map(|line| {
-            let (name, bytes) = line.split_once(' ')?;
-            bytes.parse::<u64>().ok().filter(|_| ["active_file", "inactive_file"].contains(&name))
-        });
+        let of = |name: &str| {
+            let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            line.and_then(|bytes| bytes.parse::<u64>().ok()).unwrap_or(0)
+        };
+        let all = number(&self.0.join("memory.current"))?;
+        let all = all.saturating_sub(of("active_file") + of("inactive_file"));
+        let own = resident_bytes + of("sock");
         Some(MemoryUsage {
-            used_bytes: number(&self.0.join("memory.current"))?.saturating_sub(pages_of_files.sum()),
+            used_bytes: if own < all / 2 { own } else { all },
             max_bytes: number(&self.0.join("memory.max"))?,
             bound: "memory.max of the control group",
         })
@@ -121,9 +131,10 @@ mod tests {
         write(&pod, "memory.current", "900\n");
         write(&pod, "memory.stat", "anon 600\nfile 250\nactive_file 100\ninactive_file 150\nsock 50\n");
         let group = ControlGroup::bounded(root.path(), "pod/service").unwrap();
-        let usage = group.usage().unwrap();
+        let usage = group.usage(300).unwrap();
         assert_eq!((usage.used_bytes, usage.max_bytes), (650, 1000));
+        assert_eq!(group.usage(200).unwrap().used_bytes, 250, "others hold most of it");
         write(&pod, "memory.max", "max\n");
-        assert_eq!(group.usage(), None, "it has been lifted");
+        assert_eq!(group.usage(300), None, "it has been lifted");
     }
 }
