@@ -25,7 +25,7 @@ use crate::runtime::tasks::{SpareTasks, WokenConnections};
 use crate::runtime::timers::Timers;
 use crate::runtime::written::WrittenBytes;
 use crate::upstream::http1::connection::PooledConn;
-use crate::upstream::http2::connections::FailedConn;
+use crate::upstream::http2::connections::ConnNews;
 use crate::upstream::pool::UpstreamPool;
 
 /// The number of request heads whose memory is reused, and the largest such memory, in bytes.
@@ -189,10 +189,17 @@ impl HttpWorker {
 
     /// Polls the HTTP/2 connections to upstreams that have something to do.
     pub(crate) fn run_http2(&self) {
-        let failed = self.pool.borrow_mut().run_http2();
-        for FailedConn { upstream, error } in failed {
-            self.upstreams.failed(upstream, &error, self.now());
-            self.count_upstream(upstream, |upstream| count_failed_attempt(upstream, &error));
+        let news = self.pool.borrow_mut().run_http2();
+        for news in news {
+            match news {
+                ConnNews::Begun(upstream) => self.upstreams.succeeded(upstream, self.now()),
+                ConnNews::Failed { upstream, error, has_others } => {
+                    self.count_connect_failed(upstream, &error);
+                    if !has_others {
+                        self.upstreams.failed(upstream, &error, self.now());
+                    }
+                }
+            }
         }
     }
 

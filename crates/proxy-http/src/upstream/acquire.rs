@@ -56,6 +56,8 @@ struct ConnectionWait<'a> {
     place: Option<QueueTicket>,
     /// When it joined the queue, while it waits there.
     queued_at: Option<Instant>,
+    /// When it gives up, however often it has waited.
+    queued_until: Option<Instant>,
     /// A new connection that is not connected yet.
     connecting: Option<usize>,
     connect_timeout: Duration,
@@ -82,7 +84,10 @@ pub(crate) async fn acquire(
         let mut waiting = ConnectionWait::new(&chosen, handle, destination.timeouts, must_be_new);
         match poll_fn(|cx| waiting.poll(cx)).await {
             Ok(conn) => {
-                worker.upstreams.succeeded(chosen.index, worker.now());
+                // An upstream of HTTP/2 has yet to say its first word on a new connection.
+                if !matches!(&conn, AcquiredConn::Http2(stream) if !stream.is_reused) {
+                    worker.upstreams.succeeded(chosen.index, worker.now());
+                }
                 let (worker, upstream) = (Rc::clone(worker), chosen.index);
                 chosen.is_leased = true;
                 return Ok(match conn {
@@ -150,6 +155,7 @@ impl<'a> ConnectionWait<'a> {
             must_be_new,
             place: None,
             queued_at: None,
+            queued_until: None,
             connecting: None,
             connect_timeout: if chosen.is_up { timeout } else { timeout.min(DOWN_PATIENCE) },
             timer: None,
@@ -178,7 +184,7 @@ impl<'a> ConnectionWait<'a> {
                 pool.close(key);
             }
             // A stream that becomes free is as good.
-            if !pool.put_off(self.upstream, error.kind()) {
+            if !pool.has_other_conns(self.upstream, error.kind()) {
                 return Poll::Ready(Err(AcquireError::Connect(error).into()));
             }
             self.worker.count_connect_failed(self.upstream, &error);
@@ -232,7 +238,9 @@ impl<'a> ConnectionWait<'a> {
     fn poll_queue_timeout(&mut self, cx: &mut Context<'_>) -> Poll<WaitError> {
         let timers = &self.worker.timers;
         let timeout = self.timeouts.queue.unwrap_or_else(|| self.worker.limits().queue_timeout);
-        let until = *self.queued_at.get_or_insert_with(|| self.worker.now()) + timeout;
+        let now = self.worker.now();
+        self.queued_at.get_or_insert(now);
+        let until = *self.queued_until.get_or_insert(now + timeout);
         let timer = self.timer.get_or_insert_with(|| timers.at(until));
         Pin::new(timer).poll(cx).map(|()| WaitError::QueueTimeout)
     }

@@ -1,5 +1,7 @@
 //! The pool of one worker: connections to each upstream, the one used last first, and requests that wait for one.
 
+mod http2;
+
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
@@ -13,18 +15,16 @@ use proxy_core::handler::resources_token;
 use proxy_core::{Socket, UpstreamTarget, Upstreams, WorkerTls};
 use slab::Slab;
 
+use self::http2::{Opening, StreamAttempt};
 use super::http1::connection::PooledConn;
 use super::http1::read_buffer::ReadBuffer;
-use super::http2::connections::{FailedConn, Http2Conns, Http2Stream};
+use super::http2::connections::{Http2Conns, Http2Stream};
 use super::queue::{QueueTicket, RequestQueue};
 use crate::limits::HttpLimits;
 
 /// How soon to try a Unix socket again whose backlog is full, which no event reports. Only the first request in the queue
 /// tries.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
-
-/// How soon to try again to open a connection of HTTP/2 beside others.
-const REOPEN_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Bytes of a turn that are read from upstreams as soon as an event reports them. Reading many connections one after
 /// another finds its code in the processor's caches, as long as what was read before is still there when it is used.
@@ -63,8 +63,8 @@ struct UpstreamConns {
     /// Idle connections, and since when; the one used last is at the end.
     idle: VecDeque<(usize, Instant)>,
     queue: RequestQueue,
-    /// Whether a connection of HTTP/2 is being opened. Requests wait for it in the queue.
-    is_opening: bool,
+    /// Of an upstream of HTTP/2.
+    opening: Opening,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -196,11 +196,10 @@ impl UpstreamPool {
         let is_http2 = self.upstreams.is_http2(upstream);
         if is_http2 {
             // A connection that has ended is not there any more: another one is as good as a new one.
-            let joined = self.join(upstream);
-            let may_soon = self.of_upstream[upstream].is_opening || self.http2.is_beginning(upstream);
-            let is_put_off = self.of_upstream[upstream].queue.retry_at.is_some();
-            if joined.is_some() || may_soon || is_put_off {
-                return Ok(joined.map(AcquiredConn::Http2));
+            match self.attempt_stream(upstream) {
+                StreamAttempt::Begin(stream) => return Ok(Some(AcquiredConn::Http2(stream))),
+                StreamAttempt::Wait => return Ok(None),
+                StreamAttempt::Open => {}
             }
         }
         while !must_be_new && let Some((key, _)) = self.of_upstream[upstream].idle.pop_back() {
@@ -215,80 +214,22 @@ impl UpstreamPool {
             return Ok(None);
         }
         let connecting = self.connect(upstream)?;
-        self.of_upstream[upstream].is_opening = is_http2 && connecting.is_some();
+        if is_http2 && connecting.is_some() {
+            self.of_upstream[upstream].opening = Opening::UnderWay;
+        }
         Ok(connecting.map(AcquiredConn::Http1))
-    }
-
-    fn join(&mut self, upstream: usize) -> Option<Http2Stream> {
-        let addresses = match self.upstreams.target(upstream) {
-            UpstreamTarget::Unix(_) => 1,
-            UpstreamTarget::Tcp(addresses) => addresses.len(),
-        };
-        // Nobody waits for another connection while those that are there have room.
-        let may_open = self.open() < self.connections_max && !self.of_upstream[upstream].is_opening;
-        let wanted = if may_open { addresses } else { 1 };
-        self.http2.join(upstream, wanted)
-    }
-
-    /// Polls the connections of HTTP/2 that have something to do.
-    pub(crate) fn run_http2(&mut self) -> Vec<FailedConn> {
-        let failed = self.http2.run(self.now);
-        for FailedConn { upstream, error } in &failed {
-            self.put_off(*upstream, error.kind());
-        }
-        if self.http2.take_changed() {
-            self.of_upstream.iter().for_each(|of| of.queue.wake_all());
-        }
-        failed
-    }
-
-    /// Ends a stream of HTTP/2.
-    pub(crate) fn end_stream(&mut self, key: usize) {
-        let upstream = self.http2.leave(key, self.now);
-        self.of_upstream[upstream].queue.retry_at = None;
-        self.wake_queues();
-    }
-
-    /// Puts off that another connection of HTTP/2 is opened, since that has failed, if there are others whose streams may
-    /// become free. Otherwise the requests fail that wait for it, and it returns false.
-    pub(crate) fn put_off(&mut self, upstream: usize, kind: io::ErrorKind) -> bool {
-        if !self.upstreams.is_http2(upstream) {
-            return false;
-        }
-        let queue = &mut self.of_upstream[upstream].queue;
-        if self.http2.is_usable(upstream) {
-            queue.retry_at = Some(self.now + REOPEN_INTERVAL);
-            return true;
-        }
-        queue.fail(kind);
-        false
-    }
-
-    /// Begins to use a new connection, which is connected. An upstream of HTTP/2 must say its first word in time.
-    ///
-    /// # Errors
-    /// If HTTP/2 cannot begin on it.
-    pub(crate) fn established(&mut self, key: usize, begin_timeout: Duration) -> io::Result<AcquiredConn> {
-        let upstream = self.connections[key].upstream;
-        if !self.upstreams.is_http2(upstream) {
-            return Ok(AcquiredConn::Http1(key));
-        }
-        let registry = self.registry.clone().ok_or(io::ErrorKind::NotConnected)?;
-        let PooledConn { stream, addresses, .. } = self.connections.remove(key);
-        let of = &mut self.of_upstream[upstream];
-        of.is_opening = false;
-        let begun = self.http2.insert(stream, upstream, addresses, &registry, (self.now, begin_timeout));
-        of.queue.wake_all();
-        begun.map(AcquiredConn::Http2)
     }
 
     /// Closes the connection that was idle longest, of whichever upstream.
     fn close_oldest_idle(&mut self) -> bool {
         let front = |of: &UpstreamConns| of.idle.front().map(|&(key, since)| (since, key));
-        let Some((_, key)) = self.of_upstream.iter().filter_map(front).min() else {
-            return self.http2.close_oldest_idle();
-        };
-        self.close(key);
+        let oldest = self.of_upstream.iter().filter_map(front).min();
+        let of_http2 = self.http2.oldest_idle().filter(|(since, _)| oldest.is_none_or(|(at, _)| *since < at));
+        match (of_http2, oldest) {
+            (Some((_, key)), _) => self.http2.close(key),
+            (None, Some((_, key))) => self.close(key),
+            (None, None) => return false,
+        }
         true
     }
 
@@ -376,7 +317,7 @@ impl UpstreamPool {
 
     /// Takes back a connection whose exchange is complete.
     pub(crate) fn give_back(&mut self, key: usize) {
-        let is_too_many = self.connections.len() > self.connections_max;
+        let is_too_many = self.open() > self.connections_max;
         let connection = &mut self.connections[key];
         if is_too_many || !connection.may_be_kept() {
             return self.close(key);
@@ -391,8 +332,10 @@ impl UpstreamPool {
 
     pub(crate) fn close(&mut self, key: usize) {
         let mut connection = self.connections.remove(key);
-        // One of HTTP/2 is closed here only if it was being opened.
-        self.of_upstream[connection.upstream].is_opening = false;
+        let of = &mut self.of_upstream[connection.upstream];
+        if of.opening == Opening::UnderWay {
+            of.opening = Opening::No;
+        }
         if connection.is_idle {
             if let Some(registry) = &self.registry {
                 connection.stream.close_notify(registry);
@@ -410,7 +353,8 @@ impl UpstreamPool {
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let of = |of: &UpstreamConns| {
             let idle = of.idle.front().map(|(_, since)| *since + self.idle_timeout);
-            [of.queue.retry_at, idle].into_iter().flatten().min()
+            let put_off = if let Opening::PutOff(until) = of.opening { Some(until) } else { None };
+            [of.queue.retry_at, idle, put_off].into_iter().flatten().min()
         };
         let of_http2 = self.http2.next_deadline(self.idle_timeout, self.now);
         self.of_upstream.iter().filter_map(of).chain(self.next_wake).chain(of_http2).min()
@@ -432,6 +376,7 @@ impl UpstreamPool {
             of.queue.expire(now);
         }
         self.http2.expire(now);
+        self.end_put_off(now);
         if let Some(until) = now.checked_sub(self.idle_timeout) {
             self.close_unused_since(until);
         }

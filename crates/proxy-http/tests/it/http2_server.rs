@@ -42,6 +42,8 @@ pub(crate) struct Http2Upstream {
 pub(crate) struct Behaviour {
     /// Streams of a connection at once.
     pub(crate) streams_max: Option<u32>,
+    /// Connections after which it listens no more.
+    pub(crate) connections_max: Option<usize>,
     /// Requests of a connection after which it announces its end.
     pub(crate) requests_max: Option<usize>,
     /// Whether it speaks TLS, and with which protocol of ALPN.
@@ -80,9 +82,11 @@ impl Http2Upstream {
                 let Some(alpn) = behaviour.alpn else {
                     let listener = UnixListener::bind(&path).unwrap();
                     told.send(format!("h2c://unix:{}", path.display())).unwrap();
-                    loop {
+                    for _ in 0..behaviour.connections_max.unwrap_or(usize::MAX) {
                         serve(Box::new(listener.accept().await.unwrap().0));
                     }
+                    drop(listener);
+                    return std::future::pending().await;
                 };
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 told.send(format!("h2://{}", listener.local_addr().unwrap())).unwrap();

@@ -497,6 +497,51 @@ fn requests_that_wait_for_a_connection_fail_with_it() {
 }
 
 #[test]
+fn requests_wait_for_streams_where_no_other_connection_can_be_opened() {
+    let behaviour = Behaviour { streams_max: Some(2), connections_max: Some(1), ..Behaviour::default() };
+    let upstream = Http2Upstream::start_with(behaviour, |request| async {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        request.respond(&[], "hello", None).await;
+    });
+    let mut proxy = TestHttpProxy::start(&upstream.upstream);
+    assert_eq!(proxy.get("/").status, 200);
+    run(async {
+        let (client, _driver) = connect(&proxy).await;
+        let mut all = tokio::task::JoinSet::new();
+        for _ in 0..40 {
+            let client = client.clone();
+            all.spawn(async move { get(&client, "/").await.unwrap().0 });
+        }
+        assert_eq!(all.join_all().await, [200; 40]);
+    });
+    assert_eq!(upstream.connections(), 1);
+    assert!(proxy.count(HttpCounter::Queued) > 0);
+    let notices = proxy.proxy.take_notices();
+    assert!(notices.is_empty(), "it serves: {notices:?}");
+    proxy.finish();
+}
+
+#[test]
+fn a_call_ends_in_time_also_if_its_response_has_begun() {
+    let upstream = Http2Upstream::start(|mut request| async move {
+        let head = http::Response::builder().body(()).unwrap();
+        let _stream = request.respond.send_response(head, false).unwrap();
+        std::future::pending::<()>().await;
+    });
+    let mut proxy = TestHttpProxy::start(&upstream.upstream);
+    run(async {
+        let (mut client, _driver) = connect(&proxy).await;
+        let mut call = grpc("/");
+        call.headers_mut().insert("grpc-timeout", HeaderValue::from_static("10m"));
+        let (response, _) = client.send_request(call, true).unwrap();
+        let mut body = response.await.unwrap().into_body();
+        assert!(body.data().await.unwrap().is_err());
+    });
+    proxy.expect(HttpCounter::FailedUpstreamTimeout, 1);
+    proxy.finish();
+}
+
+#[test]
 fn over_tls_both_sides_agree_on_http2() {
     let upstream = echoing(Behaviour { alpn: Some("h2"), ..Behaviour::default() });
     let proxy = TestHttpProxy::start(&upstream.upstream);

@@ -14,6 +14,7 @@ use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -98,6 +99,8 @@ pub(crate) struct TlsdashProcess {
     child: Child,
     lines: Receiver<String>,
     said: Vec<String>,
+    /// Reads what it prints, all the time: what nobody reads would hold it up in the end.
+    printed: Option<JoinHandle<std::io::Result<String>>>,
 }
 
 impl TlsdashProcess {
@@ -107,7 +110,12 @@ impl TlsdashProcess {
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (told, lines) = channel();
         std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| told.send(line)));
-        Self { child, lines, said: Vec::new() }
+        let mut stdout = child.stdout.take().unwrap();
+        let printed = std::thread::spawn(move || {
+            let mut text = String::new();
+            stdout.read_to_string(&mut text).map(|_| text)
+        });
+        Self { child, lines, said: Vec::new(), printed: Some(printed) }
     }
 
     /// The first line on standard error that holds `text`.
@@ -164,11 +172,6 @@ impl TlsdashProcess {
 
     /// Waits for its end; its exit code, what it printed, and what it said on standard error.
     pub(crate) fn wait_and_tell(mut self) -> (i32, String, String) {
-        let mut stdout = self.child.stdout.take().unwrap();
-        let reader = std::thread::spawn(move || {
-            let mut text = String::new();
-            stdout.read_to_string(&mut text).map(|_| text)
-        });
         let mut status = None;
         until("the program ends", || {
             status = self.child.try_wait().unwrap();
@@ -178,7 +181,7 @@ impl TlsdashProcess {
         // Shown by the test's harness if the test fails.
         self.said.extend(self.lines.iter());
         self.said.iter().for_each(|line| println!("{line}"));
-        (code, reader.join().unwrap().unwrap(), self.said.join("\n"))
+        (code, self.printed.take().unwrap().join().unwrap().unwrap(), self.said.join("\n"))
     }
 }
 

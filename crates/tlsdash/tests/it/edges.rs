@@ -132,7 +132,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("statrs", &["tlsdash-experiment"]),
     ("maud", &["tlsdash-report"]),
     ("hyper", &["tlsdash-proxy-http", "tlsdash-loadgen"]),
-    ("tokio", &["tlsdash-loadgen"]),
+    ("tokio", &["tlsdash-loadgen", "tlsdash-proxy-http"]),
     ("etherparse", &["tlsdash-wire"]),
     ("pcap-parser", &["tlsdash-wire"]),
 ];

@@ -46,8 +46,7 @@ pub(crate) struct Http2Conns {
     woken: WokenConnections,
     /// Whether a connection has lately got room for streams, or has ended.
     has_changed: bool,
-    /// Connections that have ended before they were of use.
-    failed: Vec<FailedConn>,
+    news: Vec<ConnNews>,
 }
 
 #[derive(Debug)]
@@ -67,7 +66,9 @@ struct Http2Conn {
     begin_by: Instant,
     /// When the upstream last sent something.
     read_at: Instant,
-    /// How many streams the upstream takes at once: none before its SETTINGS, and it would refuse those beyond.
+    /// Whether the upstream's SETTINGS have arrived.
+    has_begun: bool,
+    /// How many streams the upstream takes at once; it would refuse those beyond.
     streams_max: usize,
     /// Whether the upstream has ever answered a request.
     has_answered: bool,
@@ -115,11 +116,13 @@ pub(crate) struct Http2Stream {
     pub(crate) is_reused: bool,
 }
 
-/// How a connection has ended that no stream was ever answered on.
+/// What has become of a connection.
 #[derive(Debug)]
-pub(crate) struct FailedConn {
-    pub(crate) upstream: usize,
-    pub(crate) error: io::Error,
+pub(crate) enum ConnNews {
+    /// The upstream speaks HTTP/2 on it.
+    Begun(usize),
+    /// It has ended, and no stream was ever answered on it.
+    Failed { upstream: usize, error: io::Error, has_others: bool },
 }
 
 impl Http2Conns {
@@ -175,6 +178,7 @@ impl Http2Conns {
             idle_since: now,
             begin_by: now + begin_timeout,
             read_at: now,
+            has_begun: false,
             streams_max: 0,
             has_answered: false,
             is_ending: false,
@@ -212,7 +216,7 @@ impl Http2Conns {
 
     /// Whether the upstream has begun to speak HTTP/2 on it.
     pub(super) fn has_begun(&self, key: usize) -> bool {
-        self.connections[key].streams_max > 0
+        self.connections[key].has_begun
     }
 
     /// Whether it is spoken to with TLS.
@@ -238,12 +242,12 @@ impl Http2Conns {
 
     /// Whether there is a connection to an upstream that may soon have room.
     pub(crate) fn is_beginning(&self, upstream: usize) -> bool {
-        self.all_open().any(|connection| connection.upstream == upstream && connection.streams_max == 0)
+        self.all_open().any(|connection| connection.upstream == upstream && !connection.has_begun)
     }
 
-    /// Whether streams of an upstream may become free.
-    pub(crate) fn is_usable(&mut self, upstream: usize) -> bool {
-        let of = |connection: &Http2Conn| connection.upstream == upstream && connection.streams_max > 0;
+    /// Whether there is a connection to an upstream that has begun, and whose streams may become free.
+    pub(crate) fn has_begun_conn(&mut self, upstream: usize) -> bool {
+        let of = |connection: &Http2Conn| connection.upstream == upstream && connection.has_begun;
         self.connections.iter_mut().any(|(_, connection)| of(connection) && connection.is_usable())
     }
 
@@ -252,21 +256,20 @@ impl Http2Conns {
         mem::take(&mut self.has_changed)
     }
 
-    /// Ends the stream of an exchange; returns the upstream.
-    pub(crate) fn leave(&mut self, key: usize, now: Instant) -> usize {
+    /// Ends the stream of an exchange.
+    pub(crate) fn leave(&mut self, key: usize, now: Instant) {
         let connection = &mut self.connections[key];
-        let upstream = connection.upstream;
         connection.streams -= 1;
         connection.idle_since = now;
         if connection.streams == 0 && !connection.is_usable() {
             self.close(key);
         }
-        upstream
     }
 
     /// Closes a connection without streams: the library tells the upstream.
-    fn close(&mut self, key: usize) {
+    pub(crate) fn close(&mut self, key: usize) {
         let mut connection = self.connections.remove(key);
+        self.has_changed = true;
         if let Some(OpenConn { send, connection: mut ending, .. }) = connection.open.take() {
             drop(send);
             let mut cx = Context::from_waker(Waker::noop());
@@ -279,11 +282,6 @@ impl Http2Conns {
         }
     }
 
-    /// Closes the connection that was without streams longest; false if there is none.
-    pub(crate) fn close_oldest_idle(&mut self) -> bool {
-        self.oldest_idle().inspect(|&(_, key)| self.close(key)).is_some()
-    }
-
     /// Closes the connections that have had no stream since `until`.
     pub(crate) fn close_unused_since(&mut self, until: Instant) {
         while let Some((since, key)) = self.oldest_idle()
@@ -293,14 +291,15 @@ impl Http2Conns {
         }
     }
 
-    fn oldest_idle(&self) -> Option<(Instant, usize)> {
+    /// The connection that was without streams longest, since when, and its key.
+    pub(crate) fn oldest_idle(&self) -> Option<(Instant, usize)> {
         let idle = self.connections.iter().filter(|(_, connection)| connection.streams == 0);
         idle.map(|(key, connection)| (connection.idle_since, key)).min()
     }
 
     /// When a connection is to be closed or given up, or polled.
     pub(crate) fn next_deadline(&self, idle_timeout: Duration, now: Instant) -> Option<Instant> {
-        if !self.woken.is_empty() {
+        if self.has_changed || !(self.news.is_empty() && self.woken.is_empty()) {
             return Some(now);
         }
         let late = self.connections.iter().filter_map(|(_, connection)| connection.late_at());
@@ -313,13 +312,11 @@ impl Http2Conns {
         while let Some((key, connection)) =
             self.connections.iter_mut().find(|(_, connection)| is_due(connection))
         {
+            let late = io::Error::new(io::ErrorKind::TimedOut, "it does not begin HTTP/2 in time");
+            self.news.push(connection.fail(late, now));
+            self.has_changed = true;
             if connection.streams == 0 {
                 self.close(key);
-            } else {
-                let late = io::Error::new(io::ErrorKind::TimedOut, "it does not begin HTTP/2 in time");
-                connection.addresses.iter().for_each(|addresses| addresses.failed(now));
-                self.failed.push(FailedConn { upstream: connection.upstream, error: late });
-                (connection.open, connection.is_ending, self.has_changed) = (None, true, true);
             }
         }
     }
@@ -346,17 +343,17 @@ impl Http2Conns {
     }
 
     /// Polls the connections that were woken: they read, write, and wake exchanges.
-    pub(crate) fn run(&mut self, now: Instant) -> Vec<FailedConn> {
+    pub(crate) fn run(&mut self, now: Instant) -> Vec<ConnNews> {
         for key in self.woken.take() {
             let Some(connection) = self.connections.get_mut(key) else { continue };
             let before = connection.streams_max;
-            self.failed.extend(connection.run(now));
+            self.news.extend(connection.run(now));
             self.has_changed |= connection.streams_max > before || connection.open.is_none();
             if connection.streams == 0 && !connection.is_usable() {
                 self.close(key);
             }
         }
-        mem::take(&mut self.failed)
+        mem::take(&mut self.news)
     }
 }
 
@@ -374,10 +371,17 @@ impl Http2Conn {
 
     /// When HTTP/2 must have begun, if it has not.
     fn late_at(&self) -> Option<Instant> {
-        (self.open.is_some() && self.streams_max == 0).then_some(self.begin_by)
+        (self.open.is_some() && !self.has_begun).then_some(self.begin_by)
     }
 
-    fn run(&mut self, now: Instant) -> Option<FailedConn> {
+    /// Ends it, before any stream was answered on it.
+    fn fail(&mut self, error: io::Error, now: Instant) -> ConnNews {
+        (self.open, self.is_ending) = (None, true);
+        self.addresses.iter().for_each(|addresses| addresses.failed(now));
+        ConnNews::Failed { upstream: self.upstream, error, has_others: false }
+    }
+
+    fn run(&mut self, now: Instant) -> Option<ConnNews> {
         self.wake.is_woken.store(false, Ordering::Relaxed);
         let open = self.open.as_mut()?;
         let reads = open.reads.count.get();
@@ -389,11 +393,16 @@ impl Http2Conn {
             self.read_at = now;
         }
         self.streams_max = open.send.current_max_send_streams().min(STREAMS_MAX);
-        let Poll::Ready(ended) = polled else { return None };
-        self.open = None;
-        self.is_ending = true;
-        let error = ended.err().filter(|_| !self.has_answered)?;
-        Some(FailedConn { upstream: self.upstream, error: why(error) })
+        let begins = !self.has_begun && self.streams_max > 0;
+        self.has_begun |= begins;
+        match polled {
+            Poll::Ready(Err(error)) if !self.has_answered => Some(self.fail(why(error), now)),
+            Poll::Ready(_) => {
+                (self.open, self.is_ending) = (None, true);
+                None
+            }
+            Poll::Pending => begins.then_some(ConnNews::Begun(self.upstream)),
+        }
     }
 }
 

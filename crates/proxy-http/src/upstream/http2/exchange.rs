@@ -392,6 +392,11 @@ impl Http2Exchange {
         }
         let polled = self.poll_piece(cx);
         self.settle_held();
+        // A call has an end even if its response has begun.
+        if polled.is_pending() && self.call.is_some() && self.poll_timeout(cx).is_ready() {
+            self.content_failure = Some(RequestFailure::UpstreamTimeout);
+            return Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())));
+        }
         polled
     }
 
