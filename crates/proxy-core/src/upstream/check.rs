@@ -195,8 +195,12 @@ impl HttpCheck {
     fn ask(&self, stream: &mut (impl Read + Write), host: &str) -> io::Result<()> {
         let Self { path, statuses } = self;
         let end = "User-Agent: tlsdash\r\nConnection: close\r\n\r\n";
-        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{end}").as_bytes())?;
-        stream.flush()?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{end}");
+        match stream.write_all(request.as_bytes()).and_then(|()| stream.flush()) {
+            // It has ended already, and may have said why.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            sent => sent?,
+        }
         let mut answer = Vec::with_capacity(STATUS_BYTES);
         stream.take(STATUS_BYTES as u64).read_to_end(&mut answer)?;
         let _ = io::copy(&mut stream.take(ANSWER_BYTES_MAX), &mut io::sink());

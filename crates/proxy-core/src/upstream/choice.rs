@@ -64,6 +64,10 @@ impl FromStr for Balance {
         match (text, text.strip_prefix("hash-header:")) {
             ("least-connections", _) => Ok(Self::LeastConnections),
             ("hash-client", _) => Ok(Self::HashClient),
+            // HTTP/2 has no field for the host, and may have a cookie in pieces.
+            (_, Some(name)) if ["host", "cookie"].contains(&&*name.to_ascii_lowercase()) => {
+                Err(ParseBalanceError(text.to_owned()))
+            }
             (_, Some(name)) if !name.is_empty() && name.bytes().all(is_name_byte) => {
                 Ok(Self::HashHeader(name.to_ascii_lowercase()))
             }

@@ -123,7 +123,15 @@ fn a_way_to_balance_reads_back_and_a_malformed_one_is_refused() {
     for text in ["least-connections", "hash-client", "hash-header:x-user"] {
         assert_eq!(text.parse::<Balance>().unwrap().to_string(), text);
     }
-    for text in ["", "hash-header", "hash-header:", "hash-header:a b", "leastconn"] {
+    for text in [
+        "",
+        "hash-header",
+        "hash-header:",
+        "hash-header:a b",
+        "hash-header:Host",
+        "hash-header:cookie",
+        "leastconn",
+    ] {
         let error = text.parse::<Balance>().unwrap_err().to_string();
         assert!(error.contains("expected least-connections, hash-client or hash-header:NAME"), "{error}");
     }
