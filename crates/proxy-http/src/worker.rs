@@ -189,6 +189,9 @@ impl HttpWorker {
 
     /// Polls the HTTP/2 connections to upstreams that have something to do.
     pub(crate) fn run_http2(&self) {
+        if !self.pool.borrow().has_http2 {
+            return;
+        }
         let news = self.pool.borrow_mut().run_http2();
         for news in news {
             match news {

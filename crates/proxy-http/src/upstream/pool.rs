@@ -48,6 +48,8 @@ pub(crate) struct UpstreamPool {
     connections: Slab<PooledConn>,
     /// Connections of HTTP/2, which are opened as the others are.
     pub(crate) http2: Http2Conns,
+    /// Whether any upstream speaks HTTP/2.
+    pub(crate) has_http2: bool,
     buffer: ReadBuffer,
     /// Bytes that were read ahead in this turn.
     ahead_bytes: usize,
@@ -96,6 +98,7 @@ impl UpstreamPool {
             idle_timeout: Duration::ZERO,
             address_generation: upstreams.address_generation(),
             of_upstream: (0..upstreams.len()).map(|_| UpstreamConns::default()).collect(),
+            has_http2: (0..upstreams.len()).any(|index| upstreams.is_http2(index)),
             upstreams,
             now: Instant::now(),
             connections: Slab::new(),
@@ -375,8 +378,10 @@ impl UpstreamPool {
         for of in &mut self.of_upstream {
             of.queue.expire(now);
         }
-        self.http2.expire(now);
-        self.end_put_off(now);
+        if self.has_http2 {
+            self.http2.expire(now);
+            self.end_put_off(now);
+        }
         if let Some(until) = now.checked_sub(self.idle_timeout) {
             self.close_unused_since(until);
         }
