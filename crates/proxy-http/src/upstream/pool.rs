@@ -359,7 +359,8 @@ impl UpstreamPool {
             let put_off = if let Opening::PutOff(until) = of.opening { Some(until) } else { None };
             [of.queue.retry_at, idle, put_off].into_iter().flatten().min()
         };
-        let of_http2 = self.http2.next_deadline(self.idle_timeout, self.now);
+        let of_http2 = || self.http2.next_deadline(self.idle_timeout, self.now);
+        let of_http2 = self.has_http2.then(of_http2).flatten();
         self.of_upstream.iter().filter_map(of).chain(self.next_wake).chain(of_http2).min()
     }
 
