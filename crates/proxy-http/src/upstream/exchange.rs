@@ -16,6 +16,9 @@ use super::request_head::UpstreamHead;
 use crate::request::RequestHandle;
 use crate::request::special_fields::SpecialFields;
 
+/// Most interim responses (RFC 9110, section 15.2).
+pub(super) const INTERIM_RESPONSES_MAX: usize = 16;
+
 /// A request and its response. Dropping it ends both.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "one of HTTP/1.1 needs no memory of its own")]

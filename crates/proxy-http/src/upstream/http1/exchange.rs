@@ -17,14 +17,11 @@ use crate::request::held_bytes::ExchangeBytes;
 use crate::request::special_fields::{SpecialField, SpecialFields};
 use crate::upstream::acquire::Lease;
 use crate::upstream::content::RequestContent;
-use crate::upstream::exchange::ExchangeError;
+use crate::upstream::exchange::{ExchangeError, INTERIM_RESPONSES_MAX};
 use crate::upstream::pool::UpstreamPool;
 
 /// Most of a request's content that waits for the upstream.
 const UNSENT_BYTES_MAX: usize = 64 << 10;
-
-/// Most interim responses (RFC 9110, section 15.2).
-const INTERIM_RESPONSES_MAX: usize = 16;
 
 /// A request and its response on an upstream connection. Dropping it closes the connection;
 /// [`Http1Exchange::finish`] keeps the connection if that is possible.

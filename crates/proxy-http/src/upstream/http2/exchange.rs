@@ -24,15 +24,13 @@ use crate::request::held_bytes::ExchangeBytes;
 use crate::request::special_fields::{SpecialFields, may_be_trailer};
 use crate::runtime::timers::Sleep;
 use crate::upstream::content::{Piece, RequestContent};
-use crate::upstream::exchange::ExchangeError;
+use crate::upstream::exchange::{ExchangeError, INTERIM_RESPONSES_MAX};
 use crate::worker::HttpWorker;
 
 /// Most content that is kept to be sent again, if the upstream refuses the stream.
 const KEPT_BYTES_MAX: usize = 64 << 10;
 /// Bytes of content for which a frame is sent before more of it is looked for.
 const SENT_BYTES_MIN: usize = 16 << 10;
-/// Most interim responses (RFC 9110, section 15.2).
-const INTERIM_RESPONSES_MAX: usize = 16;
 /// How long a call may last beyond its own timeout: the client and the upstream end it before.
 const CALL_GRACE: Duration = Duration::from_secs(1);
 
@@ -286,9 +284,7 @@ impl Http2Exchange {
         }
         let (Parts { status, headers, .. }, body) = response.into_parts();
         self.special = SpecialFields::of(&headers);
-        let bytes =
-            |(name, value): (&HeaderName, &hyper::header::HeaderValue)| name.as_str().len() + value.len();
-        self.request.client().held.hold_head(headers.iter().map(bytes).sum());
+        self.request.client().held.hold_head(field_bytes(&headers));
         let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
         self.note_status(&headers);
         let http2 = &mut self.lease.worker.pool.borrow_mut().http2;
@@ -456,8 +452,7 @@ impl Http2Exchange {
     /// The response's trailers, once its content is complete.
     pub(crate) fn take_trailers(&mut self) -> Option<HeaderMap> {
         let trailers = self.trailers.take()?;
-        let bytes = trailers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-        self.request.client().held.hold_head(bytes);
+        self.request.client().held.hold_head(field_bytes(&trailers));
         Some(trailers)
     }
 
@@ -475,6 +470,11 @@ impl Http2Exchange {
     pub(crate) fn is_complete(&self) -> bool {
         matches!(self.response, StreamResponse::Over)
     }
+}
+
+/// Bytes of names and values.
+fn field_bytes(fields: &HeaderMap) -> usize {
+    fields.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
 }
 
 /// The fields of a trailer section that may stand there (RFC 9110, section 6.5.1).
