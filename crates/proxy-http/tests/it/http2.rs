@@ -7,7 +7,7 @@ use http::{HeaderMap, Method};
 use proxy_core::{MemoryGauge, MemoryUsage};
 use records::metrics::{HttpCounter, ProxyCounter};
 
-use crate::http2_client::{Bytes, connect, connect_with, get, read, request, run};
+use crate::http2_client::{Bytes, connect, connect_with, get, get_hundred, read, request, run};
 use crate::support::{TestHttpProxy, client_errors, eventually, field};
 use crate::upstream::{HELLO, ScriptedUpstream};
 
@@ -28,17 +28,7 @@ fn streams_of_a_connection_are_requests_of_their_own() {
     let mut proxy = TestHttpProxy::start(&upstream.upstream);
     run(async {
         let (client, _) = connect(&proxy).await;
-        let mut all = tokio::task::JoinSet::new();
-        for n in 0..100 {
-            let client = client.clone();
-            all.spawn(async move {
-                let path = if n % 10 == 0 { "/big".to_owned() } else { format!("/{n}") };
-                let (status, body) = get(&client, &path).await.unwrap();
-                assert_eq!(status, 200);
-                assert!(body.len() == 1_000_000 || body == path.as_bytes());
-            });
-        }
-        all.join_all().await;
+        get_hundred(&client).await;
     });
     proxy.expect(HttpCounter::Requests2, 100);
     let total = proxy.finish();

@@ -57,3 +57,30 @@ pub(crate) async fn get(client: &SendRequest<Bytes>, path: &str) -> Result<(u16,
     let status = response.status().as_u16();
     Ok((status, read(response.into_body()).await?.0))
 }
+
+/// Asks for these paths at once; the statuses and contents come in any order.
+pub(crate) async fn get_all(
+    client: &SendRequest<Bytes>,
+    paths: impl IntoIterator<Item = String>,
+) -> Vec<(String, u16, Vec<u8>)> {
+    let mut all = tokio::task::JoinSet::new();
+    for path in paths {
+        let client = client.clone();
+        all.spawn(async move {
+            let (status, body) = get(&client, &path).await.unwrap();
+            (path, status, body)
+        });
+    }
+    all.join_all().await
+}
+
+/// Asks for 100 paths at once, and checks that each response is that of an echo, or a megabyte for `/big`.
+pub(crate) async fn get_hundred(client: &SendRequest<Bytes>) {
+    let path = |n| if n % 10 == 0 { "/big".to_owned() } else { format!("/{n}") };
+    let responses = get_all(client, (0..100).map(path)).await;
+    assert_eq!(responses.len(), 100);
+    for (path, status, body) in responses {
+        assert_eq!(status, 200, "{path}");
+        assert!(body.len() == 1_000_000 || body == path.as_bytes());
+    }
+}

@@ -9,7 +9,7 @@ use h2::client::Builder;
 use http::{HeaderMap, HeaderValue, Method};
 use records::metrics::{HttpCounter, UpstreamCounter};
 
-use crate::http2_client::{Bytes, connect, connect_with, get, read, request, run};
+use crate::http2_client::{Bytes, connect, connect_with, get, get_all, get_hundred, read, request, run};
 use crate::http2_server::{Behaviour, Http2Upstream};
 use crate::support::{TestHttpProxy, eventually};
 use crate::upstream::ScriptedUpstream;
@@ -23,20 +23,19 @@ fn echoing(behaviour: Behaviour) -> Http2Upstream {
     })
 }
 
-/// Asks for 100 paths at once, and checks each response.
 async fn ask_hundred(proxy: &TestHttpProxy) {
     let (client, _driver) = connect(proxy).await;
-    let mut all = tokio::task::JoinSet::new();
-    for n in 0..100 {
-        let client = client.clone();
-        all.spawn(async move {
-            let path = if n % 10 == 0 { "/big".to_owned() } else { format!("/{n}") };
-            let (status, body) = get(&client, &path).await.unwrap();
-            assert_eq!(status, 200, "{path}");
-            assert!(body.len() == 1_000_000 || body == path.as_bytes());
-        });
-    }
-    all.join_all().await;
+    get_hundred(&client).await;
+}
+
+/// Asks for as many pages at once, each of which must be answered with this status.
+fn expect_all(proxy: &TestHttpProxy, requests: usize, status: u16) {
+    run(async {
+        let (client, _driver) = connect(proxy).await;
+        let responses = get_all(&client, vec!["/".to_owned(); requests]).await;
+        let statuses: Vec<u16> = responses.iter().map(|(_, status, _)| *status).collect();
+        assert_eq!(statuses, vec![status; requests]);
+    });
 }
 
 fn grpc(path: &str) -> http::Request<()> {
@@ -396,7 +395,7 @@ fn an_upstream_that_accepts_and_says_nothing_is_given_up() {
         assert_eq!(status, 504);
         assert_eq!(call.await.unwrap().status(), 502, "also a call without a deadline");
     });
-    let said = proxy.proxy.take_notices().iter().map(|notice| notice.text.clone()).collect::<String>();
+    let said = proxy.said();
     assert!(said.contains("it does not begin HTTP/2 in time"), "{said}");
     proxy.expect(HttpCounter::Status5xx, 2);
     proxy.finish();
@@ -473,7 +472,7 @@ fn an_upstream_that_speaks_http1_is_told_apart() {
     let named = format!("h2c://{}", upstream.upstream).parse().unwrap();
     let mut proxy = TestHttpProxy::start(&named);
     assert_eq!(proxy.get("/").status, 502);
-    let said = proxy.proxy.take_notices().iter().map(|notice| notice.text.clone()).collect::<String>();
+    let said = proxy.said();
     assert!(said.contains("it answers with HTTP/1.1"), "{said}");
     proxy.expect(HttpCounter::Status5xx, 1);
     proxy.finish();
@@ -483,15 +482,7 @@ fn an_upstream_that_speaks_http1_is_told_apart() {
 fn requests_that_wait_for_a_connection_fail_with_it() {
     let nowhere = format!("h2c://{}", crate::upstream::nowhere()).parse().unwrap();
     let mut proxy = TestHttpProxy::start(&nowhere);
-    run(async {
-        let (client, _driver) = connect(&proxy).await;
-        let mut all = tokio::task::JoinSet::new();
-        for _ in 0..50 {
-            let client = client.clone();
-            all.spawn(async move { get(&client, "/").await.unwrap().0 });
-        }
-        assert_eq!(all.join_all().await, [502; 50]);
-    });
+    expect_all(&proxy, 50, 502);
     proxy.expect(HttpCounter::FailedConnect, 50);
     proxy.finish();
 }
@@ -505,15 +496,7 @@ fn requests_wait_for_streams_where_no_other_connection_can_be_opened() {
     });
     let mut proxy = TestHttpProxy::start(&upstream.upstream);
     assert_eq!(proxy.get("/").status, 200);
-    run(async {
-        let (client, _driver) = connect(&proxy).await;
-        let mut all = tokio::task::JoinSet::new();
-        for _ in 0..40 {
-            let client = client.clone();
-            all.spawn(async move { get(&client, "/").await.unwrap().0 });
-        }
-        assert_eq!(all.join_all().await, [200; 40]);
-    });
+    expect_all(&proxy, 40, 200);
     assert_eq!(upstream.connections(), 1);
     assert!(proxy.count(HttpCounter::Queued) > 0);
     let notices = proxy.proxy.take_notices();
@@ -552,7 +535,7 @@ fn over_tls_both_sides_agree_on_http2() {
     let upstream = echoing(Behaviour { alpn: Some("http/1.1"), ..Behaviour::default() });
     let proxy = TestHttpProxy::start(&upstream.upstream);
     assert_eq!(proxy.get("/").status, 502);
-    let said = proxy.proxy.take_notices().iter().map(|notice| notice.text.clone()).collect::<String>();
+    let said = proxy.said();
     assert!(said.contains("it does not agree on HTTP/2; name it with tls:// for HTTP/1.1"), "{said}");
     proxy.finish();
 }

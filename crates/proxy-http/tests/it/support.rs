@@ -61,6 +61,11 @@ impl TestHttpProxy {
         self.collect().counters[counter]
     }
 
+    /// What its notices have said since the last call.
+    pub(crate) fn said(&self) -> String {
+        self.proxy.take_notices().iter().map(|notice| notice.text.clone()).collect()
+    }
+
     /// Waits until `counter` is `n`.
     pub(crate) fn expect(&mut self, counter: HttpCounter, n: u64) {
         eventually(&format!("{counter:?} reaches {n}"), || self.count(counter) >= n);

@@ -75,7 +75,7 @@ fn an_upstream_that_is_not_trusted_gets_no_request() {
         config.tls.upstream.ca = Some(proxy_core::Authorities::load(&ca).unwrap());
     });
     assert_eq!(proxy.get("/").status, 502);
-    let said = proxy.proxy.take_notices().iter().map(|notice| notice.text.clone()).collect::<String>();
+    let said = proxy.said();
     assert!(said.contains("cannot be reached: the certificate is not signed by"), "{said}");
     assert!(upstream.heads().is_empty());
     assert_eq!(proxy.finish().http.unwrap().counters[HttpCounter::FailedConnect], 1);
