@@ -1,6 +1,7 @@
 //! A journald of a test's own, in mounts of its own.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -126,5 +127,11 @@ fn run(root: &tempfile::TempDir, namespace: &str) -> (Child, UnixStream) {
         stdout = stdout.take().or_else(|| UnixStream::connect(sockets.join("stdout")).ok());
         stdout.is_some()
     });
+    // It listens before it has opened its journal, and answers this only after that.
+    let mut control = UnixStream::connect(sockets.join("io.systemd.journal")).unwrap();
+    control.write_all(b"{\"method\":\"io.systemd.Journal.Synchronize\"}\0").unwrap();
+    let mut answer = Vec::new();
+    BufReader::new(control).read_until(0, &mut answer).unwrap();
+    assert_eq!(String::from_utf8_lossy(&answer), "{\"parameters\":{}}\0");
     (process, stdout.unwrap())
 }

@@ -85,10 +85,12 @@ fn a_user_who_may_not_read_the_journal_hears_which_group_may() {
     // As systemd-tmpfiles has it on a host.
     let group = ["-R", "systemd-journal"];
     let owned =
-        outside("chgrp", "coreutils").args(group).arg(journald.root.path().join("run-log/journal")).status();
+        outside("chgrp", "coreutils").args(group).arg(journald.root.path().join("run-log/journal")).output();
+    let owned = owned.unwrap();
     assert!(
-        owned.unwrap().success(),
-        "this test needs the group systemd-journal of Debian's package systemd"
+        owned.status.success(),
+        "this test needs the group systemd-journal of Debian's package systemd: {}",
+        stderr(&owned)
     );
     // The program lies where only its owner may look. Another process copies it: a program that a child of another test
     // still has open for writing, if only until it executes its own, cannot be executed ("text file busy").
