@@ -118,7 +118,7 @@ impl Http1Tap {
         if empty > 0 {
             return empty;
         }
-        if let Some(at) = bytes[self.scanned..].iter().position(|byte| *byte == b'\n') {
+        if let Some(at) = memchr::memchr(b'\n', &bytes[self.scanned..]) {
             let line = self.scanned + at + 1;
             adapt_line(&mut bytes[..line], requests);
             self.state = TapState::Fields { is_line_empty: true };
@@ -137,22 +137,22 @@ impl Http1Tap {
 
 /// The position after the empty line that ends the fields of a head, if it has arrived.
 fn end_of_fields(bytes: &[u8], is_line_empty: &mut bool) -> Option<usize> {
-    let is_end = |byte: &u8| match byte {
-        b'\n' => std::mem::replace(is_line_empty, true),
-        b'\r' => false,
-        _ => {
-            *is_line_empty = false;
-            false
+    let is_empty = |line: &[u8]| line.iter().all(|byte| *byte == b'\r');
+    let mut begin = 0;
+    for at in memchr::memchr_iter(b'\n', bytes) {
+        if std::mem::replace(is_line_empty, true) && is_empty(&bytes[begin..at]) {
+            return Some(at + 1);
         }
-    };
-    bytes.iter().position(is_end).map(|at| at + 1)
+        begin = at + 1;
+    }
+    *is_line_empty &= is_empty(&bytes[begin..]);
+    None
 }
 
 /// Makes a request line one that hyper takes: a path without characters that no URI has, and the version 1.1 for a later
 /// one (RFC 9110, section 2.5).
 fn adapt_line(line: &mut [u8], requests: &Http1Requests) {
-    let space = |byte: &u8| *byte == b' ';
-    let (Some(before), Some(behind)) = (line.iter().position(space), line.iter().rposition(space)) else {
+    let (Some(before), Some(behind)) = (memchr::memchr(b' ', line), memchr::memrchr(b' ', line)) else {
         return;
     };
     if let [b'H', b'T', b'T', b'P', b'/', b'1', b'.', minor @ b'2'..=b'9', b'\r' | b'\n', ..] =
