@@ -81,8 +81,14 @@ pub(crate) async fn acquire(
     let mut failure = RequestFailure::UpstreamsDrained;
     while let Some(mut chosen) = ChosenUpstream::choose(worker, candidates) {
         candidates.tried |= 1 << chosen.index;
-        let mut waiting = ConnectionWait::new(&chosen, handle, destination.timeouts, must_be_new);
-        match poll_fn(|cx| waiting.poll(cx)).await {
+        let idle = if must_be_new { None } else { worker.pool.borrow_mut().take_idle(chosen.index) };
+        let acquired = if let Some(key) = idle {
+            Ok(AcquiredConn::Http1(key))
+        } else {
+            let mut waiting = ConnectionWait::new(&chosen, handle, destination.timeouts, must_be_new);
+            poll_fn(|cx| waiting.poll(cx)).await
+        };
+        match acquired {
             Ok(conn) => {
                 // An upstream of HTTP/2 has yet to say its first word on a new connection.
                 if !matches!(&conn, AcquiredConn::Http2(stream) if !stream.is_reused) {

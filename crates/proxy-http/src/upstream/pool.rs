@@ -193,6 +193,23 @@ impl UpstreamPool {
         }
     }
 
+    /// An idle connection, if nobody waits for one.
+    pub(crate) fn take_idle(&mut self, upstream: usize) -> Option<usize> {
+        self.of_upstream[upstream].queue.is_next(None).then(|| self.pop_idle(upstream)).flatten()
+    }
+
+    fn pop_idle(&mut self, upstream: usize) -> Option<usize> {
+        while let Some((key, _)) = self.of_upstream[upstream].idle.pop_back() {
+            let connection = &mut self.connections[key];
+            connection.is_idle = false;
+            if connection.is_still_open(self.buffer.room(1)) {
+                return Some(key);
+            }
+            self.close(key);
+        }
+        None
+    }
+
     /// An idle connection or a stream, or a new connection; `None` if there may be no more, one is being opened, or the
     /// backlog is full.
     fn try_acquire(&mut self, upstream: usize, must_be_new: bool) -> io::Result<Option<AcquiredConn>> {
@@ -205,13 +222,8 @@ impl UpstreamPool {
                 StreamAttempt::Open => {}
             }
         }
-        while !must_be_new && let Some((key, _)) = self.of_upstream[upstream].idle.pop_back() {
-            let connection = &mut self.connections[key];
-            connection.is_idle = false;
-            if connection.is_still_open(self.buffer.room(1)) {
-                return Ok(Some(AcquiredConn::Http1(key)));
-            }
-            self.close(key);
+        if !must_be_new && let Some(key) = self.pop_idle(upstream) {
+            return Ok(Some(AcquiredConn::Http1(key)));
         }
         if self.open() >= self.connections_max && !self.close_oldest_idle() {
             return Ok(None);
