@@ -252,7 +252,7 @@ fn respond(
         (true, Some(requested)) => {
             fields::set_upgrade(response.headers_mut(), protocol.unwrap_or(*requested));
             if let Exchange::Http1(exchange) = exchange {
-                client.tunnel.replace(Some(exchange));
+                client.tunnel.replace(Some(*exchange));
             }
             return Ok(response.map(|()| ResponseBody::empty(handle)));
         }

@@ -28,7 +28,8 @@ pub(crate) struct Lease {
     pub(crate) worker: Rc<HttpWorker>,
     pub(crate) key: usize,
     pub(crate) upstream: usize,
-    may_be_kept: bool,
+    /// Whether the connection goes back to the pool instead.
+    pub(crate) may_be_kept: bool,
 }
 
 /// What a request is sent on.
@@ -299,11 +300,6 @@ impl Lease {
     /// Whether the connection has served a request before.
     pub(crate) fn is_reused(&self) -> bool {
         self.worker.pool.borrow_mut().connection(self.key).is_reused()
-    }
-
-    /// Gives the connection back to the pool.
-    pub(crate) fn give_back(mut self) {
-        self.may_be_kept = true;
     }
 }
 

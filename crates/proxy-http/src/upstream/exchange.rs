@@ -21,9 +21,8 @@ pub(super) const INTERIM_RESPONSES_MAX: usize = 16;
 
 /// A request and its response. Dropping it ends both.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "one of HTTP/1.1 needs no memory of its own")]
 pub(crate) enum Exchange {
-    Http1(Http1Exchange),
+    Http1(Box<Http1Exchange>),
     Http2(Box<Http2Exchange>),
 }
 
@@ -55,7 +54,7 @@ impl Exchange {
     ) -> Option<Self> {
         Some(match (acquired, head) {
             (Acquired::Http1(lease), UpstreamHead::Http1(head)) => {
-                Self::Http1(Http1Exchange::begin(lease, request, head, content))
+                Self::Http1(Box::new(Http1Exchange::begin(lease, request, head, content)))
             }
             (Acquired::Http2(lease), UpstreamHead::Http2(head)) => {
                 Self::Http2(Box::new(Http2Exchange::begin(lease, request, head, content)))
@@ -124,9 +123,9 @@ impl Exchange {
         }
     }
 
-    /// Ends the exchange once its response is complete. A connection of HTTP/1.1 goes back to the pool, if another request
-    /// may use it.
-    pub(crate) fn finish(self) {
+    /// Ends the exchange, whose response is complete. Once this is dropped, a connection of HTTP/1.1 goes back to the pool,
+    /// if another request may use it.
+    pub(crate) fn finish(&mut self) {
         if let Self::Http1(exchange) = self {
             exchange.finish();
         }

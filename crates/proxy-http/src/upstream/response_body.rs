@@ -19,7 +19,7 @@ pub(crate) struct ResponseBody {
 #[derive(Debug)]
 enum BodySource {
     /// What the upstream sends.
-    Upstream(Box<Exchange>),
+    Upstream(Exchange),
     /// The upstream has broken.
     Broken(io::Error),
     /// The whole content.
@@ -45,7 +45,7 @@ impl ResponseBody {
             exchange.finish();
             BodySource::Whole(bytes)
         } else {
-            BodySource::Upstream(Box::new(exchange))
+            BodySource::Upstream(exchange)
         };
         Self { source, request: request.clone() }
     }
@@ -60,7 +60,7 @@ impl ResponseBody {
     }
 
     fn finish(&mut self) {
-        if let BodySource::Upstream(exchange) = std::mem::replace(&mut self.source, BodySource::End) {
+        if let BodySource::Upstream(mut exchange) = std::mem::replace(&mut self.source, BodySource::End) {
             exchange.finish();
         }
         self.request.set_complete();

@@ -341,11 +341,10 @@ impl Http1Exchange {
         Some(received.split_to(length))
     }
 
-    /// Ends the exchange once its response is complete, and gives the connection back if another request may use it.
-    pub(crate) fn finish(self) {
-        if self.may_be_kept && self.content.is_whole() {
-            self.lease.give_back();
-        }
+    /// Ends the exchange, whose response is complete. Once this is dropped, the connection goes back to the pool, if another
+    /// request may use it.
+    pub(crate) fn finish(&mut self) {
+        self.lease.may_be_kept = self.may_be_kept && self.content.is_whole();
     }
 
     /// Polls for bytes that follow a response that switches protocols.
