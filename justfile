@@ -270,6 +270,12 @@ bench-burst *ARGS:
     cargo bench --locked -p benchmarks --bench burst -- \
         --program "$(realpath "${CARGO_TARGET_DIR:-target}/release/tlsdash")" {{ARGS}}
 
+# Latency of 100 clients while 10,000 addresses flood, beside HAProxy with a stick table, in ten minutes: just bench-flood --rounds 3
+bench-flood *ARGS:
+    cargo build --release --locked -p tlsdash
+    cargo bench --locked -p benchmarks --bench burst -- --flood yes \
+        --program "$(realpath "${CARGO_TARGET_DIR:-target}/release/tlsdash")" {{ARGS}}
+
 # CPU of a frame of the dashboard, and with --count its instructions.
 bench-frame *ARGS:
     cargo bench --locked -p tlsdash-tui --bench frame -- {{ARGS}}

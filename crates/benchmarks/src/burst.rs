@@ -1,9 +1,10 @@
-//! Measures exchanges on established connections while many other clients connect.
+//! Measures exchanges on established connections while many other clients connect, or a flood of them is refused.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use bench::scenario::CommandServer;
 use loadgen::{Load, LoadConfig, Plan, Template, TlsOptions, TlsVersion, Trust};
 use records::delta::{Delta, LoadDelta};
 use records::metrics::{LoadCounter, LoadLatency};
@@ -20,8 +21,6 @@ const WARM_UP_MAX: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 const ANSWER_BYTES: u64 = 13;
 
-/// A constant rate of requests over a few connections.
-const ESTABLISHED: &str = "connections=32,keepalive=on,rate=1000";
 /// One connection with a full handshake per request, without a pause.
 const HANDSHAKES: &str = "connections=64,keepalive=off,resume=0%";
 
@@ -41,6 +40,8 @@ pub struct BurstConditions {
 pub struct Burst {
     /// Handshakes completed per second.
     pub completed: f64,
+    /// Connections refused per second.
+    pub refused: f64,
     /// The median latency of exchanges on the established connections, from when they were due, in seconds.
     pub p50_s: f64,
     /// The 99th percentile of that latency.
@@ -49,22 +50,55 @@ pub struct Burst {
     pub lag_p99_s: f64,
 }
 
+/// The clients of a measurement.
+#[derive(Clone, Debug)]
+pub struct Crowd {
+    /// The load of the established connections.
+    pub established: &'static str,
+    /// The load of those that connect.
+    pub new: String,
+    /// How long these connect before the measurement.
+    pub lead: Duration,
+    /// Whether these may be refused.
+    pub is_refused: bool,
+}
+
+impl Crowd {
+    /// This many handshakes per second in a Poisson process, beside a constant rate of requests over a few connections.
+    pub fn burst(offered: u32) -> Self {
+        // The number that is in flight if each takes half a second.
+        let connections = offered / 2;
+        Self {
+            established: "connections=32,keepalive=on,rate=1000",
+            new: format!("connections={connections},keepalive=off,resume=0%,arrivals=poisson,rate={offered}"),
+            lead: WARM_UP,
+            is_refused: false,
+        }
+    }
+
+    /// Connections from 10,000 addresses, beside 100 clients.
+    pub fn flood() -> Self {
+        Self {
+            established: "connections=100,sources=100,keepalive=on,rate=1000",
+            new: "connections=10000,sources=10000,keepalive=off,resume=0%".to_owned(),
+            // Until each address has used up what it is allowed.
+            lead: Duration::from_secs(20),
+            is_refused: true,
+        }
+    }
+}
+
 impl BurstConditions {
-    /// Starts a template of `tlsdash bench`, and offers this many handshakes per second in a Poisson process, while established
-    /// connections have exchanges at a constant rate.
+    /// Starts a server, and measures established connections while others connect.
     ///
     /// # Errors
     /// If any step or request fails.
-    pub fn take(&self, template: &str, offered: u32) -> Result<Burst> {
-        let bed = TestBed::start(template, &self.program, self.core)?;
-        let mut established = start(bed.addr, ESTABLISHED)?;
-        warm_up(&mut established, ESTABLISHED)?;
-        // The number that is in flight if each takes half a second.
-        let connections = offered / 2;
-        let plan =
-            format!("connections={connections},keepalive=off,resume=0%,arrivals=poisson,rate={offered}");
-        let mut handshakes = start(bed.addr, &plan)?;
-        std::thread::sleep(WARM_UP);
+    pub fn take(&self, server: &CommandServer, crowd: &Crowd) -> Result<Burst> {
+        let bed = TestBed::start(server, &self.program, self.core)?;
+        let mut established = start(bed.addr, crowd.established)?;
+        warm_up(&mut established, crowd.established)?;
+        let mut handshakes = start(bed.addr, &crowd.new)?;
+        std::thread::sleep(crowd.lead);
         let mut collect = || {
             let [mut kept, mut new] = [LoadDelta::default(), LoadDelta::default()];
             handshakes.collect(&mut new, Duration::from_secs(1));
@@ -74,7 +108,8 @@ impl BurstConditions {
         let (.., from) = collect();
         std::thread::sleep(self.length);
         let (kept, new, to) = collect();
-        let failed = kept.counters[LoadCounter::Failed] + new.counters[LoadCounter::Failed];
+        let refused = new.counters[LoadCounter::Failed];
+        let failed = kept.counters[LoadCounter::Failed] + if crowd.is_refused { 0 } else { refused };
         if failed > 0 {
             return Err(format!("{failed} requests failed").into());
         }
@@ -84,18 +119,19 @@ impl BurstConditions {
         };
         Ok(Burst {
             completed: new.counters[LoadCounter::HandshakesFull] as f64 / (to - from).as_secs_f64(),
+            refused: refused as f64 / (to - from).as_secs_f64(),
             p50_s: quantile(LoadLatency::Response, 0.5)?,
             p99_s: quantile(LoadLatency::Response, 0.99)?,
             lag_p99_s: quantile(LoadLatency::Lag, 0.99)?,
         })
     }
 
-    /// Returns how many handshakes a template completes per second at full load.
+    /// Returns how many handshakes a server completes per second at full load.
     ///
     /// # Errors
     /// If any step or request fails.
-    pub fn handshakes_completed(&self, template: &str) -> Result<f64> {
-        let bed = TestBed::start(template, &self.program, self.core)?;
+    pub fn handshakes_completed(&self, server: &CommandServer) -> Result<f64> {
+        let bed = TestBed::start(server, &self.program, self.core)?;
         let mut load = start(bed.addr, HANDSHAKES)?;
         warm_up(&mut load, HANDSHAKES)?;
         let mut delta = LoadDelta::default();

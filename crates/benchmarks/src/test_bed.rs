@@ -5,9 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::time::Duration;
 
-use bench::scenario::{BenchTlsConfig, Endpoint, PlaceholderValues};
+use bench::scenario::{BenchTlsConfig, CommandServer, Endpoint, PlaceholderValues};
 use bench::target::{SupervisedCommand, Supervisor, wait_until_ready};
-use bench::template::ServerTemplate;
 use loadgen::{DemoUpstream, UpstreamAddr};
 use rcgen::{CertificateParams, KeyPair};
 use rustix::thread::{sched_getaffinity, sched_setaffinity};
@@ -29,11 +28,11 @@ pub struct TestBed {
 }
 
 impl TestBed {
-    /// Starts a template on a core; `program` is the tlsdash that supervises it, and that is measured itself.
+    /// Starts a server on a core; `program` is the tlsdash that supervises it, and that is measured itself.
     ///
     /// # Errors
     /// If it does not listen in time; the message quotes its last output.
-    pub fn start(template: &str, program: &Path, core: usize) -> Result<Self> {
+    pub fn start(server: &CommandServer, program: &Path, core: usize) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let path = |name: &str| folder.path().join(name);
         let (cert, key, pem) = (path("cert.pem"), path("key.pem"), path("both.pem"));
@@ -60,9 +59,7 @@ impl TestBed {
             user: "nobody",
             tlsdash: program,
         };
-        let known =
-            ServerTemplate::named(template).ok_or_else(|| format!("there is no template {template}"))?;
-        let launch = known.server()?.launch(&slots)?;
+        let launch = server.launch(&slots)?;
         for (path, text) in &launch.files {
             fs::write(path, text)?;
         }
