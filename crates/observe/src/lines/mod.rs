@@ -35,7 +35,7 @@ impl LineReader {
         let read = from.read(&mut self.buffer[self.end..])?;
         let mut seen = self.end;
         self.end += read;
-        while let Some(at) = self.buffer[seen..self.end].iter().position(|byte| *byte == b'\n') {
+        while let Some(at) = memchr::memchr(b'\n', &self.buffer[seen..self.end]) {
             if !std::mem::take(&mut self.is_skipping) {
                 line(&self.buffer[self.start..seen + at]);
             }
