@@ -1,7 +1,7 @@
 //! State that the requests of a client's connection share with the handler that owns the connection.
 
 use records::kinds::HttpVersion;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::task::Waker;
@@ -16,8 +16,9 @@ use records::metrics::{HttpCounter, RequestFailure};
 use crate::guard::http1_tap::Http1Requests;
 use crate::request::RequestState;
 use crate::request::held_bytes::HeldBytes;
-use crate::upstream::http1::exchange::Http1Exchange;
+use crate::runtime::tasks::Tasks;
 use crate::upstream::http1::head::FieldBytes;
+use crate::upstream::tunnel::Tunnel;
 use crate::worker::HttpWorker;
 
 /// A client's connection: the state that its requests share.
@@ -41,7 +42,9 @@ pub(crate) struct ClientConn {
     pub(crate) bound_host: Option<Box<str>>,
     pub(crate) http1: Option<Rc<Http1Requests>>,
     /// A tunnel to begin once hyper has ended.
-    pub(crate) tunnel: RefCell<Option<Http1Exchange>>,
+    pub(crate) tunnel: RefCell<Option<Tunnel>>,
+    /// The tasks of a connection of HTTP/2, among them its tunnels.
+    pub(crate) tasks: OnceCell<Tasks>,
     activity: Activity,
     /// Requests whose responses were framed, and may not be flushed.
     framed: RefCell<Vec<Rc<RequestState>>>,
@@ -100,6 +103,7 @@ impl ClientConn {
             bound_host,
             http1: (version == HttpVersion::Http1).then(Rc::default),
             tunnel: RefCell::default(),
+            tasks: OnceCell::new(),
             activity: Activity {
                 requests: Cell::new(0),
                 begun: Cell::new(0),

@@ -17,7 +17,6 @@ use crate::forward::forward;
 use crate::limits::HttpLimits;
 use crate::runtime::io::WireIo;
 use crate::runtime::tasks::Tasks;
-use crate::upstream::http1::tunnel;
 
 /// Window of each stream for what the client sends.
 const STREAM_WINDOW_BYTES: u32 = 64 << 10;
@@ -71,9 +70,9 @@ async fn serve1(client: &Rc<ClientConn>, io: WireIo) -> HttpConnEnd {
         return HttpConnEnd::of(&error);
     }
     let tunnel = client.tunnel.take();
-    let Some(upstream) = tunnel else { return HttpConnEnd::well() };
+    let Some(tunnel) = tunnel else { return HttpConnEnd::well() };
     let parts = connection.into_parts();
-    match tunnel::run(parts.io, parts.read_buf, upstream).await {
+    match tunnel.run(parts.io, parts.read_buf).await {
         Ok(()) => HttpConnEnd::well(),
         Err(error) => HttpConnEnd {
             outcome: ConnectionOutcome::UpstreamBroken,
@@ -98,6 +97,7 @@ fn builder1(limits: &HttpLimits) -> http1::Builder {
 async fn serve2(client: &Rc<ClientConn>, io: WireIo, executor: Tasks) -> HttpConnEnd {
     let limits = client.worker.limits();
     let owner = Rc::clone(client);
+    client.tasks.get_or_init(|| executor.clone());
     let service = service_fn(move |request| forward(Rc::clone(&owner), request));
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let connection = http2::Builder::new(executor)
@@ -107,6 +107,7 @@ async fn serve2(client: &Rc<ClientConn>, io: WireIo, executor: Tasks) -> HttpCon
         .max_send_buf_size(STREAM_BUFFER_BYTES)
         .max_concurrent_streams(count(limits.streams_max))
         .max_header_list_size(count(limits.header_bytes_max))
+        .enable_connect_protocol()
         .serve_connection(io, service);
     let mut connection = pin!(connection);
     let served = poll_fn(|cx| {

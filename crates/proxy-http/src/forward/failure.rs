@@ -16,6 +16,8 @@ use crate::upstream::response_body::ResponseBody;
 pub(super) struct RefusedRequest {
     pub(super) failure: RequestFailure,
     pub(super) status: StatusCode,
+    /// The text of the answer, if it is not that of the failure.
+    text: Option<&'static str>,
     /// When the client may try again.
     retry_after: Option<Duration>,
 }
@@ -25,6 +27,23 @@ impl RefusedRequest {
     pub(super) const CONNECT: Self = Self {
         failure: RequestFailure::Malformed,
         status: StatusCode::METHOD_NOT_ALLOWED,
+        text: Some("the method is not allowed\n"),
+        retry_after: None,
+    };
+
+    /// An extended CONNECT for a protocol that the proxy does not know (RFC 9220, section 3).
+    const PROTOCOL: Self = Self {
+        failure: RequestFailure::Malformed,
+        status: StatusCode::NOT_IMPLEMENTED,
+        text: Some("the protocol is not supported\n"),
+        retry_after: None,
+    };
+
+    /// A request for a WebSocket to an upstream that takes none.
+    pub(super) const WEBSOCKET: Self = Self {
+        failure: RequestFailure::UpstreamInvalid,
+        status: StatusCode::BAD_GATEWAY,
+        text: Some("the upstream does not accept WebSockets\n"),
         retry_after: None,
     };
 
@@ -37,7 +56,7 @@ impl RefusedRequest {
 
 impl From<RequestFailure> for RefusedRequest {
     fn from(failure: RequestFailure) -> Self {
-        Self { failure, status: status(failure), retry_after: None }
+        Self { failure, status: status(failure), text: None, retry_after: None }
     }
 }
 
@@ -52,6 +71,7 @@ impl From<Refusal> for RefusedRequest {
         match refusal {
             Refusal::Malformed => RequestFailure::Malformed.into(),
             Refusal::Connect => Self::CONNECT,
+            Refusal::Protocol => Self::PROTOCOL,
             Refusal::HeaderTooLarge => RequestFailure::HeaderTooLarge.into(),
             Refusal::UriTooLong => RequestFailure::UriTooLong.into(),
         }
@@ -115,10 +135,7 @@ fn text(failure: RequestFailure) -> &'static str {
 
 /// The answer to a request that is refused.
 pub(super) fn response(refusal: RefusedRequest, handle: &RequestHandle) -> Response<ResponseBody> {
-    let text = match refusal.status {
-        StatusCode::METHOD_NOT_ALLOWED => "the method is not allowed\n",
-        _ => text(refusal.failure),
-    };
+    let text = refusal.text.unwrap_or_else(|| text(refusal.failure));
     let mut response = Response::new(ResponseBody::text(text, handle));
     *response.status_mut() = refusal.status;
     let fields = response.headers_mut();

@@ -3,13 +3,13 @@
 use records::kinds::HttpVersion;
 use std::net::{IpAddr, SocketAddr};
 
-use hyper::header::{CONNECTION, COOKIE, HeaderName, HeaderValue, TE, UPGRADE};
-use hyper::{HeaderMap, Request, Version};
+use hyper::header::{CONNECTION, COOKIE, HeaderName, HeaderValue, SEC_WEBSOCKET_KEY, TE};
+use hyper::{HeaderMap, Request};
 use records::ids::ClientId;
 
+use super::websocket::WebSocketRequest;
 use crate::client::ClientConn;
 use crate::request::special_fields::{SpecialField, SpecialFields};
-use crate::upstream::content::RequestFraming;
 use crate::upstream::request_head::HeadWriter;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -57,11 +57,15 @@ pub(super) fn write_request<B>(
     request: &Request<B>,
     special: SpecialFields,
     host: &str,
-    upgrade: Option<&HeaderValue>,
+    websocket: Option<&WebSocketRequest>,
 ) {
     let fields = request.headers();
     let has_listed = special.has(SpecialField::Connection);
-    let listed: Vec<&str> = has_listed.then(|| words(fields, &CONNECTION)).into_iter().flatten().collect();
+    let mut listed: Vec<&str> =
+        has_listed.then(|| words(fields, &CONNECTION)).into_iter().flatten().collect();
+    if websocket.is_some_and(WebSocketRequest::hides_key) {
+        listed.push(SEC_WEBSOCKET_KEY.as_str());
+    }
     let rules = &client.worker.shared.request_rules;
     let wants_trailers = || words(fields, &TE).any(|word| word.eq_ignore_ascii_case("trailers"));
     head.host(host);
@@ -79,8 +83,8 @@ pub(super) fn write_request<B>(
     if client.version == HttpVersion::Http2 && special.has(SpecialField::Cookie) {
         head.joined_field("cookie", fields.get_all(COOKIE).iter().map(HeaderValue::as_bytes), "; ");
     }
-    if let Some(protocol) = upgrade {
-        head.upgrade(protocol);
+    if let Some(request) = websocket {
+        head.websocket(request.own_key(client));
     } else if special.has(SpecialField::Te) && wants_trailers() {
         head.trailers_wanted();
     }
@@ -125,33 +129,8 @@ fn forwarded_address(word: &[u8]) -> Option<IpAddr> {
     word.parse().or_else(|_| with_port()).ok().or_else(in_brackets)
 }
 
-/// The protocol that a request asks to switch to, if it may: only WebSocket, and only over HTTP/1.1.
-pub(super) fn requested_upgrade<B>(
-    client: &ClientConn,
-    request: &Request<B>,
-    special: SpecialFields,
-    framing: RequestFraming,
-) -> Option<HeaderValue> {
-    // What content is left would be sent as the other protocol. A server may ignore the field (RFC 9110, section 7.8).
-    let may_ask = special.has(SpecialField::Upgrade)
-        && request.version() == Version::HTTP_11
-        && framing == RequestFraming::None;
-    if client.version == HttpVersion::Http2 || !may_ask {
-        return None;
-    }
-    let fields = request.headers();
-    let protocol = fields.get(UPGRADE)?;
-    let is_listed = || words(fields, &CONNECTION).any(|word| word.eq_ignore_ascii_case("upgrade"));
-    (protocol.as_bytes().eq_ignore_ascii_case(b"websocket") && is_listed()).then(|| protocol.clone())
-}
-
-pub(super) fn set_upgrade(fields: &mut HeaderMap, protocol: HeaderValue) {
-    fields.insert(UPGRADE, protocol);
-    fields.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-}
-
 /// The words of a field that is a list.
-fn words<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+pub(super) fn words<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
     let values = fields.get_all(name).into_iter();
     values.filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(',')).map(str::trim)
 }

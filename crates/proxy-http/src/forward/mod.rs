@@ -4,6 +4,7 @@ mod failure;
 mod fields;
 pub(crate) mod rules;
 mod target;
+mod websocket;
 
 use records::kinds::HttpVersion;
 use std::convert::Infallible;
@@ -18,6 +19,7 @@ use records::metrics::{HttpCounter, RequestFailure};
 
 use self::failure::RefusedRequest;
 use self::target::RequestTarget;
+use self::websocket::WebSocketRequest;
 use crate::client::ClientConn;
 use crate::guard::frame_tap::response_header_bytes;
 use crate::guard::http1_tap::Http1Content;
@@ -43,8 +45,7 @@ struct PreparedRequest {
     content: Option<RequestContent>,
     /// Whether its content may be broken already.
     is_chunked: bool,
-    /// The protocol that it asks to switch to.
-    upgrade: Option<Box<HeaderValue>>,
+    websocket: Option<Box<WebSocketRequest>>,
     /// Empty, with the memory of its own fields, for those of the response.
     fields: HeaderMap,
 }
@@ -84,22 +85,31 @@ fn prepare(
         handle.set_client(client);
     }
     check_rate(client, handle)?;
-    if let Some(path) = target::received_path(client, &request, special)? {
+    let received = target::received_head(client, &request, special)?;
+    if let Some(path) = received.path {
         handle.set_received_path(path);
     }
     let target = target::select(client, &request, handle.received_path(), special)?;
     handle.set_route(target.route);
     let route = target.route;
-    let framing = RequestFraming::of(request.body());
+    let body_framing = RequestFraming::of(request.body());
+    // A WebSocket begins behind the request.
+    let framing = if received.is_websocket { RequestFraming::None } else { body_framing };
     let is_http2 = client.worker.shared.routing.destinations[route].is_http2;
-    let upgrade = fields::requested_upgrade(client, &request, special, framing).filter(|_| !is_http2);
+    let mut websocket = if received.is_websocket {
+        Some(Box::new(WebSocketRequest::of_http2(is_http2)))
+    } else if client.version == HttpVersion::Http1 {
+        WebSocketRequest::of_http1(&request, special, framing, is_http2).map(Box::new)
+    } else {
+        None
+    };
     let head = if is_http2 {
         let mut head = Http2Head::new(request.method(), target.host, target.path)?;
-        write_fields(&mut head, client, handle, &request, special, &target, None);
+        write_fields(&mut head, client, handle, &request, special, &target, websocket.as_deref());
         UpstreamHead::Http2(Box::new(head.finish(framing)))
     } else {
         let mut head = RequestHead::new(client.worker.spare_head(), request.method(), target.path);
-        write_fields(&mut head, client, handle, &request, special, &target, upgrade.as_ref());
+        write_fields(&mut head, client, handle, &request, special, &target, websocket.as_deref());
         UpstreamHead::Http1(head.finish(request.method(), framing))
     };
     if !client.held.has_room_for_request(head.memory()) {
@@ -109,13 +119,16 @@ fn prepare(
     let field = |name: &str| Some(request.headers().get(name)?.as_bytes());
     let key = client.worker.upstreams.balance().key(handle.client_id(), field);
     let (parts, body) = request.into_parts();
-    let content = RequestContent::new(body, framing, handle);
+    let mut content = RequestContent::new(body, body_framing, handle);
+    if let Some(websocket) = &mut websocket {
+        websocket.content = content.withhold();
+    }
     check_size(client, framing)?;
-    let (upgrade, fields) = (upgrade.map(Box::new), emptied(parts.headers));
+    let fields = emptied(parts.headers);
     let is_chunked = framing == RequestFraming::Chunked
         && client.version == HttpVersion::Http1
         && !special.has(SpecialField::Expect);
-    Ok(PreparedRequest { route, key, head, content: Some(content), is_chunked, upgrade, fields })
+    Ok(PreparedRequest { route, key, head, content: Some(content), is_chunked, websocket, fields })
 }
 
 /// Writes the fields that the upstream gets, without those that frame the content.
@@ -126,9 +139,9 @@ fn write_fields(
     request: &Request<Incoming>,
     special: SpecialFields,
     target: &RequestTarget<'_>,
-    upgrade: Option<&HeaderValue>,
+    websocket: Option<&WebSocketRequest>,
 ) {
-    fields::write_request(head, client, request, special, target.host, upgrade);
+    fields::write_request(head, client, request, special, target.host, websocket);
     client.worker.shared.request_rules.write(head, client, handle.client_id());
 }
 
@@ -203,9 +216,10 @@ async fn exchange(
                     worker.keep_head(mem::take(head));
                 }
                 handle.set_head_bytes(0);
-                return respond(client, handle, response, exchange, request.upgrade.take());
+                return respond(client, handle, response, exchange, request.websocket.take());
             }
             Err(ExchangeError::Failed(failure)) => return Err(failure.into()),
+            Err(ExchangeError::NoWebSocket) => return Err(RefusedRequest::WEBSOCKET),
             Err(ExchangeError::Closed) => {
                 request.content = exchange.into_content_to_retry().filter(|_| !is_retry);
                 if request.content.is_none() {
@@ -233,10 +247,9 @@ fn respond(
     handle: &RequestHandle,
     mut response: Response<()>,
     exchange: Exchange,
-    upgrade: Option<Box<HeaderValue>>,
+    websocket: Option<Box<WebSocketRequest>>,
 ) -> Result<Response<ResponseBody>, RefusedRequest> {
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    let protocol = switches.then(|| response.headers().get(UPGRADE).cloned()).flatten();
     fields::remove_hop_by_hop(response.headers_mut(), exchange.special_fields());
     let is_empty = matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     // Clients take it for the length of the frames that follow (RFC 9110, section 8.6).
@@ -244,18 +257,19 @@ fn respond(
         response.headers_mut().remove(CONTENT_LENGTH);
     }
     *response.version_mut() = Version::HTTP_11;
-    match (switches, upgrade) {
-        (false, None) => {}
+    let has_agreed = match exchange {
+        Exchange::Http1(_) => switches,
+        Exchange::Http2(_) => response.status().is_success(),
+    };
+    match websocket {
+        None if switches => return Err(RequestFailure::UpstreamInvalid.into()),
+        None => {}
+        Some(request) if has_agreed => return request.begin(client, handle, response, exchange),
         // What comes behind a refused upgrade may be meant for the other protocol.
-        (false, Some(_)) => client.set_ending(),
-        (true, None) => return Err(RequestFailure::UpstreamInvalid.into()),
-        (true, Some(requested)) => {
-            fields::set_upgrade(response.headers_mut(), protocol.unwrap_or(*requested));
-            if let Exchange::Http1(exchange) = exchange {
-                client.tunnel.replace(Some(*exchange));
-            }
-            return Ok(response.map(|()| ResponseBody::empty(handle)));
-        }
+        Some(_) if client.version == HttpVersion::Http1 => client.set_ending(),
+        // The client would take it for an agreement.
+        Some(_) if response.status().is_success() => return Err(RefusedRequest::WEBSOCKET),
+        Some(_) => {}
     }
     Ok(response.map(|()| ResponseBody::of(exchange, handle)))
 }

@@ -22,17 +22,26 @@ pub(super) struct RequestTarget<'a> {
     pub(super) route: usize,
 }
 
-/// The path with its query as the client has sent it, if hyper got another (see [`target_text`](crate::request::target_text)).
+/// What a head had that hyper got in another form.
+#[derive(Debug, Default)]
+pub(super) struct ReceivedHead {
+    /// The path with its query as the client has sent it, if hyper got another (see [`target_text`](crate::request::target_text)).
+    pub(super) path: Option<Box<str>>,
+    /// Whether it is an extended CONNECT for a WebSocket (RFC 8441).
+    pub(super) is_websocket: bool,
+}
+
+/// What hyper got in another form than the client has sent it.
 ///
 /// # Errors
 /// If the header block was found to be unacceptable before hyper saw the request.
-pub(super) fn received_path<B>(
+pub(super) fn received_head<B>(
     client: &ClientConn,
     request: &Request<B>,
     special: SpecialFields,
-) -> Result<Option<Box<str>>, RefusedRequest> {
+) -> Result<ReceivedHead, RefusedRequest> {
     if let Some(requests) = &client.http1 {
-        return Ok(requests.received_path.take());
+        return Ok(ReceivedHead { path: requests.received_path.take(), is_websocket: false });
     }
     let verdicts = special.has(SpecialField::Verdict).then(|| request.headers().get_all(VERDICT));
     // The last one is the proxy's.
@@ -41,8 +50,10 @@ pub(super) fn received_path<B>(
         .map(|last| Verdict::parse(last.as_bytes()))
     {
         Some(Verdict::Refused(refusal)) => Err(refusal.into()),
-        Some(Verdict::Path(path)) => Ok(Some(path.into())),
-        None => Ok(None),
+        Some(Verdict::Passed { is_websocket, path }) => {
+            Ok(ReceivedHead { path: path.map(Box::from), is_websocket })
+        }
+        None => Ok(ReceivedHead::default()),
     }
 }
 

@@ -103,7 +103,7 @@ impl WireBuffers {
 }
 
 /// hyper's end of the wire.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct WireIo(pub(crate) Rc<RefCell<WireBuffers>>);
 
 impl Read for WireIo {

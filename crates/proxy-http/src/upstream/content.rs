@@ -9,11 +9,12 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
-use http_body::Body as _;
+use http_body::{Body as _, Frame};
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName};
 use records::metrics::RequestFailure;
 
+use super::tunnel::ContentSource;
 use crate::guard::frame_tap::VERDICT;
 use crate::request::RequestHandle;
 use crate::request::special_fields::may_be_trailer;
@@ -33,7 +34,9 @@ pub(crate) enum RequestFraming {
 #[derive(Debug)]
 pub(crate) struct RequestContent {
     /// `None` once it is whole.
-    body: Option<Incoming>,
+    body: Option<ContentSource>,
+    /// Whether it is the client's part of a tunnel, of any length.
+    is_tunnel: bool,
     framing: RequestFraming,
     request: RequestHandle,
     /// Pieces that were taken and are to be sent, or sent again; the last one is the first.
@@ -63,7 +66,8 @@ impl RequestFraming {
 impl RequestContent {
     pub(crate) fn new(body: Incoming, framing: RequestFraming, request: &RequestHandle) -> Self {
         let mut content = Self {
-            body: Some(body),
+            body: Some(ContentSource::Body(body)),
+            is_tunnel: false,
             framing,
             request: request.clone(),
             taken: Vec::new(),
@@ -74,6 +78,17 @@ impl RequestContent {
             content.stop();
         }
         content
+    }
+
+    /// Takes the rest out, for a tunnel that has not begun.
+    pub(crate) fn withhold(&mut self) -> Option<ContentSource> {
+        self.framing = RequestFraming::None;
+        self.body.take()
+    }
+
+    /// Continues with what the client sends in a tunnel.
+    pub(super) fn open_tunnel(&mut self, source: Option<ContentSource>) {
+        (self.body, self.is_tunnel) = (source, true);
     }
 
     /// Whether nothing of it is left to send.
@@ -88,7 +103,7 @@ impl RequestContent {
 
     /// Whether it is known that no data is left, and no trailers.
     pub(super) fn is_at_end(&self) -> bool {
-        self.taken.is_empty() && self.body.as_ref().is_none_or(Incoming::is_end_stream)
+        self.taken.is_empty() && self.body.as_ref().is_none_or(ContentSource::is_at_end)
     }
 
     /// Sends this data once more, before the rest.
@@ -135,8 +150,14 @@ impl RequestContent {
         if let Some(piece) = self.taken.pop() {
             return Poll::Ready(Ok(piece));
         }
-        let Some(body) = &mut self.body else { return Poll::Ready(Ok(Piece::End)) };
-        let frame = match Pin::new(body).poll_frame(cx) {
+        let polled = match &mut self.body {
+            None => return Poll::Ready(Ok(Piece::End)),
+            Some(ContentSource::Body(body)) => Pin::new(body).poll_frame(cx),
+            Some(ContentSource::Wire(wire)) => {
+                wire.poll_data(cx).map(|data| data.map(|data| Ok(Frame::data(data))))
+            }
+        };
+        let frame = match polled {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(None) => {
                 self.stop();
@@ -159,7 +180,8 @@ impl RequestContent {
         };
         self.received += data.len() as u64;
         self.request.received(data.len() as u64);
-        if self.received > self.request.client().worker.limits().body_bytes_max as u64 {
+        let is_too_long = self.received > self.request.client().worker.limits().body_bytes_max as u64;
+        if is_too_long && !self.is_tunnel {
             return Poll::Ready(Err(RequestFailure::BodyTooLarge));
         }
         Poll::Ready(Ok(Piece::Data(data)))

@@ -13,6 +13,7 @@ use super::content::RequestContent;
 use super::http1::exchange::Http1Exchange;
 use super::http2::exchange::Http2Exchange;
 use super::request_head::UpstreamHead;
+use super::tunnel::ContentSource;
 use crate::request::RequestHandle;
 use crate::request::special_fields::SpecialFields;
 
@@ -32,6 +33,8 @@ pub(crate) enum ExchangeError {
     /// The upstream has closed the connection before any byte of a response, or has refused the stream.
     Closed,
     Failed(RequestFailure),
+    /// The upstream does not take a request for a WebSocket over HTTP/2 (RFC 8441, section 3).
+    NoWebSocket,
 }
 
 /// The same of either protocol.
@@ -78,6 +81,17 @@ impl Exchange {
             Self::Http1(exchange) => exchange.poll_head(cx, fields),
             Self::Http2(exchange) => exchange.poll_head(cx),
         }
+    }
+
+    /// Begins to pass what the client sends, once the upstream has agreed to a tunnel. What the upstream sends is the
+    /// response's content.
+    pub(crate) fn open_tunnel(&mut self, source: Option<ContentSource>) {
+        of_each!(self, exchange => exchange.open_tunnel(source));
+    }
+
+    /// Sends what the client has sent in a tunnel; ready once it has ended.
+    pub(super) fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RequestFailure>> {
+        of_each!(self, exchange => exchange.poll_content(cx))
     }
 
     /// The next data of the response's content; `None` once it is complete.

@@ -9,3 +9,4 @@ pub(crate) mod pool;
 mod queue;
 pub(crate) mod request_head;
 pub(crate) mod response_body;
+pub(crate) mod tunnel;

@@ -23,8 +23,8 @@ pub(crate) trait HeadWriter {
     /// Writes that the client takes trailers.
     fn trailers_wanted(&mut self);
 
-    /// Asks to switch to this protocol.
-    fn upgrade(&mut self, protocol: &HeaderValue);
+    /// Asks for a WebSocket; over HTTP/1.1 with this key, if the client has sent none.
+    fn websocket(&mut self, key: Option<&HeaderValue>);
 }
 
 /// A head that is complete.

@@ -8,6 +8,7 @@ use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 
 use super::exchange::Exchange;
+use super::tunnel::TunnelContent;
 use crate::request::RequestHandle;
 
 #[derive(Debug)]
@@ -20,6 +21,7 @@ pub(crate) struct ResponseBody {
 enum BodySource {
     /// What the upstream sends.
     Upstream(Exchange),
+    Tunnel(TunnelContent),
     /// The upstream has broken.
     Broken(io::Error),
     /// The whole content.
@@ -50,6 +52,11 @@ impl ResponseBody {
         Self { source, request: request.clone() }
     }
 
+    /// What a tunnel has for a client of HTTP/2.
+    pub(crate) fn of_tunnel(content: TunnelContent, request: &RequestHandle) -> Self {
+        Self { source: BodySource::Tunnel(content), request: request.clone() }
+    }
+
     /// A text of the proxy itself.
     pub(crate) fn text(text: &'static str, request: &RequestHandle) -> Self {
         Self { source: BodySource::Whole(Bytes::from_static(text.as_bytes())), request: request.clone() }
@@ -67,8 +74,14 @@ impl ResponseBody {
     }
 
     fn data(&self, bytes: Bytes) -> Frame<Chunk> {
-        self.request.client().held.hold(&bytes);
-        Frame::data(Chunk { bytes, request: self.request.clone() })
+        Frame::data(Chunk::new(bytes, &self.request))
+    }
+}
+
+impl Chunk {
+    pub(super) fn new(bytes: Bytes, request: &RequestHandle) -> Self {
+        request.client().held.hold(&bytes);
+        Self { bytes, request: request.clone() }
     }
 }
 
@@ -89,6 +102,9 @@ impl Body for ResponseBody {
                 return Poll::Ready(Some(Ok(self.data(bytes))));
             }
             BodySource::Upstream(exchange) => exchange,
+            BodySource::Tunnel(content) => {
+                return content.poll_data(cx).map(|data| data.map(|data| data.map(Frame::data)));
+            }
         };
         match exchange.poll_data(cx) {
             Poll::Pending => Poll::Pending,
@@ -125,7 +141,7 @@ impl Body for ResponseBody {
         match &self.source {
             BodySource::End => SizeHint::with_exact(0),
             BodySource::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            BodySource::Broken(_) => SizeHint::default(),
+            BodySource::Broken(_) | BodySource::Tunnel(_) => SizeHint::default(),
             BodySource::Upstream(exchange) => {
                 exchange.content_left().map_or_else(SizeHint::default, SizeHint::with_exact)
             }

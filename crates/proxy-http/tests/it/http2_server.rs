@@ -46,6 +46,8 @@ pub(crate) struct Behaviour {
     pub(crate) connections_max: Option<usize>,
     /// Requests of a connection after which it announces its end.
     pub(crate) requests_max: Option<usize>,
+    /// Whether it takes extended CONNECTs.
+    pub(crate) takes_connect: bool,
     /// Whether it speaks TLS, and with which protocol of ALPN.
     pub(crate) alpn: Option<&'static str>,
 }
@@ -125,6 +127,9 @@ async fn serve(
     let mut builder = Builder::new();
     if let Some(max) = behaviour.streams_max {
         builder.max_concurrent_streams(max);
+    }
+    if behaviour.takes_connect {
+        builder.enable_connect_protocol();
     }
     let Ok(mut connection) = builder.handshake::<_, Bytes>(stream).await else { return };
     let mut requests = 0;

@@ -24,3 +24,4 @@ mod under_load;
 mod upgrade;
 mod upstream;
 mod upstream_tls;
+mod websocket;

@@ -1,8 +1,8 @@
 //! Upstreams that follow a script.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
-use std::os::unix::net::UnixListener;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,10 +11,31 @@ use std::thread;
 use proxy_core::Upstream;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use socket2::SockRef;
 
 /// A stream of either kind, as an upstream sees it.
-pub(crate) trait UpstreamStream: Read + Write + Send {}
-impl<T: Read + Write + Send> UpstreamStream for T {}
+pub(crate) trait UpstreamStream: Read + Write + Send {
+    /// The socket, to be shared or shut down.
+    fn socket(&self) -> SockRef<'_>;
+}
+
+impl UpstreamStream for UnixStream {
+    fn socket(&self) -> SockRef<'_> {
+        self.into()
+    }
+}
+
+impl UpstreamStream for TcpStream {
+    fn socket(&self) -> SockRef<'_> {
+        self.into()
+    }
+}
+
+impl UpstreamStream for StreamOwned<ServerConnection, TcpStream> {
+    fn socket(&self) -> SockRef<'_> {
+        (&self.sock).into()
+    }
+}
 
 /// One connection of an upstream that follows a script.
 pub(crate) struct ScriptedConn {
@@ -57,6 +78,16 @@ impl ScriptedConn {
 
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.stream.write_all(bytes.as_ref());
+    }
+
+    /// Sends nothing more.
+    pub(crate) fn shut_down(&mut self) {
+        self.stream.socket().shutdown(Shutdown::Write).unwrap();
+    }
+
+    /// Another handle to write by.
+    pub(crate) fn writer(&self) -> impl Write + Send + 'static {
+        self.stream.socket().try_clone().unwrap()
     }
 
     /// Waits until the proxy ends the connection.

@@ -121,7 +121,7 @@ const DASHBOARD: [&[&str]; 5] = [
 /// Which crates of ours alone may depend on a library.
 const CONFINED: &[(&str, &[&str])] = &[
     ("rustls", &["tlsdash-tls-client", "tlsdash-proxy-core", "tlsdash-loadgen"]),
-    ("aws-lc-rs", &["tlsdash-proxy-core"]),
+    ("aws-lc-rs", &["tlsdash-proxy-core", "tlsdash-proxy-http"]),
     ("x509-parser", &["tlsdash-proxy-core"]),
     ("ratatui", &["tlsdash-tui"]),
     ("crossterm", &["tlsdash-tui"]),

@@ -34,10 +34,13 @@ pub(super) enum PseudoField {
     Scheme,
     Authority,
     Path,
+    /// That of an extended CONNECT (RFC 8441).
+    Protocol,
 }
 
 impl PseudoField {
-    pub(super) const ALL: [Self; 4] = [Self::Method, Self::Scheme, Self::Authority, Self::Path];
+    /// Those that h2 gets.
+    pub(super) const PASSED: [Self; 4] = [Self::Method, Self::Scheme, Self::Authority, Self::Path];
 
     pub(super) fn name(self) -> &'static [u8] {
         match self {
@@ -45,17 +48,18 @@ impl PseudoField {
             Self::Scheme => b":scheme",
             Self::Authority => b":authority",
             Self::Path => b":path",
+            Self::Protocol => b":protocol",
         }
     }
 }
 
 impl FieldKind {
     pub(super) fn of(name: &[u8], value: &[u8]) -> Self {
-        use PseudoField::{Authority as Host, Method as Verb, Path, Scheme as Protocol};
+        use PseudoField::{Authority as Host, Method as Verb, Path, Protocol};
         let pseudo = |is_valid, field| if is_valid { Self::Pseudo(field) } else { Self::Malformed };
         match name {
             b":method" => pseudo(is_method(value), Verb),
-            b":scheme" => pseudo(value == b"https" || Scheme::try_from(value).is_ok(), Protocol),
+            b":scheme" => pseudo(value == b"https" || Scheme::try_from(value).is_ok(), PseudoField::Scheme),
             b":authority" => pseudo(Authority::try_from(value).is_ok(), Host),
             b":path" if target_text::is_plain(value) => Self::Pseudo(Path),
             b":path" if value.len() > target_text::PATH_BYTES_MAX => Self::LongPath,
@@ -64,6 +68,7 @@ impl FieldKind {
                 Some(_) => Self::Malformed,
                 None => pseudo(PathAndQuery::try_from(value).is_ok(), Path),
             },
+            b":protocol" => pseudo(value.iter().all(u8::is_ascii_graphic), Protocol),
             name if is_regular(name, value) => match name {
                 b"content-length" => Self::ContentLength,
                 b"expect" if value.eq_ignore_ascii_case(b"100-continue") => Self::ExpectContinue,

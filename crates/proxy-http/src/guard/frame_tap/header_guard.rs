@@ -20,6 +20,9 @@ const UNKNOWN_METHOD: &[u8] = b"-";
 const UNKNOWN_PATH: &[u8] = b"*";
 const CONNECT: &[u8] = b"CONNECT";
 
+/// The protocol that an extended CONNECT may ask for (RFC 8441).
+const WEBSOCKET: &str = "websocket";
+
 /// What a header block begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BlockKind {
@@ -75,8 +78,8 @@ struct FieldTag {
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub(crate) struct BlockFields {
     fields: Vec<BlockField>,
-    /// The values of pseudo-header fields, in the order of [`PseudoField::ALL`].
-    pseudo: [PseudoValue; 4],
+    /// The values of pseudo-header fields, in the order of [`PseudoField`].
+    pseudo: [PseudoValue; 5],
     /// Where the block's first field begins. In front of it stand sizes of the table.
     sizes_end: Option<usize>,
     /// Fields that h2 cannot read as they are in the block.
@@ -114,6 +117,8 @@ struct BlockField {
 pub(crate) enum Refusal {
     Malformed,
     Connect,
+    /// An extended CONNECT for another protocol than WebSocket.
+    Protocol,
     HeaderTooLarge,
     UriTooLong,
 }
@@ -122,17 +127,23 @@ pub(crate) enum Refusal {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict<'a> {
     Refused(Refusal),
-    /// The path with its query, as received.
-    Path(&'a str),
+    Passed {
+        /// Whether h2 gets a GET in the place of an extended CONNECT.
+        is_websocket: bool,
+        /// The path with its query as received, if h2 gets another.
+        path: Option<&'a str>,
+    },
 }
 
 impl Refusal {
-    const ALL: [Self; 4] = [Self::Malformed, Self::Connect, Self::HeaderTooLarge, Self::UriTooLong];
+    const ALL: [Self; 5] =
+        [Self::Malformed, Self::Connect, Self::Protocol, Self::HeaderTooLarge, Self::UriTooLong];
 
     fn text(self) -> &'static [u8] {
         match self {
             Self::Malformed => b"malformed",
             Self::Connect => b"connect",
+            Self::Protocol => b"protocol",
             Self::HeaderTooLarge => b"header",
             Self::UriTooLong => b"uri",
         }
@@ -144,7 +155,11 @@ impl<'a> Verdict<'a> {
     pub(crate) fn parse(value: &'a [u8]) -> Self {
         let refusal = Refusal::ALL.into_iter().find(|refusal| refusal.text() == value);
         match std::str::from_utf8(value) {
-            Ok(path) if refusal.is_none() => Verdict::Path(path),
+            Ok(text) if refusal.is_none() => {
+                let behind = text.strip_prefix(WEBSOCKET);
+                let path = Some(behind.unwrap_or(text)).filter(|path| !path.is_empty());
+                Verdict::Passed { is_websocket: behind.is_some(), path }
+            }
             _ => Verdict::Refused(refusal.unwrap_or(Refusal::Malformed)),
         }
     }
@@ -190,7 +205,7 @@ impl HeaderGuard {
             expects_continue: refusal.is_none() && fields.expects_continue,
             plain_bytes: (fields.text_bytes + 4 * fields.fields.len()) as u64,
         };
-        if refusal.is_some() || fields.has_hidden {
+        if refusal.is_some() || fields.has_hidden || fields.value(PseudoField::Protocol).is_some() {
             checked.replacement = Some(fields.replacement(block, kind, refusal));
             let added = self.decoder.tags_mut().filter(|tag| tag.block == number);
             added.for_each(|tag| tag.is_hidden |= tag.kind.pseudo().is_some());
@@ -290,18 +305,26 @@ impl BlockFields {
     }
 
     fn request_refusal(&self, ends: bool, list_bytes_max: usize) -> Option<Refusal> {
-        use PseudoField::{Method, Path, Scheme};
+        use PseudoField::{Authority, Method, Path, Protocol, Scheme};
         if self.list_bytes() >= list_bytes_max {
             return Some(Refusal::HeaderTooLarge);
         }
         if self.refusal.is_some() {
             return self.refusal;
         }
-        if self.value(Method) == Some(CONNECT) {
+        let (is_connect, protocol) = (self.value(Method) == Some(CONNECT), self.value(Protocol));
+        if is_connect && protocol.is_none() {
             return Some(Refusal::Connect);
         }
         let is_whole = [Method, Scheme, Path].into_iter().all(|field| self.value(field).is_some());
-        (!is_whole || ends && self.has_content).then_some(Refusal::Malformed)
+        if !is_whole || ends && self.has_content {
+            return Some(Refusal::Malformed);
+        }
+        let protocol = protocol?;
+        if !is_connect || self.value(Authority).is_none() || self.has_length {
+            return Some(Refusal::Malformed);
+        }
+        (!protocol.eq_ignore_ascii_case(WEBSOCKET.as_bytes())).then_some(Refusal::Protocol)
     }
 
     fn trailers_refusal(&self) -> Option<Refusal> {
@@ -329,23 +352,28 @@ impl BlockFields {
                 encode_field(VERDICT.as_bytes(), &value, Indexing::Added, &mut out);
             }
         }
-        let verdict = refusal.map(Refusal::text).or_else(|| path.filter(|_| stand_in.is_some()));
-        if let Some(verdict) = verdict {
-            encode_field(VERDICT.as_bytes(), verdict, Indexing::Plain, &mut out);
+        let is_websocket = self.value(PseudoField::Protocol).is_some();
+        let websocket = is_websocket.then_some(WEBSOCKET.as_bytes()).unwrap_or_default();
+        let path = path.filter(|_| stand_in.is_some()).unwrap_or_default();
+        let verdict = refusal.map_or_else(|| [websocket, path].concat(), |refusal| refusal.text().into());
+        if !verdict.is_empty() {
+            encode_field(VERDICT.as_bytes(), &verdict, Indexing::Plain, &mut out);
         }
         out
     }
 
     /// Writes pseudo-header fields that h2 passes on: those of the client, as far as it can be known what they are.
     fn replace_pseudo(&self, stand_in: Option<&[u8]>, refusal: Option<Refusal>, out: &mut Vec<u8>) {
-        for field in PseudoField::ALL {
+        for field in PseudoField::PASSED {
             let given = self.value(field).filter(|value| *value != CONNECT);
             let value = match field {
                 PseudoField::Path if refusal == Some(Refusal::UriTooLong) => Some(UNKNOWN_PATH),
                 PseudoField::Path => stand_in.or(given).or(Some(UNKNOWN_PATH)),
+                // Of the others a CONNECT is the one that is passed on.
+                PseudoField::Method if refusal.is_none() => given.or(Some(b"GET")),
                 PseudoField::Method => given.or(Some(UNKNOWN_METHOD)),
                 PseudoField::Scheme => given.or(Some(b"https")),
-                PseudoField::Authority => given,
+                PseudoField::Authority | PseudoField::Protocol => given,
             };
             if let Some(value) = value {
                 encode_field(field.name(), value, Indexing::Plain, out);

@@ -4,14 +4,13 @@ use std::io;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use bytes::{Buf as _, Bytes};
+use bytes::Bytes;
 use hyper::header::HeaderMap;
 use hyper::{Response, StatusCode, Version};
 use records::metrics::RequestFailure;
 
 use super::framing::{Framing, TRAILER_BYTES_MAX};
 use super::head;
-use super::read_buffer::READ_BYTES_MAX;
 use crate::request::RequestHandle;
 use crate::request::held_bytes::ExchangeBytes;
 use crate::request::special_fields::{SpecialField, SpecialFields};
@@ -19,6 +18,7 @@ use crate::upstream::acquire::Lease;
 use crate::upstream::content::RequestContent;
 use crate::upstream::exchange::{ExchangeError, INTERIM_RESPONSES_MAX};
 use crate::upstream::pool::UpstreamPool;
+use crate::upstream::tunnel::ContentSource;
 
 /// Most of a request's content that waits for the upstream.
 const UNSENT_BYTES_MAX: usize = 64 << 10;
@@ -46,7 +46,17 @@ pub(crate) struct Http1Exchange {
     /// Whether the upstream has stopped reading.
     is_deaf: bool,
     may_be_kept: bool,
+    tunnel: TunnelState,
     interim_responses: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TunnelState {
+    /// It is none.
+    No,
+    Open,
+    /// The upstream knows that the client has ended.
+    ClientEnded,
 }
 
 impl Http1Exchange {
@@ -74,6 +84,7 @@ impl Http1Exchange {
             trailers: None,
             due_at: None,
             has_answered: false,
+            tunnel: TunnelState::No,
             interim_responses: 0,
         }
     }
@@ -111,12 +122,16 @@ impl Http1Exchange {
                     self.content.note_moved();
                 }
                 // An upstream may answer before it has read the request, and reads no more then.
-                Err(_) => {
+                Err(error) => {
                     (self.is_deaf, self.may_be_kept) = (true, false);
                     self.with_pool(|pool, key| pool.connection(key).unsent.clear());
                     // What was not begun may be sent again, with its content.
                     if self.sent_at.is_some() {
                         self.content.stop();
+                    }
+                    // Without a reset, what the upstream has sent before it closed is yet to be read.
+                    if self.tunnel != TunnelState::No && error.kind() != io::ErrorKind::BrokenPipe {
+                        return Err(RequestFailure::UpstreamCut);
                     }
                     break;
                 }
@@ -124,6 +139,10 @@ impl Http1Exchange {
             let unsent = self.with_pool(|pool, key| pool.connection(key).unsent.len());
             let has_room = unsent == 0 || unsent < UNSENT_BYTES_MAX && self.held.may_take();
             if self.content.is_whole() || !has_room {
+                if self.tunnel == TunnelState::Open && unsent == 0 {
+                    self.with_pool(UpstreamPool::shut_down);
+                    self.tunnel = TunnelState::ClientEnded;
+                }
                 return Ok(());
             }
             let piece = match self.content.poll_piece(cx) {
@@ -253,6 +272,9 @@ impl Http1Exchange {
     pub(crate) fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         if let Err(failure) = self.pump(cx) {
             self.give_content_up(failure);
+            if self.tunnel != TunnelState::No {
+                return Poll::Ready(Some(Err(io::ErrorKind::ConnectionAborted.into())));
+            }
         }
         let polled = self.poll_piece(cx);
         self.settle_held();
@@ -347,58 +369,25 @@ impl Http1Exchange {
         self.lease.may_be_kept = self.may_be_kept && self.content.is_whole();
     }
 
-    /// Polls for bytes that follow a response that switches protocols.
-    pub(in crate::upstream) fn poll_received(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
-        let mut pool = self.lease.worker.pool.borrow_mut();
-        while pool.connection(self.lease.key).received.is_empty() {
-            if pool.connection(self.lease.key).has_ended {
-                return Poll::Ready(Ok(Bytes::new()));
-            }
-            if !pool.read(self.lease.key, READ_BYTES_MAX, cx.waker())? {
-                return Poll::Pending;
-            }
-        }
-        let bytes = std::mem::take(&mut pool.connection(self.lease.key).received);
-        drop(pool);
-        self.request.sent(bytes.len() as u64);
-        Poll::Ready(Ok(bytes))
+    /// Begins a tunnel: the connection ends with it.
+    pub(in crate::upstream) fn open_tunnel(&mut self, source: Option<ContentSource>) {
+        self.content.open_tunnel(source);
+        self.framing = Some(Framing::UntilClose);
+        (self.tunnel, self.may_be_kept) = (TunnelState::Open, false);
     }
 
-    /// Sends bytes of a tunnel, and waits until the upstream has room for more.
-    pub(in crate::upstream) fn poll_send(
+    /// Sends what the client has sent in a tunnel; ready once the upstream gets no more.
+    pub(in crate::upstream) fn poll_content(
         &mut self,
-        bytes: &mut impl bytes::Buf,
         cx: &mut Context<'_>,
-    ) -> Poll<io::Result<()>> {
-        let mut pool = self.lease.worker.pool.borrow_mut();
-        let unsent = &mut pool.connection(self.lease.key).unsent;
-        while bytes.has_remaining() && unsent.len() < UNSENT_BYTES_MAX {
-            let chunk = bytes.chunk();
-            let n = chunk.len();
-            unsent.extend_from_slice(chunk);
-            bytes.advance(n);
-            self.request.received(n as u64);
-        }
-        let flushed = pool.flush(self.lease.key, cx.waker());
-        let has_room = pool.connection(self.lease.key).unsent.len() < UNSENT_BYTES_MAX;
-        drop(pool);
+    ) -> Poll<Result<(), RequestFailure>> {
+        let pumped = self.pump(cx);
         self.settle_held();
-        flushed?;
-        if has_room { Poll::Ready(Ok(())) } else { Poll::Pending }
-    }
-
-    /// Shuts down writing once the upstream has taken everything.
-    pub(in crate::upstream) fn poll_shut_down(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut pool = self.lease.worker.pool.borrow_mut();
-        pool.flush(self.lease.key, cx.waker())?;
-        if !pool.connection(self.lease.key).unsent.is_empty() {
-            return Poll::Pending;
+        pumped?;
+        if self.is_deaf || self.tunnel == TunnelState::ClientEnded {
+            Poll::Ready(Ok(()))
+        } else {
+            Poll::Pending
         }
-        pool.shut_down(self.lease.key);
-        Poll::Ready(Ok(()))
-    }
-
-    pub(in crate::upstream) fn end_tunnel(self, is_whole: bool) {
-        if is_whole { self.request.set_complete() } else { self.request.fail(RequestFailure::UpstreamCut) }
     }
 }

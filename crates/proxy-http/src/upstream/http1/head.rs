@@ -102,9 +102,12 @@ impl HeadWriter for RequestHead {
         self.field("connection", b"te");
     }
 
-    fn upgrade(&mut self, protocol: &HeaderValue) {
-        self.field("upgrade", protocol.as_bytes());
+    fn websocket(&mut self, key: Option<&HeaderValue>) {
+        self.field("upgrade", b"websocket");
         self.field("connection", b"upgrade");
+        if let Some(key) = key {
+            self.field("sec-websocket-key", key.as_bytes());
+        }
     }
 }
 

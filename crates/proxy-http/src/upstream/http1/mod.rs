@@ -5,4 +5,3 @@ pub(crate) mod exchange;
 pub(crate) mod framing;
 pub(crate) mod head;
 pub(crate) mod read_buffer;
-pub(crate) mod tunnel;

@@ -68,6 +68,8 @@ struct Http2Conn {
     read_at: Instant,
     /// Whether the upstream's SETTINGS have arrived.
     has_begun: bool,
+    /// Wakes what waits for them.
+    begin_wakers: Vec<Waker>,
     /// How many streams the upstream takes at once; it would refuse those beyond.
     streams_max: usize,
     /// Whether the upstream has ever answered a request.
@@ -179,6 +181,7 @@ impl Http2Conns {
             begin_by: now + begin_timeout,
             read_at: now,
             has_begun: false,
+            begin_wakers: Vec::new(),
             streams_max: 0,
             has_answered: false,
             is_ending: false,
@@ -217,6 +220,19 @@ impl Http2Conns {
     /// Whether the upstream has begun to speak HTTP/2 on it.
     pub(super) fn has_begun(&self, key: usize) -> bool {
         self.connections[key].has_begun
+    }
+
+    /// Waits for the upstream's SETTINGS: whether it takes extended CONNECTs (RFC 8441); `None` if the connection is over.
+    pub(super) fn poll_settings(&mut self, key: usize, cx: &Context<'_>) -> Poll<Option<bool>> {
+        let connection = &mut self.connections[key];
+        let Some(open) = &connection.open else { return Poll::Ready(None) };
+        if connection.has_begun {
+            return Poll::Ready(Some(open.send.is_extended_connect_protocol_enabled()));
+        }
+        if !connection.begin_wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
+            connection.begin_wakers.push(cx.waker().clone());
+        }
+        Poll::Pending
     }
 
     /// Whether it is spoken to with TLS.
@@ -377,8 +393,14 @@ impl Http2Conn {
     /// Ends it, before any stream was answered on it.
     fn fail(&mut self, error: io::Error, now: Instant) -> ConnNews {
         (self.open, self.is_ending) = (None, true);
+        self.wake_beginning();
         self.addresses.iter().for_each(|addresses| addresses.failed(now));
         ConnNews::Failed { upstream: self.upstream, error, has_others: false }
+    }
+
+    /// Wakes what waits for the upstream's SETTINGS, to learn of them or of the end.
+    fn wake_beginning(&mut self) {
+        self.begin_wakers.drain(..).for_each(Waker::wake);
     }
 
     fn run(&mut self, now: Instant) -> Option<ConnNews> {
@@ -395,6 +417,9 @@ impl Http2Conn {
         self.streams_max = open.send.current_max_send_streams().min(STREAMS_MAX);
         let begins = !self.has_begun && self.streams_max > 0;
         self.has_begun |= begins;
+        if begins || polled.is_ready() {
+            self.wake_beginning();
+        }
         match polled {
             Poll::Ready(Err(error)) if !self.has_answered => Some(self.fail(why(error), now)),
             Poll::Ready(_) => {

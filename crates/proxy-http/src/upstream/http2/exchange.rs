@@ -9,11 +9,11 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use h2::client::ResponseFuture;
+use h2::client::{ResponseFuture, SendRequest};
 use h2::{Reason, RecvStream, SendStream};
 use hyper::header::{CONTENT_LENGTH, HeaderName};
 use hyper::http::response::Parts;
-use hyper::{HeaderMap, Method, Response, StatusCode};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use records::metrics::RequestFailure;
 
 use super::connections::{Http2Stream, SEND_BUFFER_BYTES};
@@ -25,6 +25,7 @@ use crate::request::special_fields::{SpecialFields, may_be_trailer};
 use crate::runtime::timers::Sleep;
 use crate::upstream::content::{Piece, RequestContent};
 use crate::upstream::exchange::{ExchangeError, INTERIM_RESPONSES_MAX};
+use crate::upstream::tunnel::ContentSource;
 use crate::worker::HttpWorker;
 
 /// Most content that is kept to be sent again, if the upstream refuses the stream.
@@ -62,6 +63,8 @@ pub(crate) struct Http2Exchange {
     response: StreamResponse,
     /// `None` once the request is complete, or the upstream takes no more of it.
     send: Option<SendStream<Bytes>>,
+    /// That of a tunnel to which the upstream has not agreed.
+    withheld: Option<SendStream<Bytes>>,
     /// What was taken of the content, and waits for more or for the stream's window.
     unsent: BytesMut,
     /// Whether more of it was looked for since.
@@ -89,6 +92,8 @@ pub(crate) struct Http2Exchange {
 
 #[derive(Debug)]
 enum StreamResponse {
+    /// A request for a WebSocket, which the upstream may not take.
+    Unsent(SendRequest<Bytes>, Box<Request<()>>),
     Awaited(ResponseFuture),
     Begun(ReceivedContent),
     /// It has ended, or there is none.
@@ -105,20 +110,21 @@ impl Http2Exchange {
     ) -> Self {
         content.note_moved();
         let is_tls = lease.worker.pool.borrow().http2.is_tls(lease.stream.key);
-        let connection = lease.stream.send.take();
-        let begun = connection.and_then(|mut connection| {
-            connection.send_request(head.request(is_tls), content.is_whole()).ok()
-        });
-        // If the connection is over, nothing has arrived there.
-        let is_refused = begun.is_none();
-        let (response, send) = match begun {
-            Some((response, send)) => (StreamResponse::Awaited(response), Some(send)),
+        let request_head = head.request(is_tls);
+        let (response, send) = match lease.stream.send.take() {
+            Some(connection) if head.is_websocket => {
+                (StreamResponse::Unsent(connection, Box::new(request_head)), None)
+            }
+            Some(connection) => begin_stream(connection, request_head, content.is_whole()),
             None => (StreamResponse::Over, None),
         };
+        // If the connection is over, nothing has arrived there.
+        let is_refused = matches!(response, StreamResponse::Over);
         Self {
             held: ExchangeBytes::new(&request.client().held),
             request: request.clone(),
             send: send.filter(|_| !content.is_whole()),
+            withheld: None,
             content,
             call: head.call,
             response,
@@ -257,6 +263,15 @@ impl Http2Exchange {
     }
 
     fn poll_whole_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<()>, ExchangeError>> {
+        if let StreamResponse::Unsent(..) = self.response {
+            match self.poll_unsent(cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    return self.poll_timeout(cx).map(|failure| Err(ExchangeError::Failed(failure)));
+                }
+            }
+        }
         let StreamResponse::Awaited(response) = &mut self.response else {
             return Poll::Ready(Err(ExchangeError::Closed));
         };
@@ -274,6 +289,22 @@ impl Http2Exchange {
             }
             Poll::Ready(Ok(response)) => Poll::Ready(Ok(self.begin_response(response, cx))),
         }
+    }
+
+    /// Sends a request for a WebSocket, once the upstream is known to take it.
+    fn poll_unsent(&mut self, cx: &Context<'_>) -> Poll<Result<(), ExchangeError>> {
+        let polled = self.lease.worker.pool.borrow_mut().http2.poll_settings(self.lease.stream.key, cx);
+        let takes_connect = ready!(polled);
+        let StreamResponse::Unsent(connection, head) = mem::replace(&mut self.response, StreamResponse::Over)
+        else {
+            return Poll::Ready(Ok(()));
+        };
+        if takes_connect == Some(false) {
+            return Poll::Ready(Err(ExchangeError::NoWebSocket));
+        }
+        (self.response, self.withheld) = begin_stream(connection, *head, false);
+        self.is_refused = matches!(self.response, StreamResponse::Over);
+        Poll::Ready(Ok(()))
     }
 
     fn begin_response(&mut self, response: Response<RecvStream>, cx: &Context<'_>) -> Response<()> {
@@ -376,6 +407,23 @@ impl Http2Exchange {
         Some((self.content.stalled_at(), failure))
     }
 
+    /// Begins a tunnel.
+    pub(in crate::upstream) fn open_tunnel(&mut self, source: Option<ContentSource>) {
+        self.content.open_tunnel(source);
+        (self.send, self.content_left) = (self.withheld.take(), None);
+    }
+
+    /// Sends what the client has sent in a tunnel; ready once the upstream gets no more.
+    pub(in crate::upstream) fn poll_content(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), RequestFailure>> {
+        let pumped = self.pump(cx);
+        self.settle_held();
+        pumped?;
+        if self.send.is_none() { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+
     /// The next data of the response's content; `None` once it is complete.
     pub(crate) fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         if let Err(failure) = self.pump(cx) {
@@ -469,6 +517,18 @@ impl Http2Exchange {
     /// Whether the response has no content, or none is left.
     pub(crate) fn is_complete(&self) -> bool {
         matches!(self.response, StreamResponse::Over)
+    }
+}
+
+/// Begins the stream of a request, without content if it `ends` at once.
+fn begin_stream(
+    mut connection: SendRequest<Bytes>,
+    head: Request<()>,
+    ends: bool,
+) -> (StreamResponse, Option<SendStream<Bytes>>) {
+    match connection.send_request(head, ends) {
+        Ok((response, send)) => (StreamResponse::Awaited(response), Some(send)),
+        Err(_) => (StreamResponse::Over, None),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use h2::ext::Protocol;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, TE};
 use hyper::http::uri::{Authority, Parts, PathAndQuery, Scheme};
 use hyper::{HeaderMap, Method, Request, Uri, Version};
@@ -25,6 +26,8 @@ pub(crate) struct Http2Head {
     fields: HeaderMap,
     /// How long a call of gRPC may take.
     pub(super) call: Option<GrpcCall>,
+    /// Whether it is an extended CONNECT (RFC 8441).
+    pub(super) is_websocket: bool,
 }
 
 /// A request that is a call of gRPC.
@@ -48,6 +51,7 @@ impl Http2Head {
             path: path.map_err(|_| RequestFailure::Malformed)?,
             fields: HeaderMap::new(),
             call: None,
+            is_websocket: false,
         })
     }
 
@@ -84,6 +88,9 @@ impl Http2Head {
         // The library lets a request of an older version name no host.
         *request.version_mut() = if self.authority.is_some() { Version::HTTP_2 } else { Version::HTTP_11 };
         *request.headers_mut() = self.fields.clone();
+        if self.is_websocket {
+            request.extensions_mut().insert(Protocol::from_static("websocket"));
+        }
         request
     }
 }
@@ -120,7 +127,9 @@ impl HeadWriter for Http2Head {
         self.fields.insert(TE, HeaderValue::from_static("trailers"));
     }
 
-    fn upgrade(&mut self, _: &HeaderValue) {}
+    fn websocket(&mut self, _: Option<&HeaderValue>) {
+        (self.method, self.is_websocket) = (Method::CONNECT, true);
+    }
 }
 
 /// The call that a request with these fields is, if it is one of gRPC.

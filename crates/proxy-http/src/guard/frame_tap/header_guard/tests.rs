@@ -237,3 +237,56 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_extended_connect_for_a_websocket_goes_on_as_a_get() {
+    const OPEN: BlockKind = BlockKind::Request { ends: false };
+    let connect = |protocol, path| -> [(&'static [u8], &[u8]); 6] {
+        [
+            (b":method", CONNECT),
+            (b":protocol", protocol),
+            (b":scheme", b"https"),
+            (b":path", path),
+            (b":authority", b"a"),
+            (b"x-a", b"x"),
+        ]
+    };
+    for indexing in [Indexing::Plain, Indexing::Added] {
+        let mut pair = GuardedPair::new();
+        for (protocol, path, expected, passed_path) in [
+            (&b"websocket"[..], &b"/chat"[..], "websocket", Some("/chat")),
+            (b"WebSocket", b"/a<b", "websocket/a<b", Some("/a_b")),
+            (b"connect-udp", b"/", "protocol", None),
+            (b"web socket", b"/", "malformed", None),
+        ] {
+            let (verdict, passed) = pair.verdict(&block(indexing, &connect(protocol, path)), OPEN);
+            assert_eq!(verdict.as_deref(), Some(expected), "{indexing:?}");
+            assert!(passed.iter().all(|(name, value)| name != ":protocol" && value != "CONNECT"));
+            let value = |name| passed.iter().find(|(other, _)| other == name).map(|(_, value)| &**value);
+            if let Some(path) = passed_path {
+                let expected = [Some("GET"), Some(path), Some("https"), Some("a"), Some("x")];
+                assert_eq!([":method", ":path", ":scheme", ":authority", "x-a"].map(value), expected);
+            }
+        }
+        let parts = connect(b"websocket", b"/");
+        for missing in 2..5 {
+            let fields: Vec<_> =
+                parts.iter().enumerate().filter(|(at, _)| *at != missing).map(|(_, field)| *field).collect();
+            assert_eq!(pair.verdict(&block(indexing, &fields), OPEN).0.as_deref(), Some("malformed"));
+        }
+        for (at, field) in
+            [(0, (&b":method"[..], &b"GET"[..])), (5, (b"content-length", b"0")), (5, parts[1])]
+        {
+            let mut fields = parts;
+            fields[at] = field;
+            assert_eq!(pair.verdict(&block(indexing, &fields), OPEN).0.as_deref(), Some("malformed"));
+        }
+        let (verdict, passed) = pair.verdict(&block(indexing, &get(b"/next", b"x-a", b"ok")), REQUEST);
+        assert_eq!((verdict, passed.len()), (None, 4));
+    }
+    for (value, is_websocket, path) in
+        [("websocket", true, None), ("websocket/a<b", true, Some("/a<b")), ("/a<b", false, Some("/a<b"))]
+    {
+        assert_eq!(Verdict::parse(value.as_bytes()), Verdict::Passed { is_websocket, path });
+    }
+}
