@@ -263,13 +263,12 @@ fn respond(
     };
     match websocket {
         None if switches => return Err(RequestFailure::UpstreamInvalid.into()),
-        None => {}
         Some(request) if has_agreed => return request.begin(client, handle, response, exchange),
         // What comes behind a refused upgrade may be meant for the other protocol.
         Some(_) if client.version == HttpVersion::Http1 => client.set_ending(),
         // The client would take it for an agreement.
         Some(_) if response.status().is_success() => return Err(RefusedRequest::WEBSOCKET),
-        Some(_) => {}
+        None | Some(_) => {}
     }
     Ok(response.map(|()| ResponseBody::of(exchange, handle)))
 }

@@ -170,7 +170,9 @@ impl ClientSink {
     fn poll_sent(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         match self {
             Self::Wire(io, piece) => {
-                while let Some(chunk) = piece.as_mut().filter(|chunk| chunk.has_remaining()) {
+                while let Some(chunk) = piece
+                    && chunk.has_remaining()
+                {
                     match Pin::new(&mut *io).poll_write(cx, chunk.chunk())? {
                         Poll::Ready(n) => chunk.advance(n),
                         Poll::Pending => return Ok(false),
@@ -230,13 +232,11 @@ impl TunnelContent {
             buffer.tunnel.take().into_iter().for_each(Waker::wake);
             return Poll::Ready(Some(Ok(piece)));
         }
-        match &mut buffer.end {
-            Some(end) => Poll::Ready(mem::replace(end, Ok(())).err().map(Err)),
-            None => {
-                buffer.content = Some(cx.waker().clone());
-                Poll::Pending
-            }
+        if let Some(end) = &mut buffer.end {
+            return Poll::Ready(mem::replace(end, Ok(())).err().map(Err));
         }
+        buffer.content = Some(cx.waker().clone());
+        Poll::Pending
     }
 }
 

@@ -1,4 +1,4 @@
-//! WebSockets over HTTP/1.1 and HTTP/2 (RFC 8441), between clients and upstreams of either.
+//! WebSocket over HTTP/1.1 and HTTP/2 (RFC 8441), between clients and upstreams of either.
 
 use std::future::poll_fn;
 use std::io::Write as _;
@@ -204,9 +204,9 @@ fn messages_pass_both_ways_between_clients_and_upstreams_of_either_version() {
                 http.limits.body_bytes_max = 1_000;
             });
             if is_client_http2 {
-                run(converse2(&proxy))
+                run(converse2(&proxy));
             } else {
-                converse1(&proxy)
+                converse1(&proxy);
             }
             match &upstream {
                 AnyUpstream::Http1(upstream) => {

@@ -353,7 +353,7 @@ impl BlockFields {
             }
         }
         let is_websocket = self.value(PseudoField::Protocol).is_some();
-        let websocket = is_websocket.then_some(WEBSOCKET.as_bytes()).unwrap_or_default();
+        let websocket = if is_websocket { WEBSOCKET.as_bytes() } else { b"" };
         let path = path.filter(|_| stand_in.is_some()).unwrap_or_default();
         let verdict = refusal.map_or_else(|| [websocket, path].concat(), |refusal| refusal.text().into());
         if !verdict.is_empty() {
