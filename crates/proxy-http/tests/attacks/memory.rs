@@ -163,8 +163,8 @@ fn responses_that_nobody_reads_take_bounded_memory() {
     const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
     const LENGTH: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n";
     let attacks: [(&str, Respond); 4] = [
-        ("chunks of a byte", |_| UpstreamResponse::Endless(CHUNKED, b"1\r\na\r\n".repeat(700))),
-        ("long content", |_| UpstreamResponse::Endless(LENGTH, vec![b'x'; 64 << 10])),
+        ("chunks of a byte", |_| UpstreamResponse::Endless(CHUNKED.to_vec(), b"1\r\na\r\n".repeat(700))),
+        ("long content", |_| UpstreamResponse::Endless(LENGTH.to_vec(), vec![b'x'; 64 << 10])),
         ("large heads", |_| {
             let fields = format!("x: {}\r\n", "y".repeat(15_000)).repeat(4);
             UpstreamResponse::bytes(format!("HTTP/1.1 200 OK\r\n{fields}content-length: 2\r\n\r\nok"))
@@ -184,11 +184,29 @@ fn responses_that_nobody_reads_take_bounded_memory() {
 }
 
 #[test]
+fn messages_that_nobody_reads_take_bounded_memory() {
+    let respond: Respond = |request| {
+        let accept = common::websocket_accept(request.values("sec-websocket-key")[0]);
+        let head = format!("HTTP/1.1 101 Switching Protocols\r\nsec-websocket-accept: {accept}\r\n\r\n");
+        UpstreamResponse::Endless(head.into(), vec![b'x'; 64 << 10])
+    };
+    for settings in [WIDE, CLOSED] {
+        expect_bounded("messages", Some(respond), settings, 3, |client| {
+            let mut fields = pseudo(b"CONNECT", b"/").to_vec();
+            fields.push((b":protocol", b"websocket"));
+            let head = block(&fields);
+            let opened = streams().flat_map(|stream| frame(HEADERS, END_HEADERS, stream, &head));
+            client.send(&opened.collect::<Vec<u8>>());
+        });
+    }
+}
+
+#[test]
 fn slow_clients_do_not_take_more_than_the_bound_on_memory() {
     const CLIENTS: usize = 100;
     const LONG: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n";
     let proxy = SeparateProxy::start_with(
-        Some(|_| UpstreamResponse::Endless(LONG, vec![b'x'; 64 << 10])),
+        Some(|_| UpstreamResponse::Endless(LONG.to_vec(), vec![b'x'; 64 << 10])),
         &[(MEMORY_VARIABLE, MEMORY_MAX.to_string())],
     );
     let connect = || {

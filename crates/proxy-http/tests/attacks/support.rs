@@ -62,7 +62,7 @@ pub(crate) enum UpstreamResponse {
     /// And closes the connection.
     Last(Vec<u8>),
     /// A head, and then this piece again and again, in writes of its own.
-    Endless(&'static [u8], Vec<u8>),
+    Endless(Vec<u8>, Vec<u8>),
 }
 
 impl UpstreamResponse {
@@ -236,7 +236,7 @@ pub(crate) fn serve(
                 return;
             }
             UpstreamResponse::Endless(head, piece) => {
-                let _ = stream.write_all(head);
+                let _ = stream.write_all(&head);
                 return send_endlessly(stream, &piece, endless);
             }
         }

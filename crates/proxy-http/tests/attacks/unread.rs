@@ -14,7 +14,7 @@ const SWITCHED: &[u8] =
 
 fn respond_endlessly(request: &RawRequest) -> UpstreamResponse {
     let head = if request.target() == "GET /tunnel" { SWITCHED } else { HEAD };
-    UpstreamResponse::Endless(head, vec![b'x'; 4_000])
+    UpstreamResponse::Endless(head.to_vec(), vec![b'x'; 4_000])
 }
 
 /// Waits until the upstream can send nothing more on any of its connections.

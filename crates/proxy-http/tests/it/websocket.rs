@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use base64::Engine as _;
 use h2::client::{Builder, SendRequest};
 use h2::ext::Protocol;
 use h2::{Reason, RecvStream, SendStream};
@@ -14,6 +13,7 @@ use http::{Method, Request, Response, StatusCode};
 use proxy_core::Upstream;
 use records::metrics::HttpCounter;
 
+use crate::common::websocket_accept;
 use crate::http2_client::{Bytes, connect, connect_with, get, read, request, run};
 use crate::http2_server::{Behaviour, Http2Upstream, ServedRequest};
 use crate::support::{Http1Client, TestHttpProxy, eventually, field};
@@ -63,10 +63,7 @@ impl AnyUpstream {
 fn agree(peer: &mut ScriptedConn) -> String {
     let head = peer.head().unwrap();
     let key = field(&head, "sec-websocket-key").unwrap();
-    assert_eq!(base64::engine::general_purpose::STANDARD.decode(&key).unwrap().len(), 16);
-    let text = format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY, text.as_bytes());
-    let accept = base64::engine::general_purpose::STANDARD.encode(digest);
+    let accept = websocket_accept(&key);
     peer.send(format!(
         "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\
          sec-websocket-accept: {accept}\r\nsec-websocket-protocol: chat\r\n\r\n"

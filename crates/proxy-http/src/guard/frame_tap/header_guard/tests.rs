@@ -173,6 +173,7 @@ fn any_field() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
             ":scheme",
             ":path",
             ":authority",
+            ":protocol",
             ":x",
             "x-a",
             "Bad",
@@ -183,8 +184,20 @@ fn any_field() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
         prop::collection::vec(any::<u8>(), 0..4),
     ];
     let value = prop_oneof![
-        prop::sample::select(vec!["GET", "https", "/", "/a<", "/b", "a", "", "trailers", "\u{1}"])
-            .prop_map(|value| value.as_bytes().to_vec()),
+        prop::sample::select(vec![
+            "GET",
+            "CONNECT",
+            "websocket",
+            "https",
+            "/",
+            "/a<",
+            "/b",
+            "a",
+            "",
+            "trailers",
+            "\u{1}"
+        ])
+        .prop_map(|value| value.as_bytes().to_vec()),
         prop::collection::vec(any::<u8>(), 0..200),
     ];
     (name, value)
@@ -226,6 +239,7 @@ proptest! {
             let bad = sent.iter().filter(|field| field.1.is_never_seen() && !verdicts(field)).count();
             prop_assert_eq!(bad, 0);
             let pseudo: Vec<_> = sent.iter().filter_map(|(_, kind)| kind.pseudo()).collect();
+            prop_assert!(!pseudo.contains(&PseudoField::Protocol));
             if is_trailers {
                 prop_assert!(pseudo.is_empty());
             } else {
