@@ -1,12 +1,15 @@
 //! A request and its response on a stream.
 
+mod deadline;
+mod sending;
+
 use std::future::Future as _;
 use std::io;
 use std::mem;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use h2::client::{ResponseFuture, SendRequest};
@@ -23,17 +26,9 @@ use crate::request::RequestHandle;
 use crate::request::held_bytes::ExchangeBytes;
 use crate::request::special_fields::{SpecialFields, may_be_trailer};
 use crate::runtime::timers::Sleep;
-use crate::upstream::content::{Piece, RequestContent};
+use crate::upstream::content::RequestContent;
 use crate::upstream::exchange::{ExchangeError, INTERIM_RESPONSES_MAX};
-use crate::upstream::tunnel::ContentSource;
 use crate::worker::HttpWorker;
-
-/// Most content that is kept to be sent again, if the upstream refuses the stream.
-const KEPT_BYTES_MAX: usize = 64 << 10;
-/// Bytes of content for which a frame is sent before more of it is looked for.
-const SENT_BYTES_MIN: usize = 16 << 10;
-/// How long a call may last beyond its own timeout: the client and the upstream end it before.
-const CALL_GRACE: Duration = Duration::from_secs(1);
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
@@ -164,94 +159,6 @@ impl Http2Exchange {
         self.held.set(self.unsent.capacity() + kept + passed);
     }
 
-    /// Sends what the client has sent of its content. Short pieces are joined: upstreams bound the frames for little content.
-    fn pump(&mut self, cx: &mut Context<'_>) -> Result<(), RequestFailure> {
-        while self.send.is_some() {
-            if self.end.is_none() && self.unsent.len() < SENT_BYTES_MIN {
-                match self.content.poll_piece(cx) {
-                    Poll::Ready(piece) => {
-                        self.take(piece?);
-                        continue;
-                    }
-                    Poll::Pending if self.unsent.is_empty() => return Ok(()),
-                    // The client's connection passes one piece on at a time.
-                    Poll::Pending if !mem::replace(&mut self.has_looked, true) => {
-                        cx.waker().wake_by_ref();
-                        return Ok(());
-                    }
-                    Poll::Pending => {}
-                }
-            }
-            match self.poll_send(cx) {
-                Poll::Pending => return Ok(()),
-                Poll::Ready(true) => self.content.note_moved(),
-                // The upstream has ended the stream, and its response tells why.
-                Poll::Ready(false) => (self.send, self.unsent) = (None, BytesMut::new()),
-            }
-        }
-        Ok(())
-    }
-
-    fn take(&mut self, piece: Piece) {
-        match piece {
-            Piece::Data(data) => {
-                self.keep(&data);
-                self.unsent.extend_from_slice(&data);
-                self.has_looked = false;
-                if !self.content.is_at_end() {
-                    return;
-                }
-                self.end = Some(HeaderMap::new());
-            }
-            Piece::Trailers(trailers) => {
-                self.kept = None;
-                let rules = &self.request.client().worker.shared.request_rules;
-                self.end = Some(passed(trailers, |name| !rules.replace(name)));
-            }
-            Piece::End => self.end = Some(HeaderMap::new()),
-        }
-        self.content.stop();
-    }
-
-    /// Keeps content for another try.
-    fn keep(&mut self, data: &[u8]) {
-        let Some(kept) = &mut self.kept else { return };
-        if kept.len() + data.len() <= KEPT_BYTES_MAX && self.held.may_take() {
-            kept.extend_from_slice(data);
-        } else {
-            self.kept = None;
-        }
-    }
-
-    /// Sends as much of `unsent` as the stream's window takes, or the end; false if the stream takes nothing any more.
-    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        let Some(send) = &mut self.send else { return Poll::Ready(false) };
-        if self.unsent.is_empty() {
-            let ended = match self.end.take().filter(|trailers| !trailers.is_empty()) {
-                Some(trailers) => send.send_trailers(trailers),
-                None => send.send_data(Bytes::new(), true),
-            };
-            self.send = None;
-            return Poll::Ready(ended.is_ok());
-        }
-        send.reserve_capacity(self.unsent.len());
-        let mut room = send.capacity();
-        if room == 0 {
-            room = match ready!(send.poll_capacity(cx)) {
-                Some(Ok(room)) => room,
-                None | Some(Err(_)) => return Poll::Ready(false),
-            };
-        }
-        let data = self.unsent.split_to(room.min(self.unsent.len())).freeze();
-        self.passed_bytes += data.len();
-        let is_last = self.unsent.is_empty() && self.end.as_ref().is_some_and(HeaderMap::is_empty);
-        let is_taken = send.send_data(data, is_last).is_ok();
-        if is_last {
-            self.send = None;
-        }
-        Poll::Ready(is_taken)
-    }
-
     /// Waits for the head of the response.
     pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<()>, ExchangeError>> {
         let polled = match self.pump(cx) {
@@ -361,67 +268,6 @@ impl Http2Exchange {
         } else {
             ExchangeError::Failed(RequestFailure::UpstreamInvalid)
         }
-    }
-
-    /// Waits until the client or the upstream has made no progress for too long.
-    fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<RequestFailure> {
-        let Some((due_at, failure)) = self.due() else { return Poll::Pending };
-        let worker = &self.lease.worker;
-        if due_at <= worker.now() {
-            if failure == RequestFailure::UpstreamTimeout {
-                // A connection is not to blame for one late response of several.
-                let since = self.content.moved_at();
-                let halfway = since + due_at.saturating_duration_since(since) / 2;
-                worker.pool.borrow_mut().http2.set_silent(self.lease.stream.key, halfway);
-            }
-            return Poll::Ready(failure);
-        }
-        // A timer that ends early finds the present deadline.
-        if self.timer.as_ref().is_none_or(|(at, _)| due_at < *at || *at <= worker.now()) {
-            self.timer = Some((due_at, worker.timers.at(due_at)));
-        }
-        if let Some((_, timer)) = &mut self.timer {
-            ready!(Pin::new(timer).poll(cx));
-            cx.waker().wake_by_ref();
-        }
-        Poll::Pending
-    }
-
-    /// When what is late then.
-    fn due(&self) -> Option<(Instant, RequestFailure)> {
-        let worker = &self.lease.worker;
-        let response_timeout = self.request.timeouts().response;
-        if let Some(call) = self.call {
-            // It may be silent as long as both ends want, unless its route says otherwise.
-            let timeout = response_timeout.or_else(|| Some(call.timeout? + CALL_GRACE))?;
-            return Some((self.sent_at.checked_add(timeout)?, RequestFailure::UpstreamTimeout));
-        }
-        let moved_at = self.content.moved_at();
-        if self.send.is_none() {
-            let timeout = response_timeout.unwrap_or_else(|| worker.limits().response_timeout);
-            return Some((moved_at + timeout, RequestFailure::UpstreamTimeout));
-        }
-        // While content is sent, either the client does not send, or the upstream does not take.
-        let is_upstream = !self.unsent.is_empty();
-        let failure = if is_upstream { RequestFailure::UpstreamTimeout } else { RequestFailure::BodyTimeout };
-        Some((self.content.stalled_at(), failure))
-    }
-
-    /// Begins a tunnel.
-    pub(in crate::upstream) fn open_tunnel(&mut self, source: Option<ContentSource>) {
-        self.content.open_tunnel(source);
-        (self.send, self.content_left) = (self.withheld.take(), None);
-    }
-
-    /// Sends what the client has sent in a tunnel; ready once the upstream gets no more.
-    pub(in crate::upstream) fn poll_content(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<(), RequestFailure>> {
-        let pumped = self.pump(cx);
-        self.settle_held();
-        pumped?;
-        if self.send.is_none() { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
     /// The next data of the response's content; `None` once it is complete.
