@@ -73,6 +73,13 @@ impl ResponseBody {
         self.request.set_complete();
     }
 
+    /// Ends with an error. hyper drops what it has framed and not written when it learns of that: that goes first.
+    fn break_off<T>(&mut self, error: io::Error, cx: &Context<'_>) -> Poll<T> {
+        self.source = BodySource::Broken(error);
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
     fn data(&self, bytes: Bytes) -> Frame<Chunk> {
         Frame::data(Chunk::new(bytes, &self.request))
     }
@@ -103,7 +110,10 @@ impl Body for ResponseBody {
             }
             BodySource::Upstream(exchange) => exchange,
             BodySource::Tunnel(content) => {
-                return content.poll_data(cx).map(|data| data.map(|data| data.map(Frame::data)));
+                return match content.poll_data(cx) {
+                    Poll::Ready(Some(Err(error))) => self.break_off(error, cx),
+                    polled => polled.map_ok(Frame::data),
+                };
             }
         };
         match exchange.poll_data(cx) {
@@ -120,10 +130,7 @@ impl Body for ResponseBody {
             Poll::Ready(Some(Err(error))) => {
                 let failure = exchange.cut_by();
                 self.request.fail(failure);
-                // hyper drops what it has framed and not written when it learns of the error: that goes first.
-                self.source = BodySource::Broken(error);
-                cx.waker().wake_by_ref();
-                Poll::Pending
+                self.break_off(error, cx)
             }
             Poll::Ready(None) => {
                 let trailers = exchange.take_trailers();

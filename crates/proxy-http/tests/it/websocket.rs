@@ -294,6 +294,32 @@ fn a_client_of_http2_may_go_on_after_its_upstream_has_ended() {
 }
 
 #[test]
+fn over_tls_the_end_of_a_client_is_told_and_that_of_an_upstream_must_be() {
+    let upstream = ScriptedUpstream::tls(|mut peer| {
+        agree(&mut peer);
+        let message = peer.content(5).unwrap();
+        peer.send(message);
+        peer.wait_for_end();
+        // It closes without a close_notify.
+        peer.send("bye");
+    });
+    let mut proxy = TestHttpProxy::start(&upstream.upstream);
+    run(async {
+        let (client, _driver) = connect(&proxy).await;
+        let (mut stream, response) = open(&client).await;
+        let mut body = response.into_body();
+        assert!(send(&mut stream, "hello").await);
+        assert_eq!(read_exactly(&mut body, 5).await, b"hello");
+        stream.send_data(Bytes::new(), true).unwrap();
+        assert_eq!(read_exactly(&mut body, 3).await, b"bye");
+        let error = next(&mut body).await.unwrap().unwrap_err();
+        assert_eq!(error.reason(), Some(Reason::CANCEL));
+    });
+    proxy.expect(HttpCounter::FailedUpstreamCut, 1);
+    proxy.finish();
+}
+
+#[test]
 fn what_an_upstream_answers_instead_passes() {
     let http1 = ScriptedUpstream::answering("HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\nno");
     let http2 = Http2Upstream::start_with(TAKES_CONNECT, |mut request| async move {
