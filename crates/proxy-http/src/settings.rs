@@ -68,7 +68,7 @@ impl HandlerSettings for HttpSettings {
     }
 
     fn upstream_sockets(&self) -> UpstreamSockets {
-        UpstreamSockets::Pooled(self.limits.current().upstream_connections_max)
+        UpstreamSockets { per_client: 0, pooled: self.limits.current().upstream_connections_max }
     }
 
     fn set_workers(&self, workers: usize) {

@@ -26,10 +26,10 @@ pub struct DescriptorsError {
 
 /// Descriptors that connections to upstreams take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UpstreamSockets {
-    PerClient,
-    /// So many for all clients together, set aside before clients get theirs.
-    Pooled(usize),
+pub struct UpstreamSockets {
+    pub per_client: usize,
+    /// For all clients together, set aside before clients get theirs.
+    pub pooled: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,11 +57,8 @@ impl Descriptors {
 
     /// Connections of clients that are possible; at least one.
     pub(crate) fn possible(self, upstreams: UpstreamSockets) -> usize {
-        let possible = match upstreams {
-            UpstreamSockets::PerClient => self.free / 2,
-            UpstreamSockets::Pooled(sockets) => self.free.saturating_sub(sockets as u64),
-        };
-        usize::try_from(possible.max(1)).unwrap_or(usize::MAX)
+        let free = usize::try_from(self.free).unwrap_or(usize::MAX);
+        (free.saturating_sub(upstreams.pooled) / (1 + upstreams.per_client)).max(1)
     }
 
     /// The bound on connections of clients: the number asked for, or as many as the limit on descriptors allows.
@@ -74,11 +71,11 @@ impl Descriptors {
         upstreams: UpstreamSockets,
     ) -> Result<usize, DescriptorsError> {
         let limit = self.limit;
-        if let UpstreamSockets::Pooled(asked) = upstreams
-            && asked as u64 >= self.free
-        {
+        let pooled = upstreams.pooled;
+        if pooled > 0 && pooled as u64 >= self.free {
             let possible = usize::try_from(self.free.saturating_sub(1)).unwrap_or(usize::MAX);
-            return Err(DescriptorsError { kind: "upstream connections", asked, possible, limit });
+            let kind = "upstream connections";
+            return Err(DescriptorsError { kind, asked: pooled, possible, limit });
         }
         let possible = self.possible(upstreams);
         match asked {
@@ -93,17 +90,22 @@ impl Descriptors {
 
 #[cfg(test)]
 mod tests {
-    use super::UpstreamSockets::{PerClient, Pooled};
     use super::*;
+
+    const PER_CLIENT: UpstreamSockets = UpstreamSockets { per_client: 1, pooled: 0 };
+
+    fn pooled(pooled: usize) -> UpstreamSockets {
+        UpstreamSockets { per_client: 0, pooled }
+    }
 
     #[test]
     fn two_descriptors_a_connection_and_some_headroom() {
         let descriptors = Descriptors::new(1024, 0, 0);
-        assert_eq!(descriptors.possible(PerClient), 448);
-        assert_eq!(Descriptors::new(1024, 8, 2).possible(PerClient), 416, "workers need some too");
-        assert_eq!(descriptors.connections_max(None, PerClient), Ok(448));
-        assert_eq!(descriptors.connections_max(Some(100), PerClient), Ok(100));
-        let none = Descriptors::new(16, 1, 1).possible(PerClient);
+        assert_eq!(descriptors.possible(PER_CLIENT), 448);
+        assert_eq!(Descriptors::new(1024, 8, 2).possible(PER_CLIENT), 416, "workers need some too");
+        assert_eq!(descriptors.connections_max(None, PER_CLIENT), Ok(448));
+        assert_eq!(descriptors.connections_max(Some(100), PER_CLIENT), Ok(100));
+        let none = Descriptors::new(16, 1, 1).possible(PER_CLIENT);
         assert_eq!(none, 1, "a proxy that can serve nobody would be no use");
     }
 
@@ -111,20 +113,22 @@ mod tests {
     fn a_pool_is_set_aside_before_clients_get_theirs() {
         let descriptors = Descriptors::new(1024, 0, 0);
         assert_eq!(
-            descriptors.possible(Pooled(96)),
+            descriptors.possible(pooled(96)),
             800,
             "one descriptor a client, since upstreams share theirs"
         );
-        assert_eq!(descriptors.connections_max(Some(800), Pooled(96)), Ok(800));
-        let error = descriptors.connections_max(Some(801), Pooled(96)).unwrap_err();
+        let both = UpstreamSockets { per_client: 1, pooled: 96 };
+        assert_eq!(descriptors.possible(both), 400, "each client may be passed to an upstream of its own");
+        assert_eq!(descriptors.connections_max(Some(800), pooled(96)), Ok(800));
+        let error = descriptors.connections_max(Some(801), pooled(96)).unwrap_err();
         assert_eq!((error.kind, error.possible), ("connections", 800));
-        let error = descriptors.connections_max(None, Pooled(896)).unwrap_err();
+        let error = descriptors.connections_max(None, pooled(896)).unwrap_err();
         assert_eq!((error.kind, error.possible), ("upstream connections", 895));
     }
 
     #[test]
     fn more_than_the_descriptors_allow_is_refused() {
-        let error = Descriptors::new(1024, 0, 0).connections_max(Some(449), PerClient).unwrap_err();
+        let error = Descriptors::new(1024, 0, 0).connections_max(Some(449), PER_CLIENT).unwrap_err();
         let expected = DescriptorsError { kind: "connections", asked: 449, possible: 448, limit: 1024 };
         assert_eq!(error, expected);
         assert!(error.to_string().contains("1024"), "{error}");

@@ -8,7 +8,6 @@ use crate::upstream::route::NameRoute;
 
 const MODE: &str = "proxy.mode";
 const ROUTE: &str = "proxy.route";
-const PASS: &str = "proxy.pass";
 
 /// The own settings of a proxy that forwards bytes.
 #[derive(Debug)]
@@ -16,15 +15,9 @@ pub(crate) struct RelaySettings(Vec<Setting>);
 
 impl RelaySettings {
     pub(crate) fn new(routes: &[NameRoute]) -> Self {
-        let words = |is_passed: bool| {
-            let routes = routes.iter().filter(|route| route.is_passed() == is_passed);
-            routes.map(ToString::to_string).collect::<Vec<_>>().join(" ")
-        };
-        Self(vec![
-            fixed_setting(MODE, "tcp".to_owned()),
-            fixed_setting(ROUTE, words(false)),
-            fixed_setting(PASS, words(true)),
-        ])
+        let terminated = routes.iter().filter(|route| !route.is_passed());
+        let routes: Vec<_> = terminated.map(ToString::to_string).collect();
+        Self(vec![fixed_setting(MODE, "tcp".to_owned()), fixed_setting(ROUTE, routes.join(" "))])
     }
 }
 
@@ -39,6 +32,6 @@ impl HandlerSettings for RelaySettings {
     }
 
     fn upstream_sockets(&self) -> UpstreamSockets {
-        UpstreamSockets::PerClient
+        UpstreamSockets { per_client: 1, pooled: 0 }
     }
 }
