@@ -1,11 +1,12 @@
 //! The configuration of HTTP mode.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use proxy_core::{
-    BoundProxy, ClientRates, HostPattern, ListenerSource, LiveOptions, Networks, Proxy, ProxyConfig,
-    ProxyStartError, Upstream, upstream_bits,
+    BoundProxy, ClientRates, HostPattern, ListenerSource, LiveOptions, NameRoute, Networks, Proxy,
+    ProxyConfig, ProxyStartError, Upstream, upstream_bits,
 };
 
 use crate::connection::HttpConnection;
@@ -93,11 +94,22 @@ pub fn bind(
     listeners: ListenerSource,
 ) -> Result<BoundProxy, HttpStartError> {
     let routes = http.all_routes(&config.upstreams);
+    let passed: Vec<_> = config.routes.iter().filter(|route| route.is_passed()).cloned().collect();
+    let hosts: Vec<_> = passed.iter().map(|route| route.host().clone()).collect();
+    if !passed.is_empty() {
+        config.routes = terminated_names(&http.routes).chain(passed).collect();
+    }
     let limits = Arc::new(LiveOptions::new(http.limits.clone()));
     let workers = Arc::new(AtomicUsize::new(config.workers.get()));
-    let settings = Arc::new(HttpSettings::new(&http, &routes, Arc::clone(&limits), Arc::clone(&workers)));
+    let settings = Arc::new(HttpSettings::new(
+        &http,
+        &routes,
+        !hosts.is_empty(),
+        Arc::clone(&limits),
+        Arc::clone(&workers),
+    ));
     let shared = Arc::new(HttpShared {
-        routing: routing(&mut config.upstreams, &routes)?,
+        routing: routing(&mut config.upstreams, &routes, &hosts)?,
         limits,
         request_rates: ClientRates::default(),
         trusted_forwarders: http.trusted_forwarders,
@@ -113,15 +125,27 @@ pub fn bind(
     Ok(bound)
 }
 
-/// Adds the upstreams of the routes to those of the proxy.
-fn routing(upstreams: &mut Vec<Upstream>, routes: &[Route]) -> Result<Routing, HttpStartError> {
+/// The hosts of routes, which are terminated also where `*.HOST` is passed.
+fn terminated_names(routes: &[Route]) -> impl Iterator<Item = NameRoute> {
+    let hosts: BTreeMap<String, &Route> =
+        routes.iter().map(|route| (route.host.to_string(), route)).collect();
+    // A route without a host has no name.
+    hosts.into_iter().filter_map(|(host, route)| NameRoute::new(&host, route.upstreams.clone()).ok())
+}
+
+/// Adds the upstreams of the routes to those of the proxy. Requests for a passed host have no route.
+fn routing(
+    upstreams: &mut Vec<Upstream>,
+    routes: &[Route],
+    passed: &[HostPattern],
+) -> Result<Routing, HttpStartError> {
     let is_mixed = |route: &&Route| {
         route.upstreams.iter().any(|upstream| upstream.scheme.is_http2() != speaks_http2(route))
     };
     if let Some(route) = routes.iter().find(is_mixed) {
         return Err(HttpStartError::MixedProtocols(route.name()));
     }
-    let table = RouteTable::new(routes)?;
+    let table = RouteTable::new(routes, passed)?;
     let mut destination = |route: &Route| Destination {
         upstreams: upstream_bits(upstreams, &route.upstreams),
         is_http2: speaks_http2(route),

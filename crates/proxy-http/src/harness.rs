@@ -66,7 +66,7 @@ impl RouteHarness {
     /// What is wrong with the routes.
     pub fn new(routes: &[&str]) -> Result<Self, String> {
         let routes: Result<Vec<Route>, _> = routes.iter().map(|route| route.parse()).collect();
-        let table = RouteTable::new(&routes.map_err(|error| error.to_string())?);
+        let table = RouteTable::new(&routes.map_err(|error| error.to_string())?, &[]);
         table.map(Self).map_err(|error| error.to_string())
     }
 

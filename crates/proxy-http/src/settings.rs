@@ -19,12 +19,15 @@ pub(crate) struct HttpSettings {
     limits: Arc<LiveOptions<HttpLimits>>,
     /// Workers that share the pool.
     workers: Arc<AtomicUsize>,
+    /// Whether the TLS of some clients is passed to upstreams.
+    passes: bool,
 }
 
 impl HttpSettings {
     pub(crate) fn new(
         config: &HttpConfig,
         routes: &[Route],
+        passes: bool,
         limits: Arc<LiveOptions<HttpLimits>>,
         workers: Arc<AtomicUsize>,
     ) -> Self {
@@ -43,7 +46,7 @@ impl HttpSettings {
             fixed_setting("proxy.log-paths", on_or_off(config.records_paths)),
         ];
         fixed.extend(timeouts);
-        Self { fixed, limits, workers }
+        Self { fixed, limits, workers, passes }
     }
 }
 
@@ -68,7 +71,10 @@ impl HandlerSettings for HttpSettings {
     }
 
     fn upstream_sockets(&self) -> UpstreamSockets {
-        UpstreamSockets { per_client: 0, pooled: self.limits.current().upstream_connections_max }
+        UpstreamSockets {
+            per_client: usize::from(self.passes),
+            pooled: self.limits.current().upstream_connections_max,
+        }
     }
 
     fn set_workers(&self, workers: usize) {
@@ -77,7 +83,7 @@ impl HandlerSettings for HttpSettings {
 
     fn unused_settings(&self) -> &'static [&'static str] {
         // The routes name the upstreams.
-        &["upstream", "proxy-protocol", "half-closed-timeout"]
+        if self.passes { &["upstream"] } else { &["upstream", "proxy-protocol", "half-closed-timeout"] }
     }
 }
 

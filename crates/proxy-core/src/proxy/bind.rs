@@ -17,7 +17,7 @@ use crate::config::settings::{self, ConfigError};
 use crate::connection::handler::Handler;
 use crate::memory;
 use crate::notices::NoticeLog;
-use crate::relay::{Relay, RelaySettings};
+use crate::relay::{PassingHandler, PassingResources, Relay, RelaySettings};
 use crate::tls::{LiveTls, TicketKeySnapshot, Tls, TlsConfigError};
 use crate::upstream::balance::{UPSTREAMS_MAX, Upstreams};
 use crate::upstream::checker::{self, CheckSettings};
@@ -126,8 +126,13 @@ impl BoundProxy {
             let names: Vec<_> = passed.map(|upstream| upstream.unweighted().to_string()).collect();
             let is_passed = |index: &usize| names.iter().any(|name| name == upstreams.name(*index));
             let passed = (0..upstreams.len()).filter(is_passed).fold(0, |bits, index| bits | 1 << index);
-            let settings =
-                CheckSettings { check, header: config.proxy_protocol, control: Arc::clone(&control) };
+            let settings = CheckSettings {
+                check,
+                header: config.proxy_protocol,
+                // A connection of a pool has many clients, and no header.
+                passed_header_only: handler_settings.upstream_sockets().pooled > 0,
+                control: Arc::clone(&control),
+            };
             checker::start(&upstreams, &settings, passed).map_err(ProxyStartError::Checks)?;
         }
         memory::start(&control, Arc::clone(&notices), config.memory.clone())
@@ -197,9 +202,9 @@ impl Proxy {
         Self::bind_to(config, listeners, service)
     }
 
-    /// Binds a proxy whose clients are served by the handler `H` instead of being relayed to an upstream. `resources` is
-    /// called on each worker's thread, with all upstreams and the worker's number. `settings` are listed and changed with
-    /// the proxy's own.
+    /// Binds a proxy whose clients are served by the handler `H` instead of being relayed to an upstream, but for those
+    /// whose TLS is passed. `resources` is called on each worker's thread, with all upstreams and the worker's number.
+    /// `settings` are listed and changed with the proxy's own.
     ///
     /// # Errors
     /// For the reasons of [`Proxy::bind`].
@@ -209,7 +214,16 @@ impl Proxy {
         settings: Arc<dyn HandlerSettings>,
         resources: impl Fn(&Arc<Upstreams>, usize) -> H::Resources + Send + Sync + 'static,
     ) -> Result<BoundProxy, ProxyStartError> {
-        let run = |upstreams: Arc<Upstreams>| run_with::<H>(move |worker| resources(&upstreams, worker));
+        let passes = config.routes.iter().any(NameRoute::is_passed);
+        let run = move |upstreams: Arc<Upstreams>| {
+            if !passes {
+                return run_with::<H>(move |worker| resources(&upstreams, worker));
+            }
+            run_with::<PassingHandler<H>>(move |worker| PassingResources {
+                dialer: UpstreamDialer::new(Arc::clone(&upstreams), worker),
+                terminated: resources(&upstreams, worker),
+            })
+        };
         Self::bind_to(config, listeners, ServiceSetup { run, settings })
     }
 

@@ -6,6 +6,7 @@
 
 mod deadline;
 mod header;
+mod passing;
 mod settings;
 
 use std::io;
@@ -15,6 +16,7 @@ use mio::event::Event;
 use records::kinds::ConnectionOutcome;
 use records::metrics::{ProxyLatency, UpstreamCounter};
 
+pub(crate) use self::passing::{PassingHandler, PassingResources};
 pub(crate) use self::settings::RelaySettings;
 use crate::accept::proxy_protocol::Endpoints;
 use crate::connection::READ_BYTES_MAX;

@@ -22,6 +22,8 @@ pub(crate) struct CheckSettings {
     pub(crate) check: UpstreamCheck,
     /// The PROXY header that upstreams expect.
     pub(crate) header: Option<ProxyProtocol>,
+    /// Whether only upstreams of passed TLS expect it.
+    pub(crate) passed_header_only: bool,
     /// Has the present TLS to upstreams.
     pub(crate) control: Arc<ProxyControl>,
 }
@@ -36,6 +38,8 @@ pub(crate) fn start(upstreams: &Arc<Upstreams>, settings: &CheckSettings, passed
         let mut settings = settings.clone();
         if passed & 1 << index != 0 {
             settings.check.kind = CheckKind::Tcp;
+        } else if settings.passed_header_only {
+            settings.header = None;
         }
         let mut checker =
             Checker { upstreams: Arc::downgrade(upstreams), index, settings, verdicts: Verdicts::default() };
@@ -73,7 +77,7 @@ impl Checker {
 
     /// Checks all addresses at once, so that the round takes no longer than one check.
     fn check(&self, upstreams: &Upstreams, addrs: &[(Option<SocketAddr>, SockAddr)]) -> Vec<CheckResult> {
-        let CheckSettings { check, header, control } = &self.settings;
+        let CheckSettings { check, header, control, .. } = &self.settings;
         let tls = control.tls();
         let peer = upstreams.tls_peer(self.index).filter(|_| check.kind != CheckKind::Tcp);
         let http = match &check.kind {

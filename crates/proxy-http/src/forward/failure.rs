@@ -82,6 +82,7 @@ impl From<SelectError> for RefusedRequest {
     fn from(error: SelectError) -> Self {
         match error {
             SelectError::NotFound => RequestFailure::NoRoute.into(),
+            SelectError::Passed => RequestFailure::Misdirected.into(),
             SelectError::Ambiguous => RequestFailure::Ambiguous.into(),
         }
     }

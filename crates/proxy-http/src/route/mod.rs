@@ -64,6 +64,9 @@ pub(crate) enum SelectError {
     /// No route has its host and path.
     #[error("no route serves this host and path")]
     NotFound,
+    /// The TLS of clients of this host is passed to an upstream: the connection is one for another host.
+    #[error("another server serves this host")]
+    Passed,
     /// The path as it is and its normal form select different routes: the proxy and the upstream could disagree on what
     /// is asked for.
     #[error("the path is ambiguous")]
@@ -81,22 +84,28 @@ pub(crate) struct RouteTable {
 #[derive(Clone, Debug)]
 struct Prefix {
     path: String,
-    route: usize,
+    route: Result<usize, SelectError>,
 }
 
 impl RouteTable {
+    /// No route serves `passed` hosts.
+    ///
     /// # Errors
     /// If two routes have the same host and path.
-    pub(crate) fn new(routes: &[Route]) -> Result<Self, DuplicateRoute> {
+    pub(crate) fn new(routes: &[Route], passed: &[HostPattern]) -> Result<Self, DuplicateRoute> {
         let mut table = Self::default();
         for (route, Route { host, prefix, .. }) in routes.iter().enumerate() {
-            let prefixes = table.hosts.entry(host);
-            if let Some(other) = prefixes.iter().find(|other| other.path == *prefix) {
-                let (first, second) = (other.route + 1, route + 1);
+            let is_same = |other: &Route| other.host == *host && other.prefix == *prefix;
+            if let Some(first) = routes[..route].iter().position(is_same) {
+                let (first, second) = (first + 1, route + 1);
                 return Err(DuplicateRoute { first, second, host: host.clone(), prefix: prefix.clone() });
             }
-            prefixes.push(Prefix { path: prefix.clone(), route });
+            let prefixes = table.hosts.entry(host);
+            prefixes.push(Prefix { path: prefix.clone(), route: Ok(route) });
             prefixes.sort_by_key(|prefix| std::cmp::Reverse(prefix.path.len()));
+        }
+        for host in passed {
+            table.hosts.entry(host).push(Prefix { path: "/".to_owned(), route: Err(SelectError::Passed) });
         }
         Ok(table)
     }
@@ -104,11 +113,11 @@ impl RouteTable {
     /// The index of the route of a host, which may end with a port, and a path without its query.
     ///
     /// # Errors
-    /// If no route matches, or the path is ambiguous.
+    /// If no route matches, the host is passed, or the path is ambiguous.
     pub(crate) fn select(&self, host: &str, path: &str) -> Result<usize, SelectError> {
         let host = without_port(host);
         if is_normal(path) {
-            return self.lookup(host, path).ok_or(SelectError::NotFound);
+            return self.lookup(host, path);
         }
         // What no client can send otherwise is not ambiguous.
         let selected = self.lookup(host, &decoded(path, |byte| !byte.is_ascii_graphic()));
@@ -117,13 +126,14 @@ impl RouteTable {
         if readings.iter().any(|other| *other != selected) {
             return Err(SelectError::Ambiguous);
         }
-        selected.ok_or(SelectError::NotFound)
+        selected
     }
 
-    fn lookup(&self, host: &str, path: &str) -> Option<usize> {
-        self.hosts.find_map(host, |prefixes| {
+    fn lookup(&self, host: &str, path: &str) -> Result<usize, SelectError> {
+        let found = self.hosts.find_map(host, |prefixes| {
             prefixes.iter().find(|prefix| begins_with(path, &prefix.path)).map(|prefix| prefix.route)
-        })
+        });
+        found.unwrap_or(Err(SelectError::NotFound))
     }
 }
 
@@ -237,7 +247,7 @@ mod tests {
     fn table(routes: &[&str]) -> RouteTable {
         let routes: Vec<Route> =
             routes.iter().map(|from| format!("{from}=127.0.0.1:1").parse().unwrap()).collect();
-        RouteTable::new(&routes).unwrap()
+        RouteTable::new(&routes, &[]).unwrap()
     }
 
     #[test]
@@ -317,9 +327,26 @@ mod tests {
     }
 
     #[test]
+    fn a_passed_host_has_no_route() {
+        let routes: Vec<Route> = ["/=h:1", "a.example/=h:1"].map(|text| text.parse().unwrap()).to_vec();
+        let passed = ["b.test", "*.example"].map(|host| host.parse().unwrap());
+        let table = RouteTable::new(&routes, &passed).unwrap();
+        for (host, expected) in [
+            ("b.test", Err(SelectError::Passed)),
+            ("B.test.:443", Err(SelectError::Passed)),
+            ("x.example", Err(SelectError::Passed)),
+            ("a.example", Ok(1)),
+            ("test", Ok(0)),
+        ] {
+            assert_eq!(table.select(host, "/x"), expected, "{host}");
+            assert_eq!(table.select(host, "/x/../y"), expected, "{host}");
+        }
+    }
+
+    #[test]
     fn a_second_route_for_the_same_place_is_refused() {
         let routes: Vec<Route> = ["/a=h:1", "x/a=h:1", "/a/=h:2"].map(|text| text.parse().unwrap()).to_vec();
-        let error = RouteTable::new(&routes).unwrap_err();
+        let error = RouteTable::new(&routes, &[]).unwrap_err();
         assert_eq!(error.to_string(), "the routes 1 and 3 both serve /a");
     }
 

@@ -12,6 +12,7 @@ mod http2_client;
 mod http2_server;
 mod http2_upstream;
 mod names;
+mod passing;
 mod pooling;
 mod rates;
 mod redirect;
