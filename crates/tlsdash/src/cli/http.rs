@@ -74,7 +74,7 @@ impl ProxyOptions {
             self.name_routes()?;
             return Ok(None);
         }
-        let routes = self.request_routes()?;
+        let (routes, _) = self.request_routes()?;
         let rules = |option: &str, rules: &[ParsedValue<HeaderRule>]| {
             HeaderRules::new(values(rules)).map_err(|error| usage(format!("--{option}: {error}")))
         };

@@ -11,14 +11,9 @@ use super::value::options::OptionValues;
 /// Options of HTTP mode only, besides the limits.
 const HTTP_ONLY: [&str; 5] =
     ["trust-forwarded", "tls-headers", "request-header", "response-header", "log-paths"];
-/// What means something in TCP mode only, and what takes its place.
-const TCP_ONLY: [(&str, &str); 2] = [
-    (
-        "proxy-protocol",
-        "upstream connections serve many clients; X-Forwarded-For names the client, and --tls-headers tells how it speaks TLS",
-    ),
-    ("pass", "a second proxy in that mode can pass TLS, with this one as the upstream of all other names"),
-];
+/// Why the PROXY header means nothing in HTTP mode, unless TLS is passed.
+const NO_PROXY_PROTOCOL: &str = "goes with --mode tcp or --pass only: upstream connections serve many clients; \
+    X-Forwarded-For names the client, and --tls-headers tells how it speaks TLS";
 
 /// What the proxy does with the plaintext.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -34,19 +29,18 @@ pub(crate) enum ProxyMode {
 impl ProxyOptions {
     /// Options of the other mode, each with the reason why it is refused.
     pub(super) fn other_mode_options(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let of_tcp = TCP_ONLY.into_iter();
-        let of_tcp = of_tcp.map(|(word, instead)| (word, format!("goes with --mode tcp only: {instead}")));
+        let of_tcp = [("proxy-protocol", NO_PROXY_PROTOCOL.to_owned())].into_iter();
         let limits = OptionValues::<HttpLimits>::names();
         let of_http = HTTP_ONLY.into_iter().chain(limits);
         let of_http = of_http.map(|word| (word, "goes with --mode http only".to_owned()));
         let is_tcp = self.mode == ProxyMode::Tcp;
-        of_tcp.filter(move |_| !is_tcp).chain(of_http.filter(move |_| is_tcp))
+        let sends_header = is_tcp || !self.pass.is_empty();
+        of_tcp.filter(move |_| !sends_header).chain(of_http.filter(move |_| is_tcp))
     }
 
     pub(super) fn is_given(&self, word: &str) -> bool {
         match word {
             "proxy-protocol" => self.proxy_protocol.is_some(),
-            "pass" => !self.pass.is_empty(),
             word => self.http.is_given(word) || self.http_limits.is_given(word),
         }
     }
@@ -57,7 +51,8 @@ impl ProxyOptions {
             ProxyMode::Tcp => {
                 Self { http: HttpOptions::default(), http_limits: OptionValues::default(), ..self.clone() }
             }
-            ProxyMode::Http => Self { proxy_protocol: None, pass: Vec::new(), ..self.clone() },
+            ProxyMode::Http if self.pass.is_empty() => Self { proxy_protocol: None, ..self.clone() },
+            ProxyMode::Http => self.clone(),
         }
     }
 }
@@ -83,10 +78,6 @@ pub(super) mod tests {
             ("log-paths = \"on\"", "--log-paths goes with --mode http only"),
             ("header-timeout = \"1s\"", "--header-timeout goes with --mode http only"),
             (
-                "mode = \"http\"\n[[pass]]\nhost = \"x\"\nupstreams = \"h:1\"",
-                "--pass goes with --mode tcp only",
-            ),
-            (
                 "mode = \"http\"\nproxy-protocol = \"v2\"",
                 "serve many clients; X-Forwarded-For names the client",
             ),
@@ -94,5 +85,10 @@ pub(super) mod tests {
             assert!(refused(text).contains(part), "{}", refused(text));
         }
         assert!(options("proxy-protocol = \"v2\"").http_config().unwrap().is_none());
+        let passing =
+            "mode = \"http\"\nproxy-protocol = \"v2\"\n[[pass]]\nhost = \"x\"\nupstreams = \"h:1\"\n";
+        assert!(options(passing).http_config().unwrap().is_some());
+        let printed = options(passing).to_toml().unwrap();
+        assert!(printed.contains("\nproxy-protocol = ") && printed.contains("\n[[pass]]\n"), "{printed}");
     }
 }

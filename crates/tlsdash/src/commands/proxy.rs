@@ -126,16 +126,25 @@ pub(crate) fn check_protocol(plan: &Plan, tls: &Tls) -> anyhow::Result<()> {
 fn warnings(config: &ProxyConfig, upstreams: &[Upstream], is_http: bool) -> Vec<NoticeRecord> {
     let warning = |topic, text: String| NoticeRecord::new(Level::Warning, topic, &text);
     let files = config.tls.warnings().map(|of_file| warning(CERTIFICATE, of_file.to_string()));
-    let probe = |upstream: &Upstream| upstream.probe(config.proxy_protocol, &config.tls.upstream).err();
-    let absent: Vec<_> = upstreams.iter().filter_map(probe).collect();
-    let what_then = if is_http {
-        "its requests fail with 502 until it is there"
-    } else if absent.len() == upstreams.len() {
-        "clients will be turned away until it is there"
-    } else {
-        "clients go elsewhere until it is there"
+    let passed: Vec<_> = config.routes.iter().filter(|route| route.is_passed()).collect();
+    let has_requests =
+        |upstream: &Upstream| is_http && !passed.iter().any(|route| route.upstreams().contains(upstream));
+    let probe = |upstream: &Upstream| {
+        let header = config.proxy_protocol.filter(|_| !has_requests(upstream));
+        Some((upstream.probe(header, &config.tls.upstream).err()?, has_requests(upstream)))
     };
-    let absent = absent.iter().map(|error| warning("upstream", format!("{error}; {what_then}")));
+    let absent: Vec<_> = upstreams.iter().filter_map(probe).collect();
+    let are_all_absent = absent.len() == upstreams.len();
+    let absent = absent.iter().map(|(error, has_requests)| {
+        let what_then = if *has_requests {
+            "its requests fail with 502 until it is there"
+        } else if is_http || are_all_absent {
+            "clients will be turned away until it is there"
+        } else {
+            "clients go elsewhere until it is there"
+        };
+        warning("upstream", format!("{error}; {what_then}"))
+    });
     files.chain(absent).collect()
 }
 
@@ -309,7 +318,10 @@ fn proxy_config(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
     let config = ProxyConfig::new(values(&options.listen), first, tls);
     let cpus: Option<Cpus> = options.cpus.as_deref().cloned();
     let pinned = cpus.as_ref().map(|cpus| NonZeroUsize::new(cpus.count()).unwrap_or(NonZeroUsize::MIN));
-    let routes = if options.mode == ProxyMode::Tcp { options.name_routes()? } else { Vec::new() };
+    let routes = match options.mode {
+        ProxyMode::Tcp => options.name_routes()?,
+        ProxyMode::Http => options.request_routes()?.1,
+    };
     let access = AccessFiles { allow: options.allow.clone(), deny: options.deny.clone() };
     let config = ProxyConfig {
         upstreams,

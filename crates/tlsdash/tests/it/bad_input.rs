@@ -162,7 +162,7 @@ fn options_that_do_not_fit_the_mode_are_refused() {
         ),
         (
             &["--mode", "http", "--upstream", "h:1", "--proxy-protocol", "v2"],
-            &["--mode tcp only", "--tls-headers"],
+            &["--mode tcp or --pass only", "--tls-headers"],
         ),
         (&["--upstream", "h:1", "--route", "/a=h:2"], &["--route 1: the path /a goes with --mode http only"]),
         (&["--upstream", "h:1", "--queue-max", "5"], &["--queue-max goes with --mode http only"]),

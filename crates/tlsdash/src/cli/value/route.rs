@@ -1,6 +1,6 @@
 //! Routes, by flags and by the configuration file. The mode decides what a route selects by.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::str::FromStr;
 use std::time::Duration;
@@ -152,12 +152,12 @@ impl RouteOption {
         }
     }
 
-    fn name_route(&self, flag: &str, n: usize) -> anyhow::Result<NameRoute> {
+    fn name_route(&self, n: usize) -> anyhow::Result<NameRoute> {
         match &self.kind {
             RouteKind::Name(route) => Ok(route.clone()),
             RouteKind::Request(route) => Err(usage(format!(
                 "{}: the path {} goes with --mode http only; in TCP mode the server name alone selects a route",
-                self.place(flag, n),
+                self.place(ROUTE, n),
                 route.prefix
             ))),
         }
@@ -192,7 +192,15 @@ impl RouteOption {
 
 impl RouteOption {
     fn passed_route(&self, n: usize) -> anyhow::Result<NameRoute> {
-        let route = self.name_route(PASS, n)?;
+        let route = match &self.kind {
+            RouteKind::Name(route) => route.clone(),
+            RouteKind::Request(route) => {
+                let (place, path) = (self.place(PASS, n), &route.prefix);
+                return Err(usage(format!(
+                    "{place}: the path {path}: the server name alone selects what is passed"
+                )));
+            }
+        };
         match route.upstreams().iter().find(|upstream| upstream.scheme != UpstreamScheme::Plain) {
             Some(upstream) => Err(usage(format!(
                 "{}: {upstream}: the client's TLS passes as it is; name the upstream without a scheme",
@@ -209,26 +217,40 @@ impl ProxyOptions {
     /// # Errors
     /// When a route has a path, or two are the same.
     pub(crate) fn name_routes(&self) -> anyhow::Result<Vec<NameRoute>> {
-        let terminated = numbered(&self.route).map(|(n, route)| route.name_route(ROUTE, n));
-        let passed = numbered(&self.pass).map(|(n, route)| route.passed_route(n));
-        let routes = terminated.chain(passed).collect::<Result<_, _>>()?;
-        let terminated = numbered(&self.route).map(|(n, route)| (route.place(ROUTE, n), route.name()));
+        let terminated = numbered(&self.route).map(|(n, route)| route.name_route(n));
+        let terminated = terminated.collect::<Result<Vec<_>, _>>()?;
+        let names = numbered(&self.route).map(|(n, route)| (route.place(ROUTE, n), route.name()));
+        let passed = self.passed_routes(names)?;
+        Ok([terminated, passed].concat())
+    }
+
+    /// The routes of passed TLS. The `terminated` hosts stand behind their places.
+    fn passed_routes(
+        &self,
+        terminated: impl Iterator<Item = (String, String)>,
+    ) -> anyhow::Result<Vec<NameRoute>> {
+        let routes = numbered(&self.pass).map(|(n, route)| route.passed_route(n));
+        let routes = routes.collect::<Result<_, _>>()?;
         let passed = numbered(&self.pass).map(|(n, route)| (route.place(PASS, n), route.name()));
         check_names(terminated.chain(passed))?;
         Ok(routes)
     }
 
-    /// The routes of HTTP mode.
+    /// The routes of HTTP mode, and those of passed TLS.
     ///
     /// # Errors
-    /// When a route has no path, or two are the same.
-    pub(crate) fn request_routes(&self) -> anyhow::Result<Vec<Route>> {
+    /// When a route has no path, or two are the same, or a host of one is passed too.
+    pub(crate) fn request_routes(&self) -> anyhow::Result<(Vec<Route>, Vec<NameRoute>)> {
         let routes = numbered(&self.route).map(|(n, route)| route.request_route(n));
-        let routes = routes.collect::<Result<_, _>>()?;
+        let routes: Vec<Route> = routes.collect::<Result<_, _>>()?;
         let names = numbered(&self.route).map(|(n, route)| (route.place(ROUTE, n), route.name()));
         let of_upstream = (!self.upstream.is_empty()).then(|| ("--upstream".to_owned(), "/".to_owned()));
         check_names(names.chain(of_upstream))?;
-        Ok(routes)
+        let places = numbered(&self.route).map(|(n, route)| route.place(ROUTE, n));
+        let hosts: BTreeMap<String, String> =
+            routes.iter().map(|route| route.host.to_string()).zip(places).collect();
+        let passed = self.passed_routes(hosts.into_iter().map(|(host, place)| (place, host)))?;
+        Ok((routes, passed))
     }
 
     pub(crate) fn any_route(&self) -> Option<&RouteOption> {
@@ -292,8 +314,11 @@ mod tests {
         assert_eq!(refused(&both), "the route in line 4 and the pass in line 1 both serve x");
         let twice = pass.replace("h:1", "tls://h:1");
         assert!(refused(&twice).contains("name the upstream without a scheme"));
+        let both = "mode = \"http\"\n[[pass]]\nhost = \"x\"\nupstreams = \"h:1\"\n\
+                    [[route]]\nhost = \"x\"\npath = \"/a\"\nupstreams = \"h:1\"\n";
+        assert_eq!(refused(both), "the route in line 5 and the pass in line 2 both serve x");
         let path = pass.replace("\"x\"", "\"x\"\npath = \"/a\"");
-        assert!(refused(&path).starts_with("the pass in line 1: the path /a goes with --mode http only"));
+        assert!(refused(&path).starts_with("the pass in line 1: the path /a: the server name alone"));
     }
 
     #[test]
