@@ -4,6 +4,7 @@
 //! They are counted: the reason of a full handshake, and parameters without an alternative. They decide an alert, and by the
 //! server name which connections are passed to an upstream unread.
 
+pub mod handshake;
 mod ja4;
 mod names;
 mod reader;

@@ -15,13 +15,13 @@ use records::metrics::{
 
 use crate::capture::Frame;
 use crate::flow::{Added, Close, Flow};
-use crate::handshake::{End, Step};
 use crate::observed::{fingerprint, observed, parts, record};
 use crate::options::{FlowKey, WireOptions};
 use crate::order::Order;
 use crate::outcome;
 use crate::packet::{Packet, QUIC_PORT, Segment};
 use crate::quic::QuicFlows;
+use hello::handshake::{End, Step};
 
 /// The most connections that are followed.
 const FLOWS_MAX: usize = 1 << 17;

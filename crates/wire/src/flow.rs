@@ -1,8 +1,8 @@
 //! One connection: the payload of both directions in order, its handshake, and when what happened.
 
-use crate::handshake::{ALERT13_BYTES, End, Handshake, Step};
 use crate::order::{Order, Payload, Waiting};
 use crate::packet::Segment;
+use hello::handshake::{ALERT13_BYTES, End, Handshake, Step};
 
 /// What encryption adds to a record (RFC 8446, 5.2; RFC 5288): content type and tag, or explicit nonce and tag.
 const OVERHEAD13_BYTES: u64 = 17;

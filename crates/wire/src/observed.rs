@@ -9,7 +9,7 @@ use records::kinds::{ConnectionOutcome, ConnectionRecord};
 use records::text::clean;
 
 use crate::flow::Flow;
-use crate::handshake::{Handshake, Step};
+use hello::handshake::{Handshake, Step};
 
 /// The parts of a handshake's time: the network's, the client's, the server's.
 pub(crate) fn parts(flow: &Flow, handshake: &Handshake) -> [Duration; 3] {

@@ -7,7 +7,7 @@ use records::kinds::ConnectionOutcome;
 use records::metrics::ProxyCounter;
 
 use crate::flow::Close;
-use crate::handshake::{CLOSE_NOTIFY, End, Fault, Handshake, Step};
+use hello::handshake::{CLOSE_NOTIFY, End, Fault, Handshake, Step};
 
 /// A server that closes so soon has not waited in vain.
 const WAIT_MIN: Duration = Duration::from_secs(1);

@@ -4,30 +4,30 @@
 //! encrypted record of the client behind it that is no alert; in TLS 1.2 the last side's encrypted `Finished`, with
 //! `ServerHelloDone` in a full handshake only.
 
-use hello::stream::{Protection, StreamEvent, TlsStream, content, message};
-use hello::{ClientHello, ServerHello, key_exchange_group};
+use crate::stream::{Protection, StreamEvent, TlsStream, content, message};
+use crate::{ClientHello, ServerHello, key_exchange_group};
 
 /// Length of an encrypted alert of TLS 1.3 without padding: two bytes, the content type and the tag (RFC 8446, 5.2).
-pub(crate) const ALERT13_BYTES: u16 = 2 + 1 + 16;
+pub const ALERT13_BYTES: u16 = 2 + 1 + 16;
 /// The tag with the suites of `CCM_8`.
 const ALERT13_SHORT_BYTES: u16 = 2 + 1 + 8;
 /// Lengths of an encrypted `Finished` of TLS 1.3, with SHA-256 and with SHA-384.
 const FINISHED13_BYTES: [u16; 2] = [4 + 32 + 1 + 16, 4 + 48 + 1 + 16];
 /// The description of the alert that says goodbye.
-pub(crate) const CLOSE_NOTIFY: u8 = 0;
+pub const CLOSE_NOTIFY: u8 = 0;
 /// A client of `PostgreSQL` asks for TLS with these bytes, and a server that speaks it answers with one.
 const POSTGRES_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 const POSTGRES_YES: u8 = b'S';
 
 /// One of the two ends of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub enum End {
     Client,
     Server,
 }
 
 impl End {
-    pub(crate) fn peer(self) -> Self {
+    pub fn peer(self) -> Self {
         match self {
             Self::Client => Self::Server,
             Self::Server => Self::Client,
@@ -37,7 +37,7 @@ impl End {
 
 /// How far a handshake is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Step {
+pub enum Step {
     /// Nothing came of the client.
     #[default]
     Opened,
@@ -53,7 +53,7 @@ pub(crate) enum Step {
 
 /// Why a handshake failed, as far as its bytes say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub enum Fault {
     NotTls(End),
     /// An alert, by its description; `None` if it is encrypted.
     Alert(End, Option<u8>),
@@ -64,46 +64,46 @@ pub(crate) enum Fault {
 /// What is remembered of a handshake.
 #[expect(clippy::struct_excessive_bools, reason = "each was seen or was not")]
 #[derive(Debug, Default)]
-pub(crate) struct Handshake {
+pub struct Handshake {
     streams: [TlsStream; 2],
     step: Step,
-    pub(crate) fault: Option<Fault>,
-    pub(crate) offer: Option<ClientHello>,
-    pub(crate) choice: Option<ServerHello>,
-    pub(crate) is_retried: bool,
+    pub fault: Option<Fault>,
+    pub offer: Option<ClientHello>,
+    pub choice: Option<ServerHello>,
+    pub is_retried: bool,
     /// A full handshake of TLS 1.2.
     has_server_done: bool,
     has_client_cipher: bool,
     is_postgres: bool,
-    pub(crate) times: HandshakeTimes,
+    pub times: HandshakeTimes,
 }
 
 /// When the parts of a handshake came, in nanoseconds since 1970; 0 for what did not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct HandshakeTimes {
+pub struct HandshakeTimes {
     /// The first byte of the `ClientHello`.
-    pub(crate) begun_ns: u64,
+    pub begun_ns: u64,
     /// The flight of the client that the server has not answered yet.
     asked_ns: u64,
     /// The flight of the server that the client has not answered yet.
     answered_ns: u64,
-    pub(crate) done_ns: u64,
+    pub done_ns: u64,
     /// The server's time: from each flight of the client to its answer, summed.
-    pub(crate) server_ns: u64,
+    pub server_ns: u64,
     /// The client's time with the round trips: from each flight of the server to its answer, summed.
-    pub(crate) client_ns: u64,
+    pub client_ns: u64,
     /// The flights of the server that the client answered, and of the client that the server answered.
-    pub(crate) client_flights: u32,
-    pub(crate) server_flights: u32,
+    pub client_flights: u32,
+    pub server_flights: u32,
 }
 
 impl Handshake {
-    pub(crate) fn step(&self) -> Step {
+    pub fn step(&self) -> Step {
         self.step
     }
 
     /// Whether it resumed a session; meaningful once it is complete.
-    pub(crate) fn is_resumed(&self) -> bool {
+    pub fn is_resumed(&self) -> bool {
         match &self.choice {
             Some(choice) if choice.is_tls13() => choice.has_psk,
             _ => !self.has_server_done,
@@ -111,7 +111,7 @@ impl Handshake {
     }
 
     /// Whether the client offered to resume, in a way that the version chosen knows.
-    pub(crate) fn has_offer(&self) -> bool {
+    pub fn has_offer(&self) -> bool {
         let (Some(offer), Some(choice)) = (&self.offer, &self.choice) else { return false };
         let resumption = offer.resumption;
         if choice.is_tls13() {
@@ -122,14 +122,14 @@ impl Handshake {
     }
 
     /// Whether what this end sends is needed to judge the handshake.
-    pub(crate) fn needs(&self, end: End) -> bool {
+    pub fn needs(&self, end: End) -> bool {
         let is_tls13 = self.choice.as_ref().is_some_and(ServerHello::is_tls13);
         self.step < Step::Complete && !(end == End::Server && self.step == Step::Answered && is_tls13)
     }
 
     /// Reads bytes of one end that came at a time, in order. `data` is told the length of each record of application data
     /// once the handshake is complete.
-    pub(crate) fn read(&mut self, end: End, time_ns: u64, mut bytes: &[u8], mut data: impl FnMut(u16)) {
+    pub fn read(&mut self, end: End, time_ns: u64, mut bytes: &[u8], mut data: impl FnMut(u16)) {
         if self.step == Step::Failed || bytes.is_empty() {
             return;
         }
@@ -158,7 +158,7 @@ impl Handshake {
     }
 
     /// Bytes kept of messages that are not whole.
-    pub(crate) fn kept_bytes(&self) -> usize {
+    pub fn kept_bytes(&self) -> usize {
         self.streams.iter().map(TlsStream::kept_bytes).sum()
     }
 
