@@ -14,7 +14,7 @@ use super::passing::{AwaitedHello, HelloDecision};
 use super::session::{ClientSession, READS_PER_TURN_MAX};
 use crate::accept::proxy_protocol::{self, Endpoints, ParsedHeader};
 use crate::io::socket::IoResult;
-use crate::tls::CryptoTime;
+use crate::tls::{CryptoTime, PassedTls};
 use crate::worker::context::WorkerContext;
 
 /// How long a session ticket waits for the first answer to go out with. A client that has had it together with
@@ -177,7 +177,8 @@ impl HandshakeState {
         self.hello = None;
         session.set_handler_bytes(0, None);
         let HelloDecision::Pass(name) = decision else { return false };
-        session.pass(name, len, context);
+        let began_at = self.time.first().unwrap_or(context.ready_at);
+        session.pass(PassedTls::new(name, began_at), len, context);
         true
     }
 

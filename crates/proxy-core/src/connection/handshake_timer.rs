@@ -61,6 +61,11 @@ impl HandshakeTimer {
         self.until_ns = ended_ns;
     }
 
+    /// When the worker learned of the first byte.
+    pub(super) fn first(&self) -> Option<Instant> {
+        self.first
+    }
+
     /// When rustls was last done with something.
     pub(super) fn until(&self) -> Option<Instant> {
         self.first.map(|first| first + Duration::from_nanos(self.until_ns))

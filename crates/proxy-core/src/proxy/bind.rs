@@ -171,10 +171,28 @@ struct ServiceSetup<F> {
 
 /// Workers that relay bytes to the upstreams.
 fn relay_service(routes: &[NameRoute]) -> ServiceSetup<impl FnOnce(Arc<Upstreams>) -> RunWorker + use<>> {
-    let run = |upstreams: Arc<Upstreams>| {
-        run_with::<Relay>(move |worker| UpstreamDialer::new(Arc::clone(&upstreams), worker))
-    };
-    ServiceSetup { run, settings: Arc::new(RelaySettings::new(routes)) }
+    let dialer = |upstreams: &Arc<Upstreams>, worker| UpstreamDialer::new(Arc::clone(upstreams), worker);
+    ServiceSetup { run: run::<Relay, _>(routes, dialer), settings: Arc::new(RelaySettings::new(routes)) }
+}
+
+/// Workers whose clients are served by `H`, but for those whose TLS is passed.
+fn run<H: Handler, R>(
+    routes: &[NameRoute],
+    resources: R,
+) -> impl FnOnce(Arc<Upstreams>) -> RunWorker + use<H, R>
+where
+    R: Fn(&Arc<Upstreams>, usize) -> H::Resources + Send + Sync + 'static,
+{
+    let passes = routes.iter().any(NameRoute::is_passed);
+    move |upstreams| {
+        if !passes {
+            return run_with::<H>(move |worker| resources(&upstreams, worker));
+        }
+        run_with::<PassingHandler<H>>(move |worker| PassingResources {
+            dialer: UpstreamDialer::new(Arc::clone(&upstreams), worker),
+            terminated: resources(&upstreams, worker),
+        })
+    }
 }
 
 impl Proxy {
@@ -214,16 +232,7 @@ impl Proxy {
         settings: Arc<dyn HandlerSettings>,
         resources: impl Fn(&Arc<Upstreams>, usize) -> H::Resources + Send + Sync + 'static,
     ) -> Result<BoundProxy, ProxyStartError> {
-        let passes = config.routes.iter().any(NameRoute::is_passed);
-        let run = move |upstreams: Arc<Upstreams>| {
-            if !passes {
-                return run_with::<H>(move |worker| resources(&upstreams, worker));
-            }
-            run_with::<PassingHandler<H>>(move |worker| PassingResources {
-                dialer: UpstreamDialer::new(Arc::clone(&upstreams), worker),
-                terminated: resources(&upstreams, worker),
-            })
-        };
+        let run = run::<H, _>(&config.routes, resources);
         Self::bind_to(config, listeners, ServiceSetup { run, settings })
     }
 

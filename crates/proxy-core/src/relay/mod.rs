@@ -61,18 +61,8 @@ impl Handler for Relay {
         context: &mut WorkerContext,
         dialer: &mut UpstreamDialer,
     ) -> Self {
-        // The client may have sent its first data with the end of the handshake.
-        let unanswered_since = (!session.received().is_empty()).then_some(context.now);
-        let header = header::encode(session, endpoints, context);
-        let (routes, name) = (&context.routes, session.tls_server_name());
-        let passed = session.is_passed().then(|| routes.passed(name)).flatten();
-        let upstreams = passed.unwrap_or_else(|| routes.upstreams(name));
-        let timeout = context.limits.connect_timeout;
-        let key = dialer.upstreams.balance().key(session.client(), |_| None);
-        let candidates = Candidates::new(upstreams, key);
-        let attempt = ConnectAttempt::new(Instant::now(), timeout, candidates, header);
-        let upstream = UpstreamConn::Connecting { attempt: Box::new(attempt), is_due: true };
-        Self { upstream, unanswered_since, upstream_ended_at: None, upstream_error: None }
+        let upstreams = context.routes.upstreams(session.tls_server_name());
+        Self::to(upstreams, session, endpoints, context, dialer)
     }
 
     fn note(&mut self, event: &Event) {
@@ -196,6 +186,25 @@ impl Handler for Relay {
 }
 
 impl Relay {
+    /// Begins to connect to one of these upstreams.
+    fn to(
+        upstreams: u64,
+        session: &ClientSession,
+        endpoints: Option<Endpoints>,
+        context: &WorkerContext,
+        dialer: &UpstreamDialer,
+    ) -> Self {
+        // The client may have sent its first data with the end of the handshake.
+        let unanswered_since = (!session.received().is_empty()).then_some(context.now);
+        let header = header::encode(session, endpoints, context);
+        let timeout = context.limits.connect_timeout;
+        let key = dialer.upstreams.balance().key(session.client(), |_| None);
+        let candidates = Candidates::new(upstreams, key);
+        let attempt = ConnectAttempt::new(Instant::now(), timeout, candidates, header);
+        let upstream = UpstreamConn::Connecting { attempt: Box::new(attempt), is_due: true };
+        Self { upstream, unanswered_since, upstream_ended_at: None, upstream_error: None }
+    }
+
     fn connect(
         &mut self,
         session: &mut ClientSession,

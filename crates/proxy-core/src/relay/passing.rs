@@ -5,16 +5,25 @@ use std::time::Instant;
 use mio::event::Event;
 use records::delta::ProxyDelta;
 use records::kinds::ConnectionOutcome;
+use records::metrics::UpstreamCounter;
 
-use super::Relay;
+use super::{Relay, UpstreamConn};
 use crate::accept::proxy_protocol::Endpoints;
 use crate::connection::handler::{ClientSession, ConnEnd, Handler, NextStep, WorkerContext};
+use crate::tls::PassedVerdict;
+use crate::upstream::counting::count_handshake;
 use crate::upstream::dial::UpstreamDialer;
 
 /// Relays a client whose TLS is passed, and lets `H` serve a client whose TLS is terminated.
 pub(crate) enum PassingHandler<H> {
-    Passed(Relay),
+    Passed(PassedRelay),
     Terminated(H),
+}
+
+/// Relays a client whose TLS is passed, and counts its handshake with the upstream.
+pub(crate) struct PassedRelay {
+    relay: Relay,
+    is_counted: bool,
 }
 
 pub(crate) struct PassingResources<R> {
@@ -22,11 +31,26 @@ pub(crate) struct PassingResources<R> {
     pub(crate) terminated: R,
 }
 
+impl PassedRelay {
+    /// Counts the handshake once its end is known. If no upstream was reached, there was none.
+    fn count(&mut self, verdict: Option<PassedVerdict>, context: &mut WorkerContext) {
+        let UpstreamConn::Connected { index, .. } = self.relay.upstream else { return };
+        let Some(verdict) = verdict.filter(|_| !self.is_counted) else { return };
+        self.is_counted = true;
+        let upstream = context.stats.upstream(index);
+        match verdict {
+            PassedVerdict::Complete(handshake) => count_handshake(upstream, &handshake),
+            PassedVerdict::Failed => upstream.count(UpstreamCounter::TlsFailed, 1),
+            PassedVerdict::Unjudged => upstream.count(UpstreamCounter::TlsUnjudged, 1),
+        }
+    }
+}
+
 /// Calls the function of whichever handler it is.
 macro_rules! delegate {
     ($handler:expr, $one:ident => $call:expr) => {
         match $handler {
-            PassingHandler::Passed($one) => $call,
+            PassingHandler::Passed(PassedRelay { relay: $one, .. }) => $call,
             PassingHandler::Terminated($one) => $call,
         }
     };
@@ -42,7 +66,9 @@ impl<H: Handler> Handler for PassingHandler<H> {
         resources: &mut Self::Resources,
     ) -> Self {
         if session.is_passed() {
-            return Self::Passed(Relay::start(session, endpoints, context, &mut resources.dialer));
+            let upstreams = context.routes.passed(session.tls_server_name()).unwrap_or_default();
+            let relay = Relay::to(upstreams, session, endpoints, context, &resources.dialer);
+            return Self::Passed(PassedRelay { relay, is_counted: false });
         }
         Self::Terminated(H::start(session, endpoints, context, &mut resources.terminated))
     }
@@ -56,7 +82,14 @@ impl<H: Handler> Handler for PassingHandler<H> {
     }
 
     fn read(&mut self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<(), ConnEnd> {
-        delegate!(self, handler => handler.read(session, context))
+        match self {
+            Self::Passed(passed) => {
+                let read = passed.relay.read(session, context);
+                passed.count(session.passed_verdict(), context);
+                read
+            }
+            Self::Terminated(handler) => handler.read(session, context),
+        }
     }
 
     fn write(
@@ -66,7 +99,7 @@ impl<H: Handler> Handler for PassingHandler<H> {
         resources: &mut Self::Resources,
     ) -> Result<NextStep, ConnEnd> {
         match self {
-            Self::Passed(relay) => relay.write(session, context, &mut resources.dialer),
+            Self::Passed(passed) => passed.relay.write(session, context, &mut resources.dialer),
             Self::Terminated(handler) => handler.write(session, context, &mut resources.terminated),
         }
     }
@@ -103,7 +136,11 @@ impl<H: Handler> Handler for PassingHandler<H> {
         resources: &mut Self::Resources,
     ) {
         match self {
-            Self::Passed(relay) => relay.stop(outcome, session, context, &mut resources.dialer),
+            Self::Passed(passed) => {
+                let verdict = session.passed_verdict().unwrap_or(PassedVerdict::Failed);
+                passed.count(Some(verdict), context);
+                passed.relay.stop(outcome, session, context, &mut resources.dialer);
+            }
             Self::Terminated(handler) => handler.stop(outcome, session, context, &mut resources.terminated),
         }
     }

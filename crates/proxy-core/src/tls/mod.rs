@@ -43,4 +43,5 @@ pub(crate) use server::engine::Engine;
 pub(crate) use server::live::LiveTls;
 pub use server::live::{PresentedCertificates, RefreshError, TicketKeyError, Tls, TlsRefresh};
 pub(crate) use server::negotiated::NegotiatedTls;
+pub(crate) use server::passed_tls::{PassedTls, PassedVerdict};
 pub use settings::{CipherOrder, ClientAuth, Resumption, ServerNames, TicketSend, TlsSettings};

@@ -14,9 +14,15 @@ use crate::upstream::stream::UpstreamHandshake;
 pub fn count_connection(upstream: &mut UpstreamDelta, took: Duration, handshake: Option<UpstreamHandshake>) {
     upstream.count(UpstreamCounter::Connections, 1);
     upstream.time(UpstreamLatency::Connect, took);
-    let Some(UpstreamHandshake { took, compute, is_resumed, has_offered, is_tls13 }) = handshake else {
-        return;
-    };
+    if let Some(handshake) = handshake {
+        upstream.time(UpstreamLatency::TlsCompute, handshake.compute);
+        count_handshake(upstream, &handshake);
+    }
+}
+
+/// Counts a complete handshake with an upstream, whoever is its client.
+pub(crate) fn count_handshake(upstream: &mut UpstreamDelta, handshake: &UpstreamHandshake) {
+    let UpstreamHandshake { took, compute: _, is_resumed, has_offered, is_tls13 } = *handshake;
     let (counter, latency) = if is_resumed {
         (UpstreamCounter::TlsResumed, UpstreamLatency::TlsResumed)
     } else {
@@ -26,7 +32,6 @@ pub fn count_connection(upstream: &mut UpstreamDelta, took: Duration, handshake:
     upstream.count(UpstreamCounter::TlsRefused, u64::from(has_offered && !is_resumed));
     upstream.count(UpstreamCounter::Tls12, u64::from(!is_tls13));
     upstream.time(latency, took);
-    upstream.time(UpstreamLatency::TlsCompute, compute);
 }
 
 /// Counts a failed attempt to connect under its cause. A shortage of the proxy's own is no failure of the upstream.

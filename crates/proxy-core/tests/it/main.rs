@@ -24,6 +24,7 @@ mod not_run;
 mod obsolete;
 mod openssl;
 mod outside;
+mod passed_handshakes;
 mod passing;
 mod pki;
 mod proxy_header;

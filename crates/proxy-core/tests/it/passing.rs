@@ -16,10 +16,14 @@ use crate::support::{
     TLS12, TLS13, TestProxy, TestUpstream, Tls, echo, end, pattern, read_all, serve_echo, tcp_to,
 };
 
-const PASSED: &str = "passed.test";
+pub(crate) const PASSED: &str = "passed.test";
 
 /// A proxy that passes one name to this upstream, and terminates all others in front of an echo.
-fn passing(upstream: &Upstream, served: &TestUpstream, change: impl FnOnce(&mut ProxyConfig)) -> TestProxy {
+pub(crate) fn passing(
+    upstream: &Upstream,
+    served: &TestUpstream,
+    change: impl FnOnce(&mut ProxyConfig),
+) -> TestProxy {
     let route = NameRoute::new(PASSED, vec![upstream.clone()]).unwrap().passed();
     TestProxy::start_with(&served.upstream, |config| {
         config.routes = vec![route];
@@ -28,7 +32,7 @@ fn passing(upstream: &Upstream, served: &TestUpstream, change: impl FnOnce(&mut 
 }
 
 /// A proxy as the upstream that terminates the passed name.
-fn terminating(served: &TestUpstream) -> (TestProxy, Upstream) {
+pub(crate) fn terminating(served: &TestUpstream) -> (TestProxy, Upstream) {
     let certificate = Certificate::generate(&[PASSED.to_owned()]).unwrap();
     let leaf = certificate.leaf_der().to_vec();
     let proxy = TestProxy::start_with(&served.upstream, |config| config.tls = certificate.into());
@@ -41,7 +45,7 @@ fn client(proxy: &TestProxy) -> ClientConnection {
 }
 
 /// The first bytes of a client that asks for the passed name.
-fn client_hello(proxy: &TestProxy) -> Vec<u8> {
+pub(crate) fn client_hello(proxy: &TestProxy) -> Vec<u8> {
     let mut hello = Vec::new();
     client(proxy).write_tls(&mut hello).unwrap();
     hello
@@ -53,7 +57,7 @@ fn in_records_of(n: usize, hello: &[u8]) -> Vec<u8> {
     hello[5..].chunks(n).flat_map(record).collect()
 }
 
-fn read_until_closed(socket: &mut TcpStream) -> Vec<u8> {
+pub(crate) fn read_until_closed(socket: &mut TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     match socket.read_to_end(&mut bytes) {
         Ok(_) => {}

@@ -102,7 +102,9 @@ fn a_passed_name_goes_to_its_terminator_and_others_are_served() {
     // The one of requests, then that of passed TLS.
     let [of_requests, of_passed] = total.upstreams.all() else { panic!("two upstreams") };
     assert_eq!(of_requests.counters[UpstreamCounter::Exchanges], 1);
-    assert_eq!((of_passed.counters[UpstreamCounter::Connections], of_passed.open_change), (3, 0));
+    let of_passed = |counter| of_passed.counters[counter];
+    assert_eq!((of_passed(UpstreamCounter::Connections), of_passed(UpstreamCounter::TlsFull)), (3, 3));
+    assert_eq!(total.upstreams.all().iter().map(|upstream| upstream.open_change).sum::<i64>(), 0);
     let passed = total.connections.iter().filter(|record| record.sni == PASSED);
     assert!(passed.clone().all(|record| record.outcome == ConnectionOutcome::Ended));
     let inner = inner.proxy.finish();

@@ -31,14 +31,18 @@ metrics! {
             => figure: "exchanges", metric: "upstream_exchanges";
         Status5xx = "UPSTREAM_STATUS_5XX_TOTAL", Count, "2", "Requests that this upstream answered with 500 or above; in HTTP mode only."
             => figure: "status.5xx", metric: "upstream_responses_5xx";
-        TlsFull = "UPSTREAM_TLS_FULL_TOTAL", Count, "20", "Full TLS handshakes with this upstream."
+        TlsFull = "UPSTREAM_TLS_FULL_TOTAL", Count, "20", "Full TLS handshakes with this upstream: the proxy's own, or those of clients that are passed to it."
             => figure: "tls.full", metric: "upstream_handshakes", kind: "full";
-        TlsResumed = "UPSTREAM_TLS_RESUMED_TOTAL", Count, "380", "Resumed TLS handshakes with this upstream."
+        TlsResumed = "UPSTREAM_TLS_RESUMED_TOTAL", Count, "380", "Resumed TLS handshakes with this upstream: the proxy's own, or those of clients that are passed to it."
             => figure: "tls.resumed", metric: "upstream_handshakes", kind: "resumed";
         TlsRefused = "UPSTREAM_TLS_NOT_RESUMED_TOTAL", Count, "2", "Of the full handshakes, those for which a session was at hand, and this upstream did not resume it, or it had expired. For the others the worker had none left."
             => figure: "tls.not_resumed", metric: "upstream_handshakes_not_resumed";
-        Tls12 = "UPSTREAM_TLS12_TOTAL", Count, "0", "TLS handshakes with this upstream that negotiated TLS 1.2; the others negotiated TLS 1.3."
+        Tls12 = "UPSTREAM_TLS12_TOTAL", Count, "0", "TLS handshakes with this upstream that negotiated TLS 1.2, or of passed clients an older version; the others negotiated TLS 1.3."
             => figure: "tls.tls12", metric: "upstream_handshakes_tls12";
+        TlsFailed = "UPSTREAM_TLS_FAILED_TOTAL", Count, "0", "TLS handshakes of passed clients with this upstream that failed or did not end."
+            => figure: "tls.failed", metric: "upstream_handshakes_failed";
+        TlsUnjudged = "UPSTREAM_TLS_UNJUDGED_TOTAL", Count, "0", "TLS handshakes of passed clients with this upstream that took too many bytes to be read to their end."
+            => figure: "tls.unjudged", metric: "upstream_handshakes_unjudged";
         BytesIn = "UPSTREAM_BYTES_IN_TOTAL", Bytes, "40210", "Plaintext from clients to this upstream, counted when its connection has ended; in HTTP mode, request bodies, counted when the request is over."
             => figure: "bytes.in", metric: "upstream_in_bytes";
         BytesOut = "UPSTREAM_BYTES_OUT_TOTAL", Bytes, "71902331", "Plaintext from this upstream to clients, counted when its connection has ended; in HTTP mode, response bodies, counted when the request is over."
@@ -51,9 +55,9 @@ metrics! {
     UpstreamLatency {
         Connect = "UPSTREAM_CONNECT", Histogram, "HISTFAAA…", "Connecting to this upstream begun to connected, without TLS, of attempts that succeeded."
             => figure: "connect", metric: "upstream_connecting_seconds";
-        TlsFull = "UPSTREAM_TLS_FULL", Histogram, "HISTFAAA…", "Full TLS handshake with this upstream: connected to handshake done, round trips included."
+        TlsFull = "UPSTREAM_TLS_FULL", Histogram, "HISTFAAA…", "Full TLS handshake with this upstream: connected to handshake done, round trips included. Of passed clients: first byte of the `ClientHello` to the last flight."
             => figure: "tls_full", metric: "upstream_handshake_seconds", kind: "full";
-        TlsResumed = "UPSTREAM_TLS_RESUMED", Histogram, "HISTFAAA…", "Resumed TLS handshake with this upstream: connected to handshake done."
+        TlsResumed = "UPSTREAM_TLS_RESUMED", Histogram, "HISTFAAA…", "Resumed TLS handshake with this upstream: connected to handshake done. Of passed clients as for a full one."
             => figure: "tls_resumed", metric: "upstream_handshake_seconds", kind: "resumed";
         TlsCompute = "UPSTREAM_TLS_COMPUTE", Histogram, "HISTFAAA…", "Time spent inside the TLS library during a handshake with this upstream, full or resumed."
             => figure: "tls_compute", metric: "upstream_handshake_compute_seconds";

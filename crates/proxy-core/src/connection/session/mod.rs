@@ -9,6 +9,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
+use hello::handshake::End;
 use mio::Token;
 use mio::net::TcpStream;
 use records::ids::{ClientId, ConnId};
@@ -24,7 +25,7 @@ use crate::memory::MemoryLevel;
 use crate::stats::clients::ClientSlot;
 use crate::stats::handshake_time::HandshakeTime;
 use crate::stats::usage::UsageSlots;
-use crate::tls::{ClientTls, Engine, PARTIAL_BYTES_MAX};
+use crate::tls::{ClientTls, Engine, PARTIAL_BYTES_MAX, PassedTls, PassedVerdict};
 use crate::worker::context::WorkerContext;
 use crate::worker::timers::{Deadline, TimerKind};
 
@@ -192,15 +193,22 @@ impl ClientSession {
     }
 
     /// Passes the client's TLS to an upstream unread, beginning with the first `len` bytes of the scratch buffer.
-    pub(crate) fn pass(&mut self, server_name: Box<str>, len: usize, context: &mut WorkerContext) {
-        self.tls = ClientTls::Passed(server_name);
-        self.from_client.pending.extend(&context.scratch[..len]);
+    pub(crate) fn pass(&mut self, mut passed: PassedTls, len: usize, context: &mut WorkerContext) {
+        let bytes = &context.scratch[..len];
+        passed.read(End::Client, bytes);
+        self.from_client.pending.extend(bytes);
+        self.tls = ClientTls::Passed(passed);
         self.account.usage = Some(context.stats.passed(&self.tls.session()));
     }
 
     /// Whether an upstream terminates the client's TLS.
     pub(crate) fn is_passed(&self) -> bool {
         self.tls.is_passed()
+    }
+
+    /// How the handshake of passed TLS went, once that is known.
+    pub(crate) fn passed_verdict(&self) -> Option<PassedVerdict> {
+        self.tls.passed_verdict()
     }
 
     /// The kernel's knowledge of the path to the client.

@@ -1,7 +1,10 @@
 //! TLS of one client: not begun, terminated here, or passed to an upstream unread.
 
+use hello::handshake::End;
+
 use super::engine::Engine;
 use super::negotiated::NegotiatedTls;
+use super::passed_tls::{PassedTls, PassedVerdict};
 use crate::io::buffer::Buffer;
 use crate::tls::engine::EngineError;
 
@@ -9,14 +12,19 @@ pub(crate) enum ClientTls {
     /// The client has sent nothing yet, or is refused: it holds no memory for TLS.
     Awaited,
     Terminated(Engine),
-    /// Records pass as they are. Holds the server name of the `ClientHello`.
-    Passed(Box<str>),
+    /// Records pass as they are.
+    Passed(PassedTls),
 }
 
 /// The functions of [`Engine`].
 impl ClientTls {
     pub(crate) fn is_passed(&self) -> bool {
         matches!(self, Self::Passed(_))
+    }
+
+    /// How the handshake of passed TLS went, once that is known.
+    pub(crate) fn passed_verdict(&self) -> Option<PassedVerdict> {
+        if let Self::Passed(passed) = self { passed.verdict() } else { None }
     }
 
     pub(crate) fn partial_len(&self) -> usize {
@@ -46,7 +54,7 @@ impl ClientTls {
         match self {
             Self::Awaited => NegotiatedTls::default(),
             Self::Terminated(engine) => engine.session(),
-            Self::Passed(name) => NegotiatedTls::of_passed(name),
+            Self::Passed(passed) => NegotiatedTls::of_passed(&passed.server_name),
         }
     }
 
@@ -65,7 +73,8 @@ impl ClientTls {
     ) -> Result<(), EngineError> {
         match self {
             Self::Terminated(engine) => engine.receive(buffer, plaintext, output),
-            Self::Passed(_) => {
+            Self::Passed(passed) => {
+                passed.read(End::Client, buffer);
                 plaintext.extend(buffer);
                 Ok(())
             }
@@ -77,7 +86,8 @@ impl ClientTls {
     pub(crate) fn encrypt(&mut self, plaintext: &[u8], output: &mut Buffer) -> Result<(), EngineError> {
         match self {
             Self::Terminated(engine) => engine.encrypt(plaintext, output),
-            Self::Passed(_) => {
+            Self::Passed(passed) => {
+                passed.read(End::Server, plaintext);
                 output.extend(plaintext);
                 Ok(())
             }
