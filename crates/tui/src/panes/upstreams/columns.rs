@@ -123,7 +123,7 @@ const COLUMNS: &[Column<UpstreamRow>] = &[
     Column {
         name: "resumed",
         heading: "resumed",
-        meaning: "share of resumed handshakes among those with an upstream that speaks TLS",
+        meaning: "share of resumed handshakes among those with an upstream that speaks TLS, of passed clients too",
         unit: ColumnUnit::Ratio,
         cells: (9, 9),
         rank: 6,
@@ -136,6 +136,17 @@ const COLUMNS: &[Column<UpstreamRow>] = &[
         ..timed(("tls-p99", "tls p99"), "p99 of full handshakes with an upstream that speaks TLS", 5, |row| {
             p99(row, UpstreamLatency::TlsFull)
         })
+    },
+    Column {
+        name: "tls-failed",
+        heading: "tls failed",
+        meaning: "handshakes of passed clients with it that failed",
+        emphasis: Emphasis::Failures,
+        cells: (11, 11),
+        rank: 5,
+        is_of_some: true,
+        value: |row| CellValue::count(row.count(UpstreamCounter::TlsFailed).filter(|n| *n > 0)),
+        ..FIGURE
     },
     Column {
         name: "in",
