@@ -96,6 +96,7 @@ pub use upstream::check::{ParseCheckError, UpstreamCheck};
 pub use upstream::choice::{Balance, Candidates, ParseBalanceError, UpstreamChoice};
 pub use upstream::counting::{count_connection, count_failed_attempt};
 pub use upstream::host::{HostPattern, HostTable, ParseHostError, without_port};
+pub use upstream::replace::UpstreamListError;
 pub use upstream::resolver::Resolver;
 pub use upstream::route::{
     DuplicateHost, NameRoute, ParseNameRouteError, UpstreamsError, check_upstreams, split_route,

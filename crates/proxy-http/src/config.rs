@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicUsize;
 
 use proxy_core::{
     BoundProxy, ClientRates, HostPattern, ListenerSource, LiveOptions, NameRoute, Networks, Proxy,
-    ProxyConfig, ProxyStartError, Upstream, upstream_bits,
+    ProxyConfig, ProxyStartError, Upstream,
 };
 
 use crate::connection::HttpConnection;
@@ -74,11 +74,13 @@ pub(crate) struct Routing {
     pub(crate) destinations: Vec<Destination>,
 }
 
-/// The upstreams of a route, and its timeouts.
+/// How the upstreams of a route are spoken to. Which they are, [`Upstreams::upstreams_of`] has by the route's index.
+///
+/// [`Upstreams::upstreams_of`]: proxy_core::Upstreams::upstreams_of
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Destination {
-    /// Which upstreams of the proxy serve it, as the bits of a word.
-    pub(crate) upstreams: u64,
+    /// The route's index.
+    pub(crate) index: usize,
     /// Whether all of them speak HTTP/2; otherwise none does.
     pub(crate) is_http2: bool,
     pub(crate) timeouts: RouteTimeouts,
@@ -97,19 +99,19 @@ pub fn bind(
     let passed: Vec<_> = config.routes.iter().filter(|route| route.is_passed()).cloned().collect();
     let hosts: Vec<_> = passed.iter().map(|route| route.host().clone()).collect();
     if !passed.is_empty() {
-        config.routes = terminated_names(&http.routes).chain(passed).collect();
+        // Those that are passed come first: only they have destinations of their own.
+        config.routes = passed.iter().cloned().chain(terminated_names(&http.routes)).collect();
     }
     let limits = Arc::new(LiveOptions::new(http.limits.clone()));
     let workers = Arc::new(AtomicUsize::new(config.workers.get()));
     let settings = Arc::new(HttpSettings::new(
         &http,
-        &routes,
-        !hosts.is_empty(),
+        (routes.clone(), passed),
         Arc::clone(&limits),
         Arc::clone(&workers),
     ));
     let shared = Arc::new(HttpShared {
-        routing: routing(&mut config.upstreams, &routes, &hosts)?,
+        routing: routing(&routes, &hosts)?,
         limits,
         request_rates: ClientRates::default(),
         trusted_forwarders: http.trusted_forwarders,
@@ -133,12 +135,8 @@ fn terminated_names(routes: &[Route]) -> impl Iterator<Item = NameRoute> {
     hosts.into_iter().filter_map(|(host, route)| NameRoute::new(&host, route.upstreams.clone()).ok())
 }
 
-/// Adds the upstreams of the routes to those of the proxy. Requests for a passed host have no route.
-fn routing(
-    upstreams: &mut Vec<Upstream>,
-    routes: &[Route],
-    passed: &[HostPattern],
-) -> Result<Routing, HttpStartError> {
+/// Requests for a passed host have no route.
+fn routing(routes: &[Route], passed: &[HostPattern]) -> Result<Routing, HttpStartError> {
     let is_mixed = |route: &&Route| {
         route.upstreams.iter().any(|upstream| upstream.scheme.is_http2() != speaks_http2(route))
     };
@@ -146,12 +144,12 @@ fn routing(
         return Err(HttpStartError::MixedProtocols(route.name()));
     }
     let table = RouteTable::new(routes, passed)?;
-    let mut destination = |route: &Route| Destination {
-        upstreams: upstream_bits(upstreams, &route.upstreams),
+    let destination = |(index, route): (usize, &Route)| Destination {
+        index,
         is_http2: speaks_http2(route),
         timeouts: route.timeouts,
     };
-    let destinations = routes.iter().map(&mut destination).collect();
+    let destinations = routes.iter().enumerate().map(destination).collect();
     Ok(Routing { table, destinations })
 }
 

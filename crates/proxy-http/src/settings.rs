@@ -1,10 +1,10 @@
 //! The settings of HTTP mode: limits, which can change, and values that are fixed for the whole run.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use proxy_core::{HandlerSettings, LiveOptions, UpstreamSockets, fixed_setting};
+use proxy_core::{HandlerSettings, LiveOptions, NameRoute, Upstream, UpstreamSockets, fixed_setting};
 use records::setting::{Setting, SettingError, Value};
 use records::text::quantity;
 
@@ -12,33 +12,33 @@ use crate::config::HttpConfig;
 use crate::limits::HttpLimits;
 use crate::route::Route;
 
+const ROUTE: &str = "proxy.route";
+const PASS: &str = "proxy.pass";
+
 /// What HTTP mode adds to the proxy's settings.
 #[derive(Debug)]
 pub(crate) struct HttpSettings {
     fixed: Vec<Setting>,
+    /// Those of requests, and those of passed TLS. Locked by the thread that lists or reloads them.
+    routes: Mutex<(Vec<Route>, Vec<NameRoute>)>,
     limits: Arc<LiveOptions<HttpLimits>>,
     /// Workers that share the pool.
     workers: Arc<AtomicUsize>,
-    /// Whether the TLS of some clients is passed to upstreams.
-    passes: bool,
 }
 
 impl HttpSettings {
     pub(crate) fn new(
         config: &HttpConfig,
-        routes: &[Route],
-        passes: bool,
+        routes: (Vec<Route>, Vec<NameRoute>),
         limits: Arc<LiveOptions<HttpLimits>>,
         workers: Arc<AtomicUsize>,
     ) -> Self {
         let on_or_off = |is_on| if is_on { "on" } else { "off" }.to_owned();
-        let timeouts: Vec<_> = routes.iter().filter_map(timeouts).collect();
+        let timeouts: Vec<_> = routes.0.iter().filter_map(timeouts).collect();
         let timeouts =
             (!timeouts.is_empty()).then(|| fixed_setting("proxy.route-timeouts", timeouts.join(" ")));
-        let routes: Vec<_> = routes.iter().map(Route::to_string).collect();
         let mut fixed = vec![
             fixed_setting("proxy.mode", "http".to_owned()),
-            fixed_setting("proxy.route", routes.join(" ")),
             fixed_setting("proxy.trust-forwarded", config.trusted_forwarders.to_string()),
             fixed_setting("proxy.tls-headers", on_or_off(config.sends_tls_fields)),
             fixed_setting("proxy.request-header", config.request_rules.to_string()),
@@ -46,7 +46,11 @@ impl HttpSettings {
             fixed_setting("proxy.log-paths", on_or_off(config.records_paths)),
         ];
         fixed.extend(timeouts);
-        Self { fixed, limits, workers, passes }
+        Self { fixed, routes: Mutex::new(routes), limits, workers }
+    }
+
+    fn routes(&self) -> MutexGuard<'_, (Vec<Route>, Vec<NameRoute>)> {
+        self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -60,19 +64,40 @@ fn timeouts(route: &Route) -> Option<String> {
 
 impl HandlerSettings for HttpSettings {
     fn list(&self) -> Vec<Setting> {
-        self.fixed.iter().cloned().chain(self.limits.list()).collect()
+        let (routes, passed) = &*self.routes();
+        let routes: Vec<_> = routes.iter().map(Route::to_string).collect();
+        let passed: Vec<_> = passed.iter().map(NameRoute::to_string).collect();
+        let named = [fixed_setting(ROUTE, routes.join(" ")), fixed_setting(PASS, passed.join(" "))];
+        self.fixed.iter().cloned().chain(named).chain(self.limits.list()).collect()
     }
 
     fn set(&self, name: &str, value: &Value) -> Option<Result<Setting, SettingError>> {
-        if self.fixed.iter().any(|setting| setting.name == name) {
+        if [ROUTE, PASS].contains(&name) || self.fixed.iter().any(|setting| setting.name == name) {
             return Some(Err(SettingError::Restart(name.to_owned())));
         }
         self.limits.set(name, value)
     }
 
+    fn destinations(&self) -> Vec<Vec<Upstream>> {
+        let (routes, passed) = &*self.routes();
+        let passed = passed.iter().map(|route| route.upstreams().to_vec());
+        routes.iter().map(|route| route.upstreams.clone()).chain(passed).collect()
+    }
+
+    fn own_destinations(&self) -> usize {
+        self.routes().0.len()
+    }
+
+    fn set_destinations(&self, destinations: Vec<Vec<Upstream>>) {
+        let (routes, passed) = &mut *self.routes();
+        let mut destinations = destinations.into_iter();
+        routes.iter_mut().zip(&mut destinations).for_each(|(route, of)| route.upstreams = of);
+        passed.iter_mut().zip(destinations).for_each(|(route, of)| route.set_upstreams(of));
+    }
+
     fn upstream_sockets(&self) -> UpstreamSockets {
         UpstreamSockets {
-            per_client: usize::from(self.passes),
+            per_client: usize::from(!self.routes().1.is_empty()),
             pooled: self.limits.current().upstream_connections_max,
         }
     }
@@ -82,8 +107,7 @@ impl HandlerSettings for HttpSettings {
     }
 
     fn unused_settings(&self) -> &'static [&'static str] {
-        // The routes name the upstreams.
-        if self.passes { &["upstream"] } else { &["upstream", "proxy-protocol", "half-closed-timeout"] }
+        if self.routes().1.is_empty() { &["proxy-protocol", "half-closed-timeout"] } else { &[] }
     }
 }
 

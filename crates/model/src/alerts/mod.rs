@@ -79,6 +79,11 @@ impl Alerts {
         Ok(Self { slots, subjects, proxy: Counters::default(), http: None })
     }
 
+    /// Takes over that the proxy has more upstreams, in the order of their index.
+    pub fn name_upstreams(&mut self, names: &[String]) {
+        self.subjects.set_upstreams(names);
+    }
+
     /// True if the run has no alert and can get none.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()

@@ -52,6 +52,11 @@ impl FigureSubjects {
         }
     }
 
+    /// Takes over that the proxy has more upstreams.
+    pub(crate) fn set_upstreams(&mut self, names: &[String]) {
+        self.upstreams = names.iter().map(|name| clean::text(name)).collect();
+    }
+
     /// How finely the times of the terminator are known.
     pub(crate) fn resolution(&self) -> TimeResolution {
         self.resolution

@@ -10,6 +10,7 @@ use records::text::clean;
 use super::rate::Rate;
 use super::settings::{PREFIX, refused};
 use crate::accept::descriptors::UpstreamSockets;
+use crate::upstream::target::Upstream;
 
 const MIB: usize = 1 << 20;
 /// The value of a rate that is none.
@@ -305,6 +306,15 @@ pub trait HandlerSettings: fmt::Debug + Send + Sync {
 
     /// Changes a setting and returns its former state; `None` if there is no such setting.
     fn set(&self, name: &str, value: &Value) -> Option<Result<Setting, SettingError>>;
+
+    /// The upstreams of each destination, by its index.
+    fn destinations(&self) -> Vec<Vec<Upstream>>;
+
+    /// How many destinations come before those of the configuration's routes.
+    fn own_destinations(&self) -> usize;
+
+    /// Takes over other upstreams of each destination. What it lists has them from now on.
+    fn set_destinations(&self, destinations: Vec<Vec<Upstream>>);
 
     /// The number of descriptors that its upstream connections use.
     fn upstream_sockets(&self) -> UpstreamSockets;

@@ -191,9 +191,6 @@ pub(crate) fn check(config: &ProxyConfig) -> Result<(), ConfigError> {
 pub(crate) fn list(config: &ProxyConfig, limits: &Limits, possible: usize, workers: usize) -> Vec<Setting> {
     let words = |words: &[String]| words.join(" ");
     let listen: Vec<_> = config.listen.iter().map(ToString::to_string).collect();
-    let upstreams: Vec<_> = config.upstreams.iter().map(ToString::to_string).collect();
-    let passed = config.routes.iter().filter(|route| route.is_passed());
-    let passed: Vec<_> = passed.map(ToString::to_string).collect();
     let sent = config.proxy_protocol.map_or_else(|| "off".to_owned(), |version| version.to_string());
     let check = config.upstream_check.as_ref().map_or_else(|| "off".to_owned(), ToString::to_string);
     let path = |path: Option<&Path>| path.map_or_else(|| "off".to_owned(), |path| path.display().to_string());
@@ -201,8 +198,6 @@ pub(crate) fn list(config: &ProxyConfig, limits: &Limits, possible: usize, worke
     let cpus = config.cpus.as_ref().map_or_else(|| "any".to_owned(), ToString::to_string);
     let mut settings = vec![
         fixed_setting("proxy.listen", words(&listen)),
-        fixed_setting("proxy.upstream", words(&upstreams)),
-        fixed_setting("proxy.pass", words(&passed)),
         fixed_setting("proxy.upstream-check", check),
         fixed_setting("proxy.balance", config.balance.to_string()),
         fixed_setting("proxy.slow-start", quantity::shown(config.slow_start.as_secs_f64(), "s")),

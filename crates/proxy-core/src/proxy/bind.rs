@@ -5,6 +5,7 @@ use std::io;
 use std::mem;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use records::text::{Cpus, CpusError};
 
@@ -19,12 +20,12 @@ use crate::memory;
 use crate::notices::NoticeLog;
 use crate::relay::{PassingHandler, PassingResources, Relay, RelaySettings};
 use crate::tls::{LiveTls, TicketKeySnapshot, Tls, TlsConfigError};
-use crate::upstream::balance::{UPSTREAMS_MAX, Upstreams};
-use crate::upstream::checker::{self, CheckSettings};
+use crate::upstream::balance::Upstreams;
+use crate::upstream::checker::CheckSettings;
 use crate::upstream::dial::UpstreamDialer;
-use crate::upstream::resolver;
-use crate::upstream::route::{DuplicateHost, NameRoute, NameRoutes, repeated};
-use crate::upstream::target::{ResolveError, Upstream};
+use crate::upstream::replace::UpstreamListError;
+use crate::upstream::route::{DuplicateHost, NameRoute, NameRoutes};
+use crate::upstream::target::Upstream;
 use crate::worker::control::ProxyControl;
 use crate::worker::pool::{RunWorker, WorkerPool, run_with};
 use crate::worker::setup::WorkerShared;
@@ -37,21 +38,15 @@ pub enum ProxyStartError {
     /// A value of the configuration is out of its range.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// It would forward to itself.
-    #[error("the upstream {0} is where the proxy itself listens")]
-    Itself(Upstream),
     /// It speaks HTTP/2, which only HTTP mode does.
     #[error("the upstream {0} speaks HTTP/2, for which there is --mode http")]
     Http2(Upstream),
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// There are no upstreams, or too many.
-    #[error("{0} upstreams were given; expected 1 to {UPSTREAMS_MAX}")]
-    Upstreams(usize),
+    #[error(transparent)]
+    Upstreams(#[from] UpstreamListError),
     #[error(transparent)]
     Routes(#[from] DuplicateHost),
-    #[error(transparent)]
-    Resolve(#[from] ResolveError),
     /// There are not enough descriptors for the connections asked for.
     #[error(transparent)]
     Descriptors(#[from] DescriptorsError),
@@ -82,6 +77,7 @@ pub struct BoundProxy {
     control: Arc<ProxyControl>,
     notices: Arc<NoticeLog>,
     upstreams: Arc<Upstreams>,
+    checks: Option<CheckSettings>,
     tls: LiveTls,
     handler_settings: Arc<dyn HandlerSettings>,
     pool: WorkerPool,
@@ -116,25 +112,18 @@ impl BoundProxy {
     /// # Errors
     /// When the kernel refuses a thread; none is left running.
     pub fn start(self) -> Result<Proxy, ProxyStartError> {
-        let Self { config, descriptors, addrs, control, notices, upstreams, tls, handler_settings, pool } =
-            self;
-        resolver::start(&upstreams, addrs.clone(), config.resolver.clone())
-            .map_err(ProxyStartError::Resolver)?;
-        if let Some(check) = config.upstream_check.clone() {
-            let passed =
-                config.routes.iter().filter(|route| route.is_passed()).flat_map(NameRoute::upstreams);
-            let names: Vec<_> = passed.map(|upstream| upstream.unweighted().to_string()).collect();
-            let is_passed = |index: &usize| names.iter().any(|name| name == upstreams.name(*index));
-            let passed = (0..upstreams.len()).filter(is_passed).fold(0, |bits, index| bits | 1 << index);
-            let settings = CheckSettings {
-                check,
-                header: config.proxy_protocol,
-                // A connection of a pool has many clients, and no header.
-                passed_header_only: handler_settings.upstream_sockets().pooled > 0,
-                control: Arc::clone(&control),
-            };
-            checker::start(&upstreams, &settings, passed).map_err(ProxyStartError::Checks)?;
-        }
+        let Self {
+            config,
+            descriptors,
+            addrs,
+            control,
+            notices,
+            upstreams,
+            checks,
+            tls,
+            handler_settings,
+            pool,
+        } = self;
         memory::start(&control, Arc::clone(&notices), config.memory.clone())
             .map_err(ProxyStartError::Memory)?;
         let files = tls.files();
@@ -146,11 +135,14 @@ impl BoundProxy {
             control,
             notices,
             upstreams,
+            checks,
             tls,
             files,
             handler_settings,
             pool,
         };
+        proxy.begin_names().map_err(ProxyStartError::Resolver)?;
+        proxy.begin_checks().map_err(ProxyStartError::Checks)?;
         // Threads started before a failure end when the incomplete proxy is dropped here.
         proxy.pool().start().map_err(|(worker, source)| ProxyStartError::Worker { worker, source })?;
         Ok(proxy)
@@ -170,9 +162,10 @@ struct ServiceSetup<F> {
 }
 
 /// Workers that relay bytes to the upstreams.
-fn relay_service(routes: &[NameRoute]) -> ServiceSetup<impl FnOnce(Arc<Upstreams>) -> RunWorker + use<>> {
+fn relay_service(config: &ProxyConfig) -> ServiceSetup<impl FnOnce(Arc<Upstreams>) -> RunWorker + use<>> {
     let dialer = |upstreams: &Arc<Upstreams>, worker| UpstreamDialer::new(Arc::clone(upstreams), worker);
-    ServiceSetup { run: run::<Relay, _>(routes, dialer), settings: Arc::new(RelaySettings::new(routes)) }
+    let settings = Arc::new(RelaySettings::new(&config.upstreams, &config.routes));
+    ServiceSetup { run: run::<Relay, _>(&config.routes, dialer), settings }
 }
 
 /// Workers whose clients are served by `H`, but for those whose TLS is passed.
@@ -216,7 +209,7 @@ impl Proxy {
         if let Some(upstream) = upstreams.find(|upstream| upstream.scheme.is_http2()) {
             return Err(ProxyStartError::Http2(upstream.clone()));
         }
-        let service = relay_service(&config.routes);
+        let service = relay_service(&config);
         Self::bind_to(config, listeners, service)
     }
 
@@ -297,22 +290,17 @@ impl Proxy {
         let upstream_sockets = handler_settings.upstream_sockets();
         let connections_max = descriptors.connections_max(config.limits.connections_max, upstream_sockets)?;
         config.cpus.as_ref().map_or(Ok(()), Cpus::check)?;
-        let mut upstreams = config.upstreams.clone();
-        let routes = Arc::new(NameRoutes::new(&mut upstreams, &config.routes)?);
-        let n = upstreams.len();
-        if !(1..=UPSTREAMS_MAX).contains(&n) {
-            return Err(ProxyStartError::Upstreams(n));
-        }
-        if let Some(upstream) = repeated(&upstreams) {
-            return Err(ConfigError::UpstreamTwice(upstream.to_string()).into());
-        }
+        let destinations = handler_settings.destinations();
+        let has_default = destinations.first().is_some_and(|upstreams| !upstreams.is_empty());
+        let routes =
+            Arc::new(NameRoutes::new(has_default, handler_settings.own_destinations(), &config.routes)?);
         // Taken out, so replaced keys are not kept here.
         let tls = Tls {
             certificates: mem::take(&mut config.tls.certificates),
             ticket_keys: config.tls.ticket_keys.take(),
             ..config.tls.clone()
         };
-        let speaks_to_upstreams = upstreams.iter().any(Upstream::is_tls);
+        let speaks_to_upstreams = destinations.iter().flatten().any(Upstream::is_tls);
         let mut tls = LiveTls::new(tls, speaks_to_upstreams)?;
         if routes.is_without_default() || routes.has_passed() {
             tls.refuse_other_names(Arc::clone(&routes));
@@ -322,12 +310,17 @@ impl Proxy {
         control.set_access(Arc::clone(&config.access));
         let control = Arc::new(control);
         control.set_workers(config.workers.get());
-        let resolved = Upstreams::resolve(&upstreams, &config.resolver, Arc::clone(&notices))?;
-        let resolved = resolved.balanced(config.balance.clone(), config.slow_start);
-        if let Some(itself) = resolved.any_at(&addrs) {
-            return Err(ProxyStartError::Itself(upstreams.swap_remove(itself)));
-        }
-        let upstreams = Arc::new(resolved);
+        let upstreams = Upstreams::new(destinations.len(), Arc::clone(&notices));
+        let upstreams = Arc::new(upstreams.balanced(config.balance.clone(), config.slow_start));
+        upstreams.replace(&destinations, &config.resolver, &addrs, Instant::now())?;
+        let checks = config.upstream_check.clone().map(|check| CheckSettings {
+            check,
+            header: config.proxy_protocol,
+            // A connection of a pool has many clients, and no header.
+            passed_header_only: handler_settings.upstream_sockets().pooled > 0,
+            control: Arc::clone(&control),
+            routes: Arc::clone(&routes),
+        });
         let shared = WorkerShared {
             clients_max: config.clients_max,
             records_names: config.records_names,
@@ -349,6 +342,7 @@ impl Proxy {
             control,
             notices,
             upstreams,
+            checks,
             tls,
             handler_settings,
             pool,

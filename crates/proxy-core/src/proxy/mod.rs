@@ -1,6 +1,7 @@
 //! The handle on a running proxy.
 
 mod bind;
+mod upstreams;
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,7 +24,8 @@ use crate::tls::{
     FileChanges, LiveTls, PresentedCertificates, TicketKeyError, TicketKeySnapshot, TlsConfig, TlsFiles,
     TlsRefresh,
 };
-use crate::upstream::balance::{UnknownUpstream, UpstreamChange, Upstreams};
+use crate::upstream::balance::Upstreams;
+use crate::upstream::checker::CheckSettings;
 use crate::worker::control::ProxyControl;
 use crate::worker::pool::{WorkerFailure, WorkerPool};
 
@@ -39,6 +41,8 @@ pub struct Proxy {
     control: Arc<ProxyControl>,
     notices: Arc<NoticeLog>,
     upstreams: Arc<Upstreams>,
+    /// How upstreams are checked, if they are.
+    checks: Option<CheckSettings>,
     /// Locked by the thread that reads or changes settings, never by a worker.
     tls: Mutex<LiveTls>,
     files: TlsFiles,
@@ -66,11 +70,6 @@ impl Proxy {
     /// minute. Call it about once a second.
     pub fn take_notices(&self) -> Vec<NoticeRecord> {
         self.notices.take(Instant::now())
-    }
-
-    /// The names of its upstreams, in the order in which they are counted.
-    pub fn upstream_names(&self) -> Vec<String> {
-        (0..self.upstreams.len()).map(|index| self.upstreams.name(index).to_owned()).collect()
     }
 
     pub fn settings(&self) -> Vec<Setting> {
@@ -189,20 +188,6 @@ impl Proxy {
     pub fn set_access(&self, lists: AccessLists) {
         self.control.set_access(Arc::new(lists));
         self.pool().wake();
-    }
-
-    /// Drains the upstream of this name, or returns it to service; false if it already is as wanted. Open connections end
-    /// by themselves.
-    ///
-    /// # Errors
-    /// When there is no such upstream.
-    pub fn change_upstream(&self, name: &str, change: UpstreamChange) -> Result<bool, UnknownUpstream> {
-        self.upstreams.change(name, change)
-    }
-
-    /// Resolves the names of upstreams within a second, on their own thread. Each is resolved every 30 s anyway.
-    pub fn resolve_upstreams(&self) {
-        self.upstreams.want_all_names();
     }
 
     /// Forgets all sessions and the keys of all tickets: new connections begin with full handshakes.

@@ -23,7 +23,7 @@ use crate::connection::READ_BYTES_MAX;
 use crate::connection::handler::{ClientSession, ConnEnd, Handler, NextStep, WorkerContext};
 use crate::io::socket::IoResult;
 use crate::tls::UpstreamTlsError;
-use crate::upstream::choice::Candidates;
+use crate::upstream::choice::{Candidates, UpstreamChoice};
 use crate::upstream::counting::{count_connection, count_failed_attempt};
 use crate::upstream::dial::{ConnectAttempt, ConnectProgress, DialContext, UpstreamDialer};
 use crate::upstream::stream::UpstreamStream;
@@ -47,8 +47,8 @@ enum UpstreamConn {
     },
     Connected {
         stream: UpstreamStream,
-        /// The upstream whose connection count includes this connection.
-        index: usize,
+        /// The upstream, which may count the connection.
+        choice: UpstreamChoice,
     },
 }
 
@@ -61,8 +61,8 @@ impl Handler for Relay {
         context: &mut WorkerContext,
         dialer: &mut UpstreamDialer,
     ) -> Self {
-        let upstreams = context.routes.upstreams(session.tls_server_name());
-        Self::to(upstreams, session, endpoints, context, dialer)
+        let destination = context.routes.terminated(session.tls_server_name());
+        Self::to(destination, session, endpoints, context, dialer)
     }
 
     fn note(&mut self, event: &Event) {
@@ -160,9 +160,9 @@ impl Handler for Relay {
     ) {
         match &mut self.upstream {
             UpstreamConn::Connecting { attempt, .. } => attempt.abandon(dialer),
-            UpstreamConn::Connected { index, .. } => {
-                dialer.upstreams.leave(*index);
-                let upstream = context.stats.upstream(*index);
+            UpstreamConn::Connected { choice, .. } => {
+                dialer.upstreams.leave(*choice);
+                let upstream = context.stats.upstream(choice.index);
                 let (bytes_in, bytes_out) = session.moved_bytes();
                 upstream.open_change -= 1;
                 upstream.count(UpstreamCounter::BytesIn, bytes_in);
@@ -173,7 +173,7 @@ impl Handler for Relay {
                 if let Some(error) = &self.upstream_error
                     && UpstreamTlsError::of(error).is_some()
                 {
-                    dialer.upstreams.failed(*index, error, context.now);
+                    dialer.upstreams.failed(choice.index, error, context.now);
                     count_failed_attempt(upstream, error);
                 }
             }
@@ -188,7 +188,7 @@ impl Handler for Relay {
 impl Relay {
     /// Begins to connect to one of these upstreams.
     fn to(
-        upstreams: u64,
+        destination: Option<usize>,
         session: &ClientSession,
         endpoints: Option<Endpoints>,
         context: &WorkerContext,
@@ -197,6 +197,7 @@ impl Relay {
         // The client may have sent its first data with the end of the handshake.
         let unanswered_since = (!session.received().is_empty()).then_some(context.now);
         let header = header::encode(session, endpoints, context);
+        let upstreams = destination.map_or(0, |destination| dialer.upstreams.upstreams_of(destination));
         let timeout = context.limits.connect_timeout;
         let key = dialer.upstreams.balance().key(session.client(), |_| None);
         let candidates = Candidates::new(upstreams, key);
@@ -218,10 +219,10 @@ impl Relay {
         let (registry, tls) = (&context.registry, &context.upstream_tls);
         let caller = DialContext { registry, key, token, now: context.now, tls };
         match attempt.advance(dialer, caller, &mut context.stats.delta.upstreams) {
-            Ok(ConnectProgress::Established { stream, upstream: index, began_at: tried_at }) => {
+            Ok(ConnectProgress::Established { stream, choice, began_at: tried_at }) => {
                 let now = Instant::now();
                 context.stats.time(ProxyLatency::Connect, stream.connect_time(began_at, now));
-                let upstream = context.stats.upstream(index);
+                let upstream = context.stats.upstream(choice.index);
                 upstream.open_change += 1;
                 // Without the time for which others were tried.
                 let took = stream.connect_time(tried_at, now);
@@ -229,7 +230,7 @@ impl Relay {
                 if !stream.is_tls() {
                     session.prepend(attempt.header());
                 }
-                self.upstream = UpstreamConn::Connected { stream, index };
+                self.upstream = UpstreamConn::Connected { stream, choice };
                 session.touch(now);
                 self.arm_idle(session, context);
                 Ok(())
@@ -251,14 +252,14 @@ impl Relay {
         session: &mut ClientSession,
         context: &mut WorkerContext,
     ) -> Result<(), ConnEnd> {
-        let UpstreamConn::Connected { stream, index } = &mut self.upstream else { return Ok(()) };
+        let UpstreamConn::Connected { stream, choice } = &mut self.upstream else { return Ok(()) };
         while stream.is_readable() && session.has_room() {
             match stream.read(&mut context.scratch[..READ_BYTES_MAX]) {
                 Ok(IoResult::Bytes(n)) => {
                     // In passed TLS it does not show.
                     if let Some(sent_at) = self.unanswered_since.take().filter(|_| !session.is_passed()) {
-                        session.count_exchange(*index, context.now - sent_at, context);
-                        context.stats.upstream(*index).count(UpstreamCounter::Exchanges, 1);
+                        session.count_exchange(choice.index, context.now - sent_at, context);
+                        context.stats.upstream(choice.index).count(UpstreamCounter::Exchanges, 1);
                     }
                     session.send_scratch(n, context)?;
                 }

@@ -34,10 +34,10 @@ pub(crate) struct PassingResources<R> {
 impl PassedRelay {
     /// Counts the handshake once its end is known. If no upstream was reached, there was none.
     fn count(&mut self, verdict: Option<PassedVerdict>, context: &mut WorkerContext) {
-        let UpstreamConn::Connected { index, .. } = self.relay.upstream else { return };
+        let UpstreamConn::Connected { choice, .. } = &self.relay.upstream else { return };
         let Some(verdict) = verdict.filter(|_| !self.is_counted) else { return };
         self.is_counted = true;
-        let upstream = context.stats.upstream(index);
+        let upstream = context.stats.upstream(choice.index);
         match verdict {
             PassedVerdict::Complete(handshake) => count_handshake(upstream, &handshake),
             PassedVerdict::Failed => upstream.count(UpstreamCounter::TlsFailed, 1),
@@ -66,8 +66,8 @@ impl<H: Handler> Handler for PassingHandler<H> {
         resources: &mut Self::Resources,
     ) -> Self {
         if session.is_passed() {
-            let upstreams = context.routes.passed(session.tls_server_name()).unwrap_or_default();
-            let relay = Relay::to(upstreams, session, endpoints, context, &resources.dialer);
+            let destination = context.routes.passed(session.tls_server_name());
+            let relay = Relay::to(destination, session, endpoints, context, &resources.dialer);
             return Self::Passed(PassedRelay { relay, is_counted: false });
         }
         Self::Terminated(H::start(session, endpoints, context, &mut resources.terminated))

@@ -74,6 +74,11 @@ impl UpstreamAddresses {
         true
     }
 
+    /// Lets all addresses get nothing new, or takes that back.
+    pub(super) fn set_vanished(&self, have_vanished: bool) {
+        self.lock().iter().for_each(|one| one.has_vanished.store(have_vanished, Ordering::Relaxed));
+    }
+
     /// All addresses, up or not.
     #[expect(clippy::len_without_is_empty, reason = "there is at least one")]
     pub fn len(&self) -> usize {

@@ -16,17 +16,23 @@ use crate::notices::{NoticeLog, Subject, is_shortage};
 use crate::tls::TlsPeer;
 use crate::upstream::choice::{Balance, Share};
 use crate::upstream::health::Health;
-use crate::upstream::resolver::Resolver;
 use crate::upstream::stream::{UpstreamStream, WorkerTls};
-use crate::upstream::target::{ResolveError, Upstream, UpstreamTarget};
+use crate::upstream::target::{Upstream, UpstreamTarget};
 
-/// Most upstreams of a proxy: the bits of a word mark the upstreams that a connection has tried.
+/// Most upstreams of a run, those that are gone included: the bits of a word mark the upstreams that a connection has tried.
 pub const UPSTREAMS_MAX: usize = 64;
 
 /// All upstreams of a proxy, shared by its workers.
 #[derive(Debug)]
 pub struct Upstreams {
-    pub(super) members: Box<[UpstreamMember]>,
+    /// As many as there may be. Those that a reload adds follow, and none ever leaves: each keeps its index, counts and
+    /// state for the whole run.
+    members: Box<[OnceLock<UpstreamMember>]>,
+    len: AtomicUsize,
+    /// The upstreams of each destination, as bits.
+    pub(super) destinations: Box<[AtomicU64]>,
+    /// The upstreams of no destination, as bits: a reload has removed them.
+    pub(super) gone: AtomicU64,
     /// The upstreams that get no new connections, as bits.
     pub(super) drained: AtomicU64,
     /// The upstreams that fail their checks, as bits.
@@ -51,6 +57,8 @@ pub(super) struct UpstreamMember {
     pub(super) target: UpstreamTarget,
     /// The host and port that are resolved again and again; `None` for an address or a path.
     host: Option<(String, u16)>,
+    /// Whether checks have begun.
+    pub(super) is_checked: AtomicBool,
     /// Whether it speaks HTTP/2.
     is_http2: bool,
     /// Whom TLS is spoken with, if it is.
@@ -100,35 +108,14 @@ pub struct UnknownUpstream {
 }
 
 impl Upstreams {
-    /// Resolves the names of `upstreams`.
-    pub(crate) fn resolve(
-        upstreams: &[Upstream],
-        resolver: &Resolver,
-        notices: Arc<NoticeLog>,
-    ) -> Result<Self, ResolveError> {
-        let epoch = Instant::now();
-        let member = |upstream: &Upstream| {
-            let name = upstream.unweighted().to_string();
-            Ok(UpstreamMember {
-                share: Share::new(upstream.weight, &name),
-                name,
-                target: upstream.resolve(resolver)?,
-                host: upstream.name().map(|(host, port)| (host.to_owned(), port)),
-                is_http2: upstream.scheme.is_http2(),
-                tls: upstream.tls_peer(),
-                health: Health::new(epoch),
-                changed: Mutex::new(StateChange { at: epoch, reason: String::new() }),
-                has_answered_with_tls: AtomicBool::new(false),
-                is_unresolved: AtomicBool::new(false),
-                open: ConnectionCount::default(),
-                checks: AtomicU64::new(0),
-                checks_failed: AtomicU64::new(0),
-            })
-        };
-        let members = upstreams.iter().map(member).collect::<Result<_, _>>()?;
+    /// For this many destinations, which have no upstreams yet.
+    pub(crate) fn new(destinations: usize, notices: Arc<NoticeLog>) -> Self {
         let (address_generation, wanted_names) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ok(Self {
-            members,
+        Self {
+            members: (0..UPSTREAMS_MAX).map(|_| OnceLock::new()).collect(),
+            len: AtomicUsize::new(0),
+            destinations: (0..destinations).map(|_| AtomicU64::new(0)).collect(),
+            gone: AtomicU64::new(0),
             drained: AtomicU64::new(0),
             failing: AtomicU64::new(0),
             address_generation,
@@ -137,8 +124,8 @@ impl Upstreams {
             notices,
             balance: Balance::default(),
             slow_start: Duration::ZERO,
-            epoch,
-        })
+            epoch: Instant::now(),
+        }
     }
 
     /// The same, balanced in another way.
@@ -146,37 +133,68 @@ impl Upstreams {
         Self { balance, slow_start, ..self }
     }
 
+    /// Those that are gone included.
     #[expect(clippy::len_without_is_empty, reason = "there is at least one")]
     pub fn len(&self) -> usize {
-        self.members.len()
+        self.len.load(Ordering::Acquire)
+    }
+
+    /// The upstreams of a destination, as bits.
+    #[inline]
+    pub fn upstreams_of(&self, destination: usize) -> u64 {
+        // What a bit stands for is there.
+        self.destinations[destination].load(Ordering::Acquire)
+    }
+
+    /// Whether a reload has removed the upstream `index`.
+    pub fn is_gone(&self, index: usize) -> bool {
+        self.gone.load(Ordering::Relaxed) & 1 << index != 0
+    }
+
+    #[inline]
+    pub(super) fn member(&self, index: usize) -> &UpstreamMember {
+        self.members[index].get().expect("an index is given to a member only")
+    }
+
+    /// All members, those that are gone included.
+    pub(super) fn members(&self) -> impl Iterator<Item = &UpstreamMember> {
+        self.members[..self.len()].iter().filter_map(OnceLock::get)
+    }
+
+    /// Adds a member at the end, if there is room.
+    pub(super) fn push(&self, member: UpstreamMember) {
+        let index = self.len();
+        if self.members.get(index).is_some_and(|place| place.set(member).is_ok()) {
+            self.len.store(index + 1, Ordering::Release);
+        }
     }
 
     /// The upstream `index` as it was configured.
     pub fn name(&self, index: usize) -> &str {
-        &self.members[index].name
+        &self.member(index).name
     }
 
     /// Whether the upstream `index` speaks HTTP/2.
     pub fn is_http2(&self, index: usize) -> bool {
-        self.members[index].is_http2
+        self.member(index).is_http2
     }
 
-    /// The upstreams with a name, by index, host and port.
+    /// The upstreams with a name that are not gone, by index, host and port.
     pub(super) fn names(&self) -> impl Iterator<Item = (usize, String, u16)> {
         let name = |(index, member): (usize, &UpstreamMember)| {
-            let (host, port) = member.host.clone()?;
+            let (host, port) = member.host.clone().filter(|_| !self.is_gone(index))?;
             Some((index, host, port))
         };
-        self.members.iter().enumerate().filter_map(name)
+        self.members().enumerate().filter_map(name)
     }
 
     pub fn target(&self, index: usize) -> &UpstreamTarget {
-        &self.members[index].target
+        &self.member(index).target
     }
 
     /// Whom TLS is spoken with at the upstream `index`, if it is.
     pub(super) fn tls_peer(&self, index: usize) -> Option<&TlsPeer> {
-        self.members[index].tls.as_ref()
+        self.member(index).tls.as_ref()
     }
 
     /// Takes over a socket to the upstream `index` that may still be connecting.
@@ -184,13 +202,15 @@ impl Upstreams {
     /// # Errors
     /// If no TLS can be spoken with it.
     pub fn stream(&self, index: usize, socket: Socket, worker: &Rc<WorkerTls>) -> io::Result<UpstreamStream> {
-        UpstreamStream::new(socket, index, self.members[index].tls.as_ref(), worker)
+        UpstreamStream::new(socket, index, self.member(index).tls.as_ref(), worker)
     }
 
     /// Drains an upstream, or returns it to service; false if it already is as wanted.
     pub(crate) fn change(&self, name: &str, change: UpstreamChange) -> Result<bool, UnknownUpstream> {
-        let index = self.members.iter().position(|member| member.name == name).ok_or_else(|| {
-            let known = self.members.iter().map(|member| member.name.clone()).collect();
+        let present = || self.members().enumerate().filter(|(index, _)| !self.is_gone(*index));
+        let index = present().find(|(_, member)| member.name == name).map(|(index, _)| index);
+        let index = index.ok_or_else(|| {
+            let known = present().map(|(_, member)| member.name.clone()).collect();
             UnknownUpstream { name: records::text::clean::text(name), known }
         })?;
         let bit = 1 << index;
@@ -202,7 +222,7 @@ impl Upstreams {
         if is_changed {
             let now = Instant::now();
             // Why it is down, if it is, stays as it was.
-            self.members[index].changed().at = now;
+            self.member(index).changed().at = now;
             if change == UpstreamChange::Return {
                 self.start_slowly(index, now);
             }
@@ -221,7 +241,7 @@ impl Upstreams {
             return;
         }
         self.want_name(index);
-        let member = &self.members[index];
+        let member = self.member(index);
         if member.health.fail(now) {
             member.set_changed(now, &error.to_string());
             let text = format!("the upstream {} cannot be reached: {error}", member.name);
@@ -231,7 +251,7 @@ impl Upstreams {
 
     /// Notes that the upstream `index` was reached.
     pub fn succeeded(&self, index: usize, now: Instant) {
-        let member = &self.members[index];
+        let member = self.member(index);
         if member.health.succeed() && !self.fails_checks(index) {
             member.set_changed(now, "");
             self.start_slowly(index, now);
@@ -242,14 +262,14 @@ impl Upstreams {
 
     /// Counts the checks of a round at all addresses of the upstream `index`, and those of them that failed.
     pub(super) fn count_checks(&self, index: usize, checks: usize, failed: usize) {
-        let member = &self.members[index];
+        let member = self.member(index);
         member.checks.fetch_add(checks as u64, Ordering::Relaxed);
         member.checks_failed.fetch_add(failed as u64, Ordering::Relaxed);
     }
 
     /// Whether the upstream `index` could not be reached, or fails its checks.
     pub(super) fn is_down(&self, index: usize) -> bool {
-        self.members[index].health.has_failed() || self.fails_checks(index)
+        self.member(index).health.has_failed() || self.fails_checks(index)
     }
 
     fn fails_checks(&self, index: usize) -> bool {
@@ -262,7 +282,7 @@ impl Upstreams {
         if self.failing.fetch_or(1 << index, Ordering::Relaxed) & 1 << index != 0 || was_down {
             return;
         }
-        let member = &self.members[index];
+        let member = self.member(index);
         member.set_changed(now, &error.to_string());
         let text = format!("the upstream {} fails its checks: {error}", member.name);
         self.notices.say(Subject::Upstream(index), Level::Warning, &text, now);
@@ -270,7 +290,7 @@ impl Upstreams {
 
     /// Notes that the upstream `index`, which was down, has passed enough checks in a row to be up.
     pub(super) fn passed_checks(&self, index: usize, now: Instant) {
-        let member = &self.members[index];
+        let member = self.member(index);
         let was_failing = self.failing.fetch_and(!(1 << index), Ordering::Relaxed) & 1 << index != 0;
         if member.health.succeed() || was_failing {
             member.set_changed(now, "");
@@ -282,7 +302,7 @@ impl Upstreams {
 
     /// Notes that the upstream `index` answered plaintext with a TLS record, once.
     pub fn answered_with_tls(&self, index: usize, now: Instant) {
-        let member = &self.members[index];
+        let member = self.member(index);
         if !member.has_answered_with_tls.swap(true, Ordering::Relaxed) {
             let text = format!(
                 "the upstream {} answers with TLS, and is sent plaintext: put tls:// in front of it, or name its port for plain HTTP",
@@ -294,28 +314,52 @@ impl Upstreams {
 
     /// Adds the state of each upstream to the counts of an interval.
     pub(crate) fn report(&self, into: &mut UpstreamDeltas, now: Instant) {
-        let drained = self.drained.load(Ordering::Relaxed);
-        for (index, member) in self.members.iter().enumerate() {
+        for (index, member) in self.members().enumerate() {
             let upstream = into.at(index);
             upstream.count(UpstreamCounter::Checks, member.checks.swap(0, Ordering::Relaxed));
             upstream.count(UpstreamCounter::ChecksFailed, member.checks_failed.swap(0, Ordering::Relaxed));
-            upstream.status = Some(member.status(drained & 1 << index != 0, self.is_down(index), now));
+            upstream.status = Some(self.status(index, now));
         }
+    }
+
+    fn status(&self, index: usize, now: Instant) -> UpstreamStatus {
+        let changed = self.member(index).changed();
+        let is_drained = self.drained.load(Ordering::Relaxed) & 1 << index != 0;
+        let (state, reason) = if self.is_gone(index) {
+            (UpstreamState::Gone, "a reload has removed it".to_owned())
+        } else if is_drained {
+            (UpstreamState::Drained, "drained by an operator".to_owned())
+        } else if self.is_down(index) {
+            (UpstreamState::Down, changed.reason.clone())
+        } else {
+            (UpstreamState::Up, String::new())
+        };
+        UpstreamStatus { state, age: now.saturating_duration_since(changed.at), reason }
     }
 }
 
 impl UpstreamMember {
-    fn status(&self, is_drained: bool, is_down: bool, now: Instant) -> UpstreamStatus {
-        let changed = self.changed();
-        let (state, reason) = match (is_drained, is_down) {
-            (true, _) => (UpstreamState::Drained, "drained by an operator".to_owned()),
-            (false, true) => (UpstreamState::Down, changed.reason.clone()),
-            (false, false) => (UpstreamState::Up, String::new()),
-        };
-        UpstreamStatus { state, age: now.saturating_duration_since(changed.at), reason }
+    pub(super) fn new(upstream: &Upstream, target: UpstreamTarget, now: Instant) -> Self {
+        let name = upstream.unweighted().to_string();
+        Self {
+            share: Share::new(upstream.weight, &name),
+            name,
+            target,
+            host: upstream.name().map(|(host, port)| (host.to_owned(), port)),
+            is_checked: AtomicBool::new(false),
+            is_http2: upstream.scheme.is_http2(),
+            tls: upstream.tls_peer(),
+            health: Health::new(now),
+            changed: Mutex::new(StateChange { at: now, reason: String::new() }),
+            has_answered_with_tls: AtomicBool::new(false),
+            is_unresolved: AtomicBool::new(false),
+            open: ConnectionCount::default(),
+            checks: AtomicU64::new(0),
+            checks_failed: AtomicU64::new(0),
+        }
     }
 
-    fn set_changed(&self, at: Instant, reason: &str) {
+    pub(super) fn set_changed(&self, at: Instant, reason: &str) {
         *self.changed() = StateChange { at, reason: records::text::clean::text(reason) };
     }
 

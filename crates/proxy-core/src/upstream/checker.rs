@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,11 +14,12 @@ use crate::accept::proxy_protocol::ProxyProtocol;
 use crate::notices::is_shortage;
 use crate::upstream::balance::Upstreams;
 use crate::upstream::check::{CheckKind, Probe, UpstreamCheck};
+use crate::upstream::route::NameRoutes;
 use crate::upstream::target::UpstreamTarget;
 use crate::worker::control::ProxyControl;
 
 /// What the checks of all upstreams share.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct CheckSettings {
     pub(crate) check: UpstreamCheck,
     /// The PROXY header that upstreams expect.
@@ -26,25 +28,22 @@ pub(crate) struct CheckSettings {
     pub(crate) passed_header_only: bool,
     /// Has the present TLS to upstreams.
     pub(crate) control: Arc<ProxyControl>,
+    pub(crate) routes: Arc<NameRoutes>,
 }
 
-/// Starts a thread for each upstream. It ends within an interval once `upstreams` is dropped. An upstream in `passed`,
-/// which are bits, terminates the TLS of clients: only its port is checked.
+/// Starts a thread for each upstream that has none. It ends within an interval once `upstreams` is dropped, and rests
+/// while the upstream is gone.
 ///
 /// # Errors
 /// When the kernel refuses a thread.
-pub(crate) fn start(upstreams: &Arc<Upstreams>, settings: &CheckSettings, passed: u64) -> io::Result<()> {
-    for index in 0..upstreams.len() {
-        let mut settings = settings.clone();
-        if passed & 1 << index != 0 {
-            settings.check.kind = CheckKind::Tcp;
-        } else if settings.passed_header_only {
-            settings.header = None;
-        }
-        let mut checker =
-            Checker { upstreams: Arc::downgrade(upstreams), index, settings, verdicts: Verdicts::default() };
+pub(crate) fn start(upstreams: &Arc<Upstreams>, settings: &CheckSettings) -> io::Result<()> {
+    let unchecked = upstreams.members().enumerate().filter(|(_, member)| !member.is_checked.load(Relaxed));
+    for (index, member) in unchecked {
+        let (settings, verdicts) = (settings.clone(), Verdicts::default());
+        let mut checker = Checker { upstreams: Arc::downgrade(upstreams), index, settings, verdicts };
         let run = move || while checker.sleep_and_check().is_some() {};
         thread::Builder::new().name(format!("check-{index}")).spawn(run)?;
+        member.is_checked.store(true, Relaxed);
     }
     Ok(())
 }
@@ -61,6 +60,10 @@ impl Checker {
     fn sleep_and_check(&mut self) -> Option<()> {
         thread::sleep(jittered(self.settings.check.interval));
         let upstreams = self.upstreams.upgrade()?;
+        if upstreams.is_gone(self.index) {
+            self.verdicts = Verdicts::default();
+            return Some(());
+        }
         let addrs: Vec<(Option<SocketAddr>, SockAddr)> = match upstreams.target(self.index) {
             UpstreamTarget::Unix(path) => {
                 let path = path.as_pathname()?;
@@ -71,23 +74,31 @@ impl Checker {
             }
         };
         let results = self.check(&upstreams, &addrs);
-        self.verdicts.take(&upstreams, self.index, &self.settings.check, results, Instant::now());
+        // What it was like before says nothing of one that returns.
+        if !upstreams.is_gone(self.index) {
+            self.verdicts.take(&upstreams, self.index, &self.settings.check, results, Instant::now());
+        }
         Some(())
     }
 
     /// Checks all addresses at once, so that the round takes no longer than one check.
     fn check(&self, upstreams: &Upstreams, addrs: &[(Option<SocketAddr>, SockAddr)]) -> Vec<CheckResult> {
-        let CheckSettings { check, header, control, .. } = &self.settings;
+        let CheckSettings { check, header, passed_header_only, control, routes } = &self.settings;
         let tls = control.tls();
-        let peer = upstreams.tls_peer(self.index).filter(|_| check.kind != CheckKind::Tcp);
-        let http = match &check.kind {
+        // What terminates the TLS of clients has a port to check only.
+        let is_of = |&destination: &usize| upstreams.upstreams_of(destination) & 1 << self.index != 0;
+        let is_passed = routes.all_passed().iter().any(is_of);
+        let kind = if is_passed { &CheckKind::Tcp } else { &check.kind };
+        let header = header.filter(|_| is_passed || !passed_header_only);
+        let peer = upstreams.tls_peer(self.index).filter(|_| *kind != CheckKind::Tcp);
+        let http = match kind {
             // A request of HTTP/1.1 is nothing to an upstream of HTTP/2.
             CheckKind::Http(http) if !upstreams.is_http2(self.index) => {
                 Some((http, host(upstreams.name(self.index))))
             }
             CheckKind::Http(_) | CheckKind::Tcp | CheckKind::Tls => None,
         };
-        let probe = Probe { header: *header, tls: tls.upstream().zip(peer), http, timeout: check.timeout() };
+        let probe = Probe { header, tls: tls.upstream().zip(peer), http, timeout: check.timeout() };
         // What is short here says nothing of an upstream.
         let check =
             |addr| probe.run(addr).map_or_else(|e| (!is_shortage(&e)).then_some(Err(e)), |()| Some(Ok(())));

@@ -90,7 +90,7 @@ impl fmt::Display for Balance {
 #[derive(Debug)]
 pub(super) struct Share {
     /// What a connection to it costs: less by its weight.
-    cost: u64,
+    cost: AtomicU64,
     /// Until when its slow start lasts, in milliseconds since the upstreams were resolved; 0 without one.
     slow_until_ms: AtomicU64,
     /// The hash of its name.
@@ -100,16 +100,22 @@ pub(super) struct Share {
 impl Share {
     pub(super) fn new(weight: u16, name: &str) -> Self {
         let seed = FixedState::default().hash_one(name);
-        let cost = COST_MIN * u64::from(WEIGHT_MAX) / u64::from(weight.max(1));
-        Self { cost, slow_until_ms: AtomicU64::new(0), seed }
+        let (cost, slow_until_ms) = (AtomicU64::new(cost(weight)), AtomicU64::new(0));
+        Self { cost, slow_until_ms, seed }
+    }
+
+    pub(super) fn set_weight(&self, weight: u16) {
+        self.cost.store(cost(weight), Ordering::Relaxed);
     }
 
     /// What a connection to it costs now.
     #[inline]
     fn cost(&self, upstreams: &Upstreams, now: Instant) -> u64 {
         match self.slow_until_ms.load(Ordering::Relaxed) {
-            0 => self.cost,
-            until => self.cost * self.slowness(until, upstreams, now) / SLOW_START_PARTS,
+            0 => self.cost.load(Ordering::Relaxed),
+            until => {
+                self.cost.load(Ordering::Relaxed) * self.slowness(until, upstreams, now) / SLOW_START_PARTS
+            }
         }
     }
 
@@ -125,6 +131,11 @@ impl Share {
         let passed_ms = whole_ms.saturating_sub(left_ms).max(whole_ms.div_ceil(SLOW_START_PARTS));
         SLOW_START_PARTS * whole_ms / passed_ms
     }
+}
+
+/// What a connection to an upstream of this weight costs.
+fn cost(weight: u16) -> u64 {
+    COST_MIN * u64::from(WEIGHT_MAX) / u64::from(weight.max(1))
 }
 
 /// The upstreams that a connection may go to.
@@ -145,11 +156,20 @@ pub struct UpstreamChoice {
     pub index: usize,
     /// False if it has failed lately, and is tried only because all others have too.
     pub is_up: bool,
+    /// Whether it counts the connection: a single upstream does not.
+    is_counted: bool,
 }
 
 impl Candidates {
     pub fn new(upstreams: u64, key: Option<u64>) -> Self {
         Self { upstreams, tried: 0, key }
+    }
+
+    /// The place of the upstream whose turn it is, so that all have theirs, whatever their places are.
+    fn nth(&self, turn: usize) -> u32 {
+        let count = self.upstreams.count_ones().max(1) as usize;
+        let left = (0..turn % count).fold(self.upstreams, |left, _| left & left.wrapping_sub(1));
+        left.trailing_zeros() % u64::BITS
     }
 }
 
@@ -159,55 +179,51 @@ impl Upstreams {
     /// among them the next one of this key. If all are down, it chooses among those, because clients would be turned away
     /// otherwise. [`Upstreams::leave`] must follow.
     pub fn choose(&self, candidates: Candidates, turn: usize, now: Instant) -> Option<UpstreamChoice> {
-        let n = self.members.len();
-        let out = self.out(candidates);
-        let failing = self.heeded_checks(candidates, now);
-        let among =
-            |out: u64| (0..n).map(move |i| (turn + i) % n).filter(move |index| out & (1 << index) == 0);
+        let untried = self.untried(candidates);
+        let sound = untried & !self.heeded_checks(candidates, now);
+        let first = candidates.nth(turn);
         let mut choice = None;
         // One connection tries an upstream whose rest has ended; the next connections choose others.
         while choice.is_none() {
-            let up = among(out | failing).filter(|&index| self.members[index].health.is_up(now));
-            let first = match candidates.key {
+            let up = bits_from(sound, first).filter(|&index| self.member(index).health.is_up(now));
+            let best = match candidates.key {
                 None => up.min_by_key(|&index| self.load(index, now)),
                 Some(key) => {
                     up.min_by(|&a, &b| self.distance(a, key, now).total_cmp(&self.distance(b, key, now)))
                 }
             };
-            let Some(index) = first else { break };
-            choice = self.members[index].health.claim(now).then_some(UpstreamChoice { index, is_up: true });
+            let Some(index) = best else { break };
+            choice = self.member(index).health.claim(now).then_some((index, true));
         }
-        let choice = choice.or_else(|| {
-            let soonest = among(out).min_by_key(|&index| self.members[index].health.down_until_ms())?;
+        let (index, is_up) = choice.or_else(|| {
+            let down_until = |&index: &usize| self.member(index).health.down_until_ms();
+            let soonest = bits_from(untried, first).min_by_key(down_until)?;
             self.report_all_down(candidates, now);
-            Some(UpstreamChoice { index: soonest, is_up: false })
+            Some((soonest, false))
         })?;
-        if n > 1 {
-            self.members[choice.index].open.0.fetch_add(1, Ordering::Relaxed);
+        let is_counted = self.len() > 1;
+        if is_counted {
+            self.member(index).open.0.fetch_add(1, Ordering::Relaxed);
         }
-        Some(choice)
+        Some(UpstreamChoice { index, is_up, is_counted })
     }
 
     /// How many candidates that are up are neither drained nor tried.
     pub fn up(&self, candidates: Candidates, now: Instant) -> usize {
-        let out = self.out(candidates) | self.heeded_checks(candidates, now);
-        self.members
-            .iter()
-            .enumerate()
-            .filter(|(index, member)| out & (1 << index) == 0 && member.health.is_up(now))
-            .count()
+        let sound = self.untried(candidates) & !self.heeded_checks(candidates, now);
+        bits(sound).filter(|&index| self.member(index).health.is_up(now)).count()
     }
 
-    /// Counts the end of a connection, or of an attempt, to the upstream `index`.
-    pub fn leave(&self, index: usize) {
-        if self.members.len() > 1 {
-            self.members[index].open.0.fetch_sub(1, Ordering::Relaxed);
+    /// Counts the end of a connection, or of an attempt, to the upstream that was chosen.
+    pub fn leave(&self, choice: UpstreamChoice) {
+        if choice.is_counted {
+            self.member(choice.index).open.0.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// The upstreams that cannot be chosen, whatever their health, as bits.
-    fn out(&self, candidates: Candidates) -> u64 {
-        !candidates.upstreams | candidates.tried | self.drained.load(Ordering::Relaxed)
+    /// The candidates that are neither drained nor tried, as bits.
+    fn untried(&self, candidates: Candidates) -> u64 {
+        candidates.upstreams & !candidates.tried & !self.drained.load(Ordering::Relaxed)
     }
 
     /// The upstreams that are not to be chosen because they fail their checks, as bits: none if too few are up.
@@ -253,10 +269,9 @@ impl Upstreams {
 
     /// The upstreams of a destination that are not drained, as bits, and how many of them are up.
     fn destination(&self, candidates: Candidates, now: Instant) -> (u64, u32) {
-        let known = u64::MAX >> (u64::BITS as usize - self.members.len());
-        let all = known & !self.out(Candidates { tried: 0, ..candidates });
+        let all = self.untried(Candidates { tried: 0, ..candidates });
         let sound = all & !self.failing.load(Ordering::Relaxed);
-        let up = bits(sound).filter(|&index| self.members[index].health.is_up(now)).count();
+        let up = bits(sound).filter(|&index| self.member(index).health.is_up(now)).count();
         (all, up as u32)
     }
 
@@ -272,7 +287,7 @@ impl Upstreams {
     pub(super) fn start_slowly(&self, index: usize, now: Instant) {
         if !self.slow_start.is_zero() {
             let until_ms = self.ms(now + self.slow_start);
-            self.members[index].share.slow_until_ms.store(until_ms, Ordering::Relaxed);
+            self.member(index).share.slow_until_ms.store(until_ms, Ordering::Relaxed);
         }
     }
 
@@ -282,7 +297,7 @@ impl Upstreams {
 
     /// What the connections of an upstream cost with one more.
     fn load(&self, index: usize, now: Instant) -> u64 {
-        let UpstreamMember { open, share, .. } = &self.members[index];
+        let UpstreamMember { open, share, .. } = self.member(index);
         (open.0.load(Ordering::Relaxed) as u64 + 1) * share.cost(self, now)
     }
 
@@ -290,7 +305,7 @@ impl Upstreams {
     /// upstream with a probability by weight, and one that comes or goes moves no key between others (weighted
     /// rendezvous hashing).
     fn distance(&self, index: usize, key: u64, now: Instant) -> f64 {
-        let share = &self.members[index].share;
+        let share = &self.member(index).share;
         let hash = FixedState::default().hash_one((share.seed, key));
         let uniform = ((hash >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
         -uniform.ln() * share.cost(self, now) as f64
@@ -298,8 +313,18 @@ impl Upstreams {
 }
 
 /// The places of the bits that are set.
-fn bits(word: u64) -> impl Iterator<Item = usize> {
-    (0..u64::BITS as usize).filter(move |index| word & (1 << index) != 0)
+pub(super) fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let place = (word != 0).then(|| word.trailing_zeros() as usize);
+        word &= word.wrapping_sub(1);
+        place
+    })
+}
+
+/// The same, from the place `first` on.
+fn bits_from(word: u64, first: u32) -> impl Iterator<Item = usize> {
+    let below = word & !(u64::MAX << first);
+    bits(word ^ below).chain(bits(below))
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use records::delta::UpstreamDeltas;
 
 use crate::io::socket::Socket;
 use crate::upstream::addresses::{AddressAttempts, UpstreamAddresses};
-use crate::upstream::balance::Upstreams;
-use crate::upstream::choice::Candidates;
+use crate::upstream::balance::{UPSTREAMS_MAX, Upstreams};
+use crate::upstream::choice::{Candidates, UpstreamChoice};
 use crate::upstream::counting::count_failed_attempt;
 use crate::upstream::stream::{UpstreamStream, WorkerTls};
 use crate::upstream::target::UpstreamTarget;
@@ -58,7 +58,7 @@ pub(crate) struct ConnectAttempt {
 
 #[derive(Debug)]
 struct UpstreamCandidate {
-    upstream: usize,
+    choice: UpstreamChoice,
     began_at: Instant,
     until: Instant,
     /// The addresses of a TCP upstream, once one is tried.
@@ -79,8 +79,8 @@ enum NextAddress {
 
 #[derive(Debug)]
 pub(crate) enum ConnectProgress {
-    /// Connected to the upstream of this index, which was tried since.
-    Established { stream: UpstreamStream, upstream: usize, began_at: Instant },
+    /// Connected to this upstream, which was tried since.
+    Established { stream: UpstreamStream, choice: UpstreamChoice, began_at: Instant },
     /// Nothing to do before an event or this moment.
     Wait(Instant),
 }
@@ -97,7 +97,7 @@ pub(crate) struct DialContext<'a> {
 
 impl UpstreamDialer {
     pub(crate) fn new(upstreams: Arc<Upstreams>, worker: usize) -> Self {
-        let waiting = (0..upstreams.len()).map(|_| BTreeMap::new()).collect();
+        let waiting = (0..UPSTREAMS_MAX).map(|_| BTreeMap::new()).collect();
         let queues = BacklogQueues { waiting, next_place: 0, woken: Vec::new() };
         Self { upstreams, queues, turn: worker }
     }
@@ -170,16 +170,16 @@ impl ConnectAttempt {
             };
             match candidate.advance(&dialer.upstreams, &mut dialer.queues, caller, &self.header) {
                 Ok(established @ ConnectProgress::Established { .. }) => {
-                    dialer.upstreams.succeeded(candidate.upstream, caller.now);
+                    dialer.upstreams.succeeded(candidate.choice.index, caller.now);
                     // The connection is counted until its end.
                     self.candidate = None;
                     return Ok(established);
                 }
                 Ok(wait) => return Ok(wait),
                 Err(error) => {
-                    self.candidates.tried |= 1 << candidate.upstream;
-                    dialer.upstreams.failed(candidate.upstream, &error, caller.now);
-                    count_failed_attempt(counts.at(candidate.upstream), &error);
+                    self.candidates.tried |= 1 << candidate.choice.index;
+                    dialer.upstreams.failed(candidate.choice.index, &error, caller.now);
+                    count_failed_attempt(counts.at(candidate.choice.index), &error);
                     self.abandon(dialer);
                     failed = Some(error);
                 }
@@ -200,7 +200,7 @@ impl ConnectAttempt {
     pub(crate) fn abandon(&mut self, dialer: &mut UpstreamDialer) {
         if let Some(mut candidate) = self.candidate.take() {
             candidate.leave_queue(&mut dialer.queues);
-            dialer.upstreams.leave(candidate.upstream);
+            dialer.upstreams.leave(candidate.choice);
         }
     }
 
@@ -218,14 +218,7 @@ impl ConnectAttempt {
         let others = dialer.upstreams.up(Candidates { tried, ..self.candidates }, now);
         let share = u32::try_from(others + 1).unwrap_or(u32::MAX);
         let until = now + (self.deadline - now) / share;
-        Some(UpstreamCandidate {
-            upstream: choice.index,
-            began_at: now,
-            until,
-            addresses: None,
-            trying: None,
-            place: None,
-        })
+        Some(UpstreamCandidate { choice, began_at: now, until, addresses: None, trying: None, place: None })
     }
 }
 
@@ -243,8 +236,8 @@ impl UpstreamCandidate {
                 match stream.establish(caller.registry) {
                     Ok(true) => {
                         self.addresses.iter().for_each(AddressAttempts::succeeded);
-                        let Self { upstream, began_at, .. } = *self;
-                        return Ok(ConnectProgress::Established { stream, upstream, began_at });
+                        let Self { choice, began_at, .. } = *self;
+                        return Ok(ConnectProgress::Established { stream, choice, began_at });
                     }
                     Ok(false) if caller.now < until => {
                         self.trying = Some((stream, until));
@@ -254,7 +247,7 @@ impl UpstreamCandidate {
                     Err(error) => failed = Some(error),
                 }
             }
-            let next = match (upstreams.target(self.upstream), failed) {
+            let next = match (upstreams.target(self.choice.index), failed) {
                 // A path is a single address.
                 (UpstreamTarget::Unix(_), Some(error)) => Err(error),
                 (UpstreamTarget::Unix(addr), None) => self.connect_unix(addr, queues, caller),
@@ -264,7 +257,7 @@ impl UpstreamCandidate {
             };
             match next? {
                 NextAddress::Connecting(socket, until) => {
-                    let stream = upstreams.stream(self.upstream, socket, caller.tls)?;
+                    let stream = upstreams.stream(self.choice.index, socket, caller.tls)?;
                     self.trying = Some((stream.after(header), until));
                 }
                 NextAddress::Busy(again_at) => return Ok(ConnectProgress::Wait(again_at)),
@@ -279,8 +272,8 @@ impl UpstreamCandidate {
         caller: DialContext<'_>,
     ) -> io::Result<NextAddress> {
         let is_next = match self.place {
-            Some(place) => queues.is_first(self.upstream, place),
-            None => queues.waiting[self.upstream].is_empty(),
+            Some(place) => queues.is_first(self.choice.index, place),
+            None => queues.waiting[self.choice.index].is_empty(),
         };
         let connected = if is_next {
             Socket::connect_unix(addr, caller.registry, caller.token)
@@ -289,7 +282,7 @@ impl UpstreamCandidate {
         };
         match connected {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && caller.now < self.until => {
-                self.place.get_or_insert_with(|| queues.join(self.upstream, caller.key));
+                self.place.get_or_insert_with(|| queues.join(self.choice.index, caller.key));
                 let again_at = if is_next { caller.now + RETRY_INTERVAL } else { self.until };
                 Ok(NextAddress::Busy(again_at.min(self.until)))
             }
@@ -302,7 +295,7 @@ impl UpstreamCandidate {
 
     fn leave_queue(&mut self, queues: &mut BacklogQueues) {
         if let Some(place) = self.place.take() {
-            queues.leave(self.upstream, place);
+            queues.leave(self.choice.index, place);
         }
     }
 
@@ -315,7 +308,7 @@ impl UpstreamCandidate {
     ) -> io::Result<NextAddress> {
         let addresses = self.addresses.get_or_insert_with(|| addresses.attempts());
         let at = (caller.registry, caller.token);
-        let socket = upstreams.connect_next(self.upstream, addresses, at, failed, caller.now)?;
+        let socket = upstreams.connect_next(self.choice.index, addresses, at, failed, caller.now)?;
         // An address that never answers must leave time for the others.
         let left = u32::try_from(addresses.left() + 1).unwrap_or(u32::MAX);
         let until = caller.now + self.until.saturating_duration_since(caller.now) / left;

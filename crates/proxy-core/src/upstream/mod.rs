@@ -10,6 +10,7 @@ pub(crate) mod dial;
 mod health;
 pub(crate) mod host;
 mod names;
+pub(crate) mod replace;
 pub(crate) mod resolver;
 pub(crate) mod route;
 pub(crate) mod stream;

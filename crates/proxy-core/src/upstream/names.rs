@@ -12,19 +12,13 @@ use records::kinds::Level;
 use crate::io::socket::Socket;
 use crate::notices::{Subject, is_shortage};
 use crate::upstream::addresses::AddressAttempts;
-use crate::upstream::balance::{UpstreamMember, Upstreams};
+use crate::upstream::balance::Upstreams;
 use crate::upstream::target::UpstreamTarget;
 
 /// Addresses that a notice lists.
 const LISTED_ADDRESSES_MAX: usize = 8;
 
 impl Upstreams {
-    /// The first upstream that is one of the proxy's own addresses.
-    pub(crate) fn any_at(&self, own: &[SocketAddr]) -> Option<usize> {
-        let is_itself = |member: &UpstreamMember| matches!(&member.target, UpstreamTarget::Tcp(addresses) if is_any_own(&addresses.addrs(), own));
-        self.members.iter().position(is_itself)
-    }
-
     /// Begins to connect to the next address of the upstream `index` that the kernel does not refuse at once. `failed` is
     /// why the address in use could not be reached, if there is one.
     ///
@@ -60,17 +54,23 @@ impl Upstreams {
 
     /// Asks for the names of all upstreams to be resolved soon.
     pub(crate) fn want_all_names(&self) {
-        (0..self.members.len()).for_each(|index| self.want_name(index));
+        (0..self.len()).for_each(|index| self.want_name(index));
+    }
+
+    /// Lets the resolver look which names there are; false if it has not begun.
+    pub(super) fn wake_resolver(&self) -> bool {
+        let waker = self.resolver_waker.get();
+        // If it is full, the thread is about to wake.
+        waker.map(|waker| waker.try_send(())).is_some()
     }
 
     /// Asks for the name of the upstream `index` to be resolved soon.
     pub(super) fn want_name(&self, index: usize) {
         let bit = 1 << index;
-        if let Some(waker) = self.resolver_waker.get()
+        if self.resolver_waker.get().is_some()
             && self.wanted_names.fetch_or(bit, Ordering::Relaxed) & bit == 0
         {
-            // If it is full, the thread is about to wake.
-            let _ = waker.try_send(());
+            self.wake_resolver();
         }
     }
 
@@ -79,14 +79,14 @@ impl Upstreams {
         self.wanted_names.load(Ordering::Relaxed)
     }
 
-    /// Rises whenever an upstream has other addresses, or others of them fail their checks.
+    /// Rises whenever an upstream has other addresses, others of them fail their checks, or upstreams come or go.
     pub fn address_generation(&self) -> u64 {
         self.address_generation.load(Ordering::Acquire)
     }
 
     /// Takes over which addresses of the upstream `index` fail their checks while another passes.
     pub(super) fn set_failing_addresses(&self, index: usize, failing: &[SocketAddr]) {
-        let UpstreamTarget::Tcp(addresses) = &self.members[index].target else { return };
+        let UpstreamTarget::Tcp(addresses) = &self.member(index).target else { return };
         if addresses.set_failing(failing) {
             self.address_generation.fetch_add(1, Ordering::Release);
         }
@@ -102,8 +102,11 @@ impl Upstreams {
         now: Instant,
     ) {
         self.wanted_names.fetch_and(!(1 << index), Ordering::Relaxed);
-        let member = &self.members[index];
+        let member = self.member(index);
         let UpstreamTarget::Tcp(addresses) = &member.target else { return };
+        if self.is_gone(index) {
+            return;
+        }
         let say = |level, text: &str| self.notices.say(Subject::UpstreamName(index), level, text, now);
         let problem = match &resolved {
             Err(error) => Some(error.to_string()),
@@ -134,7 +137,7 @@ impl Upstreams {
 }
 
 /// Whether one of `addrs` is among the proxy's own, or one that its socket on all addresses answers for.
-fn is_any_own(addrs: &[SocketAddr], own: &[SocketAddr]) -> bool {
+pub(super) fn is_any_own(addrs: &[SocketAddr], own: &[SocketAddr]) -> bool {
     let is_own = |addr: &SocketAddr| {
         own.iter().any(|own| {
             let (ip, own_ip) = (addr.ip().to_canonical(), own.ip().to_canonical());

@@ -1,14 +1,16 @@
 //! Resolves the names of upstreams again, on a thread of its own, because a look-up may block.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::upstream::balance::Upstreams;
+use crate::upstream::target::Upstream;
 
 /// How often a name is resolved.
 const RESOLVE_INTERVAL: Duration = Duration::from_secs(30);
@@ -25,6 +27,23 @@ impl Resolver {
     /// A resolver that calls `look_up`, which may block.
     pub fn new(look_up: impl Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static) -> Self {
         Self(Arc::new(look_up))
+    }
+
+    /// Looks up the names of these upstreams now, which may block: the result answers from memory.
+    pub(crate) fn looked_up<'a>(&self, upstreams: impl IntoIterator<Item = &'a Upstream>) -> Self {
+        let names = upstreams.into_iter().filter_map(Upstream::name);
+        let look_up = |(host, port): (&str, u16)| {
+            ((host.to_owned(), port), self.resolve(host, port).map_err(|error| error.to_string()))
+        };
+        let known: HashMap<_, _> = names.map(look_up).collect();
+        let absent = || Err("it has not been looked up".to_owned());
+        Self::new(move |host, port| {
+            // An address needs no look-up.
+            if let Ok(ip) = host.parse::<IpAddr>() {
+                return Ok(vec![SocketAddr::new(ip, port)]);
+            }
+            known.get(&(host.to_owned(), port)).cloned().unwrap_or_else(absent).map_err(io::Error::other)
+        })
     }
 
     /// The addresses of a host and port, at least one.
@@ -70,22 +89,21 @@ impl ScheduledName {
     }
 }
 
-/// Starts the thread `resolver`, unless no upstream has a name. It ends once `upstreams` is dropped. Nobody waits for it,
-/// since a look-up may hang. `own` are the proxy's own addresses.
+/// Starts the thread `resolver`, unless no upstream has a name; if it runs, tells it of new names. It ends once
+/// `upstreams` is dropped. Nobody waits for it, since a look-up may hang. `own` are the proxy's own addresses.
 ///
 /// # Errors
 /// When the kernel refuses a thread.
 pub(crate) fn start(upstreams: &Arc<Upstreams>, own: Vec<SocketAddr>, resolver: Resolver) -> io::Result<()> {
-    let now = Instant::now();
-    let name = |(index, host, port)| ScheduledName { index, host, port, resolved_at: now, is_wanted: false };
-    let names: Vec<_> = upstreams.names().map(name).collect();
-    if names.is_empty() {
+    if upstreams.wake_resolver() || upstreams.names().next().is_none() {
         return Ok(());
     }
     // One message is enough to wake the thread; the upstreams note what is wanted.
     let (wake, woken) = mpsc::sync_channel(1);
     upstreams.set_resolver_waker(wake);
-    let thread = ResolverThread { upstreams: Arc::downgrade(upstreams), names, own, resolver };
+    let mut thread =
+        ResolverThread { upstreams: Arc::downgrade(upstreams), names: Vec::new(), own, resolver };
+    thread.update_names(upstreams, Instant::now());
     thread::Builder::new().name("resolver".to_owned()).spawn(move || thread.run(&woken))?;
     Ok(())
 }
@@ -106,6 +124,7 @@ impl ResolverThread {
                 return;
             }
             let Some(upstreams) = self.upstreams.upgrade() else { return };
+            self.update_names(&upstreams, Instant::now());
             let wanted = upstreams.wanted_names();
             drop(upstreams);
             for name in &mut self.names {
@@ -113,6 +132,17 @@ impl ResolverThread {
             }
             self.resolve_due(Instant::now());
         }
+    }
+
+    /// Takes over which upstreams have names. New ones have just been resolved.
+    fn update_names(&mut self, upstreams: &Upstreams, now: Instant) {
+        let before = std::mem::take(&mut self.names);
+        let resolved_at = |index| before.iter().find(|name| name.index == index).map(|name| name.resolved_at);
+        let name = |(index, host, port)| {
+            let resolved_at = resolved_at(index).unwrap_or(now);
+            ScheduledName { index, host, port, resolved_at, is_wanted: false }
+        };
+        self.names = upstreams.names().map(name).collect();
     }
 
     fn resolve_due(&mut self, now: Instant) {

@@ -107,6 +107,11 @@ impl NameRoute {
     pub fn upstreams(&self) -> &[Upstream] {
         &self.upstreams
     }
+
+    /// Gives it other upstreams, at least one.
+    pub fn set_upstreams(&mut self, upstreams: Vec<Upstream>) {
+        self.upstreams = upstreams;
+    }
 }
 
 fn name_route(host: &str, upstreams: Vec<Upstream>) -> Result<NameRoute, NameRouteProblem> {
@@ -145,55 +150,59 @@ pub struct DuplicateHost(HostPattern);
 pub(crate) struct NameRoutes {
     /// For any host: the upstreams that no route names.
     table: HostTable<Option<NameDestination>>,
-    has_passed: bool,
+    /// The destinations of names that are passed.
+    passed: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct NameDestination {
-    /// Which upstreams of the proxy, as the bits of a word.
-    upstreams: u64,
+    /// The index of the destination.
+    destination: usize,
     is_passed: bool,
 }
 
 impl NameRoutes {
-    /// Adds the upstreams of `routes` to those of the proxy, which serve all other names.
-    pub(crate) fn new(upstreams: &mut Vec<Upstream>, routes: &[NameRoute]) -> Result<Self, DuplicateHost> {
+    /// The destinations are that of all other names, if there is one, and from `first` on those of `routes`.
+    pub(crate) fn new(has_default: bool, first: usize, routes: &[NameRoute]) -> Result<Self, DuplicateHost> {
         let mut table = HostTable::default();
-        let default = upstream_bits(&mut upstreams.clone(), upstreams);
-        *table.entry(&HostPattern::Any) = Some(NameDestination { upstreams: default, is_passed: false });
-        for NameRoute { host, upstreams: of_route, is_passed } in routes {
-            let destination =
-                NameDestination { upstreams: upstream_bits(upstreams, of_route), is_passed: *is_passed };
+        *table.entry(&HostPattern::Any) =
+            has_default.then_some(NameDestination { destination: 0, is_passed: false });
+        for (destination, NameRoute { host, is_passed, .. }) in (first..).zip(routes) {
+            let destination = NameDestination { destination, is_passed: *is_passed };
             if table.entry(host).replace(destination).is_some() {
                 return Err(DuplicateHost(host.clone()));
             }
         }
-        Ok(Self { table, has_passed: routes.iter().any(NameRoute::is_passed) })
+        let passed = (first..).zip(routes).filter(|(_, route)| route.is_passed);
+        Ok(Self { table, passed: passed.map(|(destination, _)| destination).collect() })
     }
 
     /// Whether no upstream serves other names than those of the routes.
     pub(crate) fn is_without_default(&self) -> bool {
-        self.upstreams("") == 0
+        self.terminated("").is_none()
     }
 
-    /// The upstreams that get the plaintext of clients that ask for this name, which is empty without one. None of those
-    /// whose TLS is passed, nor others in their place.
-    pub(crate) fn upstreams(&self, name: &str) -> u64 {
-        match self.table.find_map(name, |destination| *destination) {
-            Some(NameDestination { upstreams, is_passed: false }) => upstreams,
-            Some(NameDestination { is_passed: true, .. }) | None => 0,
-        }
+    /// The destination of the plaintext of clients that ask for this name, which is empty without one. Not that of a name
+    /// whose TLS is passed, nor another in its place.
+    pub(crate) fn terminated(&self, name: &str) -> Option<usize> {
+        let found = self.table.find_map(name, |destination| *destination)?;
+        (!found.is_passed).then_some(found.destination)
     }
 
-    /// The upstreams that get the TLS of clients that ask for this name; `None` if it is terminated.
-    pub(crate) fn passed(&self, name: &str) -> Option<u64> {
-        let destination = self.table.find_map(name, |destination| *destination)?;
-        destination.is_passed.then_some(destination.upstreams)
+    /// The destination of the TLS of clients that ask for this name; `None` if it is terminated.
+    pub(crate) fn passed(&self, name: &str) -> Option<usize> {
+        let found = self.table.find_map(name, |destination| *destination)?;
+        found.is_passed.then_some(found.destination)
     }
 
     /// Whether any name is passed.
     pub(crate) fn has_passed(&self) -> bool {
-        self.has_passed
+        !self.passed.is_empty()
+    }
+
+    /// The destinations of names that are passed.
+    pub(crate) fn all_passed(&self) -> &[usize] {
+        &self.passed
     }
 }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use proxy_core::Candidates;
+use proxy_core::{Candidates, UpstreamChoice};
 use records::metrics::RequestFailure;
 
 use super::http2::exchange::StreamLease;
@@ -27,7 +27,7 @@ const DOWN_PATIENCE: Duration = Duration::from_millis(500);
 pub(crate) struct Lease {
     pub(crate) worker: Rc<HttpWorker>,
     pub(crate) key: usize,
-    pub(crate) upstream: usize,
+    pub(crate) choice: UpstreamChoice,
     /// Whether the connection goes back to the pool instead.
     pub(crate) may_be_kept: bool,
 }
@@ -42,8 +42,7 @@ pub(crate) enum Acquired {
 /// An upstream that was chosen, and counts one request more until this is dropped.
 struct ChosenUpstream<'a> {
     worker: &'a HttpWorker,
-    index: usize,
-    is_up: bool,
+    choice: UpstreamChoice,
     is_leased: bool,
 }
 
@@ -77,12 +76,12 @@ pub(crate) async fn acquire(
     must_be_new: bool,
 ) -> Result<Acquired, RequestFailure> {
     let worker = &handle.client().worker;
-    let mut candidates = Candidates::new(destination.upstreams, key);
+    let mut candidates = Candidates::new(worker.upstreams.upstreams_of(destination.index), key);
     // Without a choice all of them are drained.
     let mut failure = RequestFailure::UpstreamsDrained;
     while let Some(mut chosen) = ChosenUpstream::choose(worker, candidates) {
-        candidates.tried |= 1 << chosen.index;
-        let idle = if must_be_new { None } else { worker.pool.borrow_mut().take_idle(chosen.index) };
+        candidates.tried |= 1 << chosen.choice.index;
+        let idle = if must_be_new { None } else { worker.pool.borrow_mut().take_idle(chosen.choice.index) };
         let acquired = if let Some(key) = idle {
             Ok(AcquiredConn::Http1(key))
         } else {
@@ -93,23 +92,23 @@ pub(crate) async fn acquire(
             Ok(conn) => {
                 // An upstream of HTTP/2 has yet to say its first word on a new connection.
                 if !matches!(&conn, AcquiredConn::Http2(stream) if !stream.is_reused) {
-                    worker.upstreams.succeeded(chosen.index, worker.now());
+                    worker.upstreams.succeeded(chosen.choice.index, worker.now());
                 }
-                let (worker, upstream) = (Rc::clone(worker), chosen.index);
+                let (worker, choice) = (Rc::clone(worker), chosen.choice);
                 chosen.is_leased = true;
                 return Ok(match conn {
                     AcquiredConn::Http1(key) => {
-                        Acquired::Http1(Lease { worker, key, upstream, may_be_kept: false })
+                        Acquired::Http1(Lease { worker, key, choice, may_be_kept: false })
                     }
-                    AcquiredConn::Http2(stream) => Acquired::Http2(StreamLease { worker, upstream, stream }),
+                    AcquiredConn::Http2(stream) => Acquired::Http2(StreamLease { worker, choice, stream }),
                 });
             }
             Err(WaitError::Acquire(AcquireError::Opening(kind))) => failure = failure_of(kind),
             Err(WaitError::Acquire(AcquireError::QueueFull)) => return Err(RequestFailure::QueueFull),
             Err(WaitError::QueueTimeout) => return Err(RequestFailure::QueueTimeout),
             Err(WaitError::Acquire(AcquireError::Connect(error))) => {
-                worker.count_connect_failed(chosen.index, &error);
-                worker.upstreams.failed(chosen.index, &error, worker.now());
+                worker.count_connect_failed(chosen.choice.index, &error);
+                worker.upstreams.failed(chosen.choice.index, &error, worker.now());
                 failure = failure_of(error.kind());
             }
         }
@@ -133,14 +132,14 @@ impl<'a> ChosenUpstream<'a> {
     fn choose(worker: &'a HttpWorker, candidates: Candidates) -> Option<Self> {
         let choice = worker.upstreams.choose(candidates, worker.turn.get(), worker.now())?;
         worker.turn.set(worker.turn.get().wrapping_add(1));
-        Some(Self { worker, index: choice.index, is_up: choice.is_up, is_leased: false })
+        Some(Self { worker, choice, is_leased: false })
     }
 }
 
 impl Drop for ChosenUpstream<'_> {
     fn drop(&mut self) {
         if !self.is_leased {
-            self.worker.upstreams.leave(self.index);
+            self.worker.upstreams.leave(self.choice);
         }
     }
 }
@@ -157,14 +156,14 @@ impl<'a> ConnectionWait<'a> {
         Self {
             worker,
             handle,
-            upstream: chosen.index,
+            upstream: chosen.choice.index,
             timeouts,
             must_be_new,
             place: None,
             queued_at: None,
             queued_until: None,
             connecting: None,
-            connect_timeout: if chosen.is_up { timeout } else { timeout.min(DOWN_PATIENCE) },
+            connect_timeout: if chosen.choice.is_up { timeout } else { timeout.min(DOWN_PATIENCE) },
             timer: None,
         }
     }
@@ -282,8 +281,8 @@ impl Drop for ConnectionWait<'_> {
 impl Acquired {
     pub(crate) fn upstream(&self) -> usize {
         match self {
-            Self::Http1(lease) => lease.upstream,
-            Self::Http2(lease) => lease.upstream,
+            Self::Http1(lease) => lease.choice.index,
+            Self::Http2(lease) => lease.choice.index,
         }
     }
 
@@ -305,7 +304,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.worker.upstreams.leave(self.upstream);
+        self.worker.upstreams.leave(self.choice);
         let mut pool = self.worker.pool.borrow_mut();
         if self.may_be_kept { pool.give_back(self.key) } else { pool.close(self.key) }
     }

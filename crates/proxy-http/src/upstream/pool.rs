@@ -159,6 +159,9 @@ impl UpstreamPool {
         place: &mut Option<QueueTicket>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<AcquiredConn, AcquireError>> {
+        if self.of_upstream.len() <= upstream {
+            self.grow();
+        }
         if let Some(kind) = place.and_then(|ticket| self.of_upstream[upstream].queue.failure(ticket)) {
             self.leave_queue(upstream, place);
             return Poll::Ready(Err(AcquireError::Opening(kind)));
@@ -289,7 +292,11 @@ impl UpstreamPool {
             let registry = self.registry.as_ref().ok_or(io::ErrorKind::NotConnected)?;
             match self.connections[key].poll_connected(registry, cx) {
                 Poll::Ready(Err(error)) => self.connect_next(key, error)?,
-                polled => return polled,
+                polled => {
+                    let connection = &mut self.connections[key];
+                    connection.is_withdrawn = connection.has_address_vanished();
+                    return polled;
+                }
             }
         }
     }
@@ -315,19 +322,27 @@ impl UpstreamPool {
         attempts.map_or(1, |attempts| u32::try_from(attempts.len()).unwrap_or(u32::MAX))
     }
 
-    /// Closes the idle connections to addresses that their upstreams no longer have.
+    /// Closes the idle connections to upstreams that are gone, and to addresses that they no longer have. Those in use are
+    /// not kept.
     #[cold]
     fn close_vanished(&mut self) {
-        let vanished: Vec<usize> = self
-            .connections
-            .iter()
-            .filter(|(_, connection)| connection.is_idle && connection.has_address_vanished())
-            .map(|(key, _)| key)
-            .collect();
-        for key in vanished {
+        self.grow();
+        for (_, connection) in &mut self.connections {
+            connection.is_withdrawn =
+                connection.has_address_vanished() || self.upstreams.is_gone(connection.upstream);
+        }
+        let vanished =
+            self.connections.iter().filter(|(_, connection)| connection.is_idle && connection.is_withdrawn);
+        for key in vanished.map(|(key, _)| key).collect::<Vec<_>>() {
             self.close(key);
         }
-        self.http2.end_vanished();
+        self.http2.end_vanished(&self.upstreams);
+    }
+
+    /// Takes over that there are more upstreams.
+    #[cold]
+    fn grow(&mut self) {
+        self.of_upstream.resize_with(self.upstreams.len(), UpstreamConns::default);
     }
 
     /// Takes back a connection whose exchange is complete.

@@ -189,9 +189,9 @@ impl<S: Sink> Publisher<S> {
         self.route_names = names;
     }
 
-    /// Names the upstreams, in the order of their index. Call it before [`Self::start`].
+    /// Names the upstreams, in the order of their index. Call it before [`Self::start`], and when a reload has added some.
     pub fn name_upstreams(&mut self, names: &[String]) {
-        self.upstreams = PublishedTable::new(names);
+        self.upstreams.set_names(names);
     }
 
     /// Begins the run with its description.

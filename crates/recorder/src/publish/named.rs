@@ -32,7 +32,14 @@ struct PublishedRow<R: NamedRecord> {
 
 impl<R: NamedRecord> PublishedTable<R> {
     pub(super) fn new(names: &[String]) -> Self {
-        Self { names: names.iter().map(|name| clean::text(name)).collect(), rows: Vec::new() }
+        let mut table = Self { names: Vec::new(), rows: Vec::new() };
+        table.set_names(names);
+        table
+    }
+
+    /// Takes over that there are more parts.
+    pub(super) fn set_names(&mut self, names: &[String]) {
+        self.names = names.iter().map(|name| clean::text(name)).collect();
     }
 
     pub(super) fn name(&self, index: usize) -> String {

@@ -16,6 +16,8 @@ keyword_enum! {
         Down = "down",
         /// An operator has drained it: it gets no new clients.
         Drained = "drained",
+        /// A reload has removed it from the configuration: it gets no new clients.
+        Gone = "gone",
     }
 }
 

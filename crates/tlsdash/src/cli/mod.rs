@@ -12,6 +12,7 @@ mod balancing;
 pub(crate) mod config;
 pub(crate) mod configuration;
 pub(crate) mod ctl;
+pub(crate) mod destinations;
 #[cfg(test)]
 mod document;
 mod effective_options;

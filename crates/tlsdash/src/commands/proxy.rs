@@ -9,7 +9,7 @@ use anyhow::Context;
 use loadgen::{KnownCertificates, Load, LoadConfig, Plan, Protocol, Target, Template, Trust};
 use proxy_core::{
     AccessFiles, BoundProxy, Certificate, ListenAddr, ListenerSource, NameRoute, Proxy, ProxyConfig,
-    ProxyStartError, Tls, Upstream, bind_one, upstream_bits,
+    ProxyStartError, Tls, Upstream, UpstreamListError, bind_one, upstream_bits,
 };
 use proxy_http::{HttpConfig, HttpStartError, RedirectServer, Route};
 use records::kinds::{Level, NoticeRecord, RunRecord};
@@ -178,8 +178,8 @@ impl BoundSession {
             None => Proxy::bind_on(config, listeners).map_err(HttpStartError::Start),
         };
         let refused = |error: ProxyStartError| match error {
+            ProxyStartError::Upstreams(UpstreamListError::Resolve(_)) => error.into(),
             ProxyStartError::Config(_)
-            | ProxyStartError::Itself(_)
             | ProxyStartError::Http2(_)
             | ProxyStartError::Upstreams(_)
             | ProxyStartError::Routes(_)

@@ -84,7 +84,7 @@ impl CertResolver {
 
     /// Whether a client may ask for a name. `has_name`: a certificate has it.
     fn serves(&self, name: Option<&str>, has_name: bool) -> bool {
-        let has_route = |routes: &Arc<NameRoutes>| routes.upstreams(name.unwrap_or_default()) != 0;
+        let has_route = |routes: &Arc<NameRoutes>| routes.terminated(name.unwrap_or_default()).is_some();
         (has_name || self.served == ServerNames::Any) && self.routes.as_ref().is_none_or(has_route)
     }
 

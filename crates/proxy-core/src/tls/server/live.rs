@@ -161,6 +161,11 @@ impl LiveTls {
         })
     }
 
+    /// Whether it can speak TLS to upstreams.
+    pub(crate) fn speaks_to_upstreams(&self) -> bool {
+        self.client.is_some()
+    }
+
     /// Refuses names that no route serves.
     pub(crate) fn refuse_other_names(&mut self, routes: Arc<NameRoutes>) {
         self.routes = Some(routes);

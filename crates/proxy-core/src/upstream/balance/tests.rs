@@ -1,6 +1,7 @@
 use super::*;
 use crate::upstream::choice::Candidates;
 use crate::upstream::health::{BACK_OFF_MAX, back_off};
+use crate::upstream::resolver::Resolver;
 use rustix::io::Errno;
 use std::time::Duration;
 
@@ -14,12 +15,12 @@ fn refused() -> io::Error {
     Errno::CONNREFUSED.into()
 }
 
-fn untried(tried: u64) -> Candidates {
-    Candidates { upstreams: u64::MAX, tried, key: None }
+fn untried(upstreams: &Upstreams, tried: u64) -> Candidates {
+    Candidates { upstreams: upstreams.upstreams_of(0), tried, key: None }
 }
 
 fn chosen(upstreams: &Upstreams, tried: u64, turn: usize, now: Instant) -> (usize, bool) {
-    let choice = upstreams.choose(untried(tried), turn, now).unwrap();
+    let choice = upstreams.choose(untried(upstreams, tried), turn, now).unwrap();
     (choice.index, choice.is_up)
 }
 
@@ -27,12 +28,12 @@ fn chosen(upstreams: &Upstreams, tried: u64, turn: usize, now: Instant) -> (usiz
 fn the_upstream_with_the_fewest_connections_is_chosen_in_turns() {
     let (upstreams, _) = upstreams(3);
     let now = Instant::now();
-    let turns: Vec<_> = (0..6).map(|turn| chosen(&upstreams, 0, turn, now).0).collect();
-    assert_eq!(turns, [0, 1, 2, 0, 1, 2]);
-    upstreams.leave(2);
+    let turns = [0, 1, 2, 3, 4, 5].map(|turn| upstreams.choose(untried(&upstreams, 0), turn, now).unwrap());
+    assert_eq!(turns.map(|choice| choice.index), [0, 1, 2, 0, 1, 2]);
+    upstreams.leave(turns[2]);
     assert_eq!(chosen(&upstreams, 0, 0, now), (2, true));
     assert_eq!(chosen(&upstreams, 0b101, 0, now), (1, true));
-    assert_eq!(upstreams.choose(untried(0b111), 0, now), None);
+    assert_eq!(upstreams.choose(untried(&upstreams, 0b111), 0, now), None);
 }
 
 #[test]
@@ -44,9 +45,10 @@ fn a_failed_upstream_rests_ever_longer_and_one_connection_tries_it() {
         now += Duration::from_millis(expected_ms - 1);
         assert_eq!(chosen(&upstreams, 0, 0, now), (1, true), "{expected_ms} ms");
         now += Duration::from_millis(1);
-        assert_eq!(chosen(&upstreams, 0, 0, now), (0, true), "{expected_ms} ms");
+        let due = upstreams.choose(untried(&upstreams, 0), 0, now).unwrap();
+        assert_eq!((due.index, due.is_up), (0, true), "{expected_ms} ms");
         assert_eq!(chosen(&upstreams, 0, 0, now), (1, true), "a second one does not try it");
-        upstreams.leave(0);
+        upstreams.leave(due);
     }
     assert_eq!(back_off(3000), BACK_OFF_MAX);
     upstreams.succeeded(0, now);
@@ -64,7 +66,7 @@ fn the_state_of_an_upstream_is_reported_with_its_age_and_its_reason() {
         upstreams.report(&mut deltas, now);
         deltas.all().iter().map(|delta| delta.status.clone().unwrap()).collect::<Vec<_>>()
     };
-    let epoch = upstreams.members[0].changed().at;
+    let epoch = upstreams.member(0).changed().at;
     let at = |s| epoch + Duration::from_secs(s);
     upstreams.failed(1, &refused(), at(2));
     upstreams.failed(1, &Errno::HOSTUNREACH.into(), at(4));
@@ -83,7 +85,7 @@ fn upstreams_are_tried_even_if_all_are_down() {
     let now = Instant::now();
     upstreams.failed(1, &refused(), now);
     upstreams.failed(0, &refused(), now + Duration::from_millis(50));
-    assert_eq!(upstreams.up(untried(0), now), 0);
+    assert_eq!(upstreams.up(untried(&upstreams, 0), now), 0);
     assert_eq!(chosen(&upstreams, 0, 0, now), (1, false), "the one that is due first");
     assert_eq!(chosen(&upstreams, 0b10, 0, now), (0, false));
 }
@@ -95,11 +97,11 @@ fn a_drained_upstream_gets_no_connection_until_it_returns() {
     assert_eq!(upstreams.change("127.0.0.1:1", UpstreamChange::Drain), Ok(true));
     assert_eq!(upstreams.change("127.0.0.1:1", UpstreamChange::Drain), Ok(false));
     assert_eq!([0, 1, 2].map(|turn| chosen(&upstreams, 0, turn, now).0), [1, 1, 1]);
-    assert_eq!(upstreams.up(untried(0), now), 1);
+    assert_eq!(upstreams.up(untried(&upstreams, 0), now), 1);
     // Not even if all others are down.
     upstreams.failed(1, &refused(), now);
     assert_eq!(chosen(&upstreams, 0, 0, now), (1, false));
-    assert_eq!(upstreams.choose(untried(0b10), 0, now), None);
+    assert_eq!(upstreams.choose(untried(&upstreams, 0b10), 0, now), None);
     assert_eq!(upstreams.change("127.0.0.1:1", UpstreamChange::Return), Ok(true));
     assert_eq!(chosen(&upstreams, 0, 0, now), (0, true));
     let error = upstreams.change("app", UpstreamChange::Drain).unwrap_err().to_string();
@@ -113,7 +115,7 @@ fn a_local_shortage_is_not_a_failure_of_the_upstream() {
     for errno in [Errno::MFILE, Errno::ADDRNOTAVAIL, Errno::AGAIN] {
         upstreams.failed(0, &errno.into(), now);
     }
-    assert_eq!(upstreams.up(untried(0), now), 2);
+    assert_eq!(upstreams.up(untried(&upstreams, 0), now), 2);
     let said = notices.take(now);
     assert!(said.len() == 1 && said[0].topic == "descriptors", "{said:?}");
 }
@@ -127,7 +129,7 @@ fn checks_count_while_at_least_half_of_a_destination_is_up() {
         let choose = |turn| upstreams.choose(Candidates::new(among, None), turn, now).unwrap();
         let chosen: Vec<_> = (0..8).map(choose).collect();
         for choice in &chosen {
-            upstreams.leave(choice.index);
+            upstreams.leave(*choice);
         }
         assert!(chosen.iter().all(|choice| choice.is_up));
         let mut indices: Vec<_> = chosen.into_iter().map(|choice| choice.index).collect();

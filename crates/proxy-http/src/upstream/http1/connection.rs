@@ -18,6 +18,8 @@ pub(crate) struct PooledConn {
     opened_at: Instant,
     /// The addresses of a TCP upstream, and the one in use.
     pub(in crate::upstream) addresses: Option<AddressAttempts>,
+    /// Whether it is closed rather than kept: its upstream is gone, or no longer has its address.
+    pub(in crate::upstream) is_withdrawn: bool,
     /// How long connecting took, without TLS; `None` before.
     connect_time: Option<Duration>,
     handshake: Option<UpstreamHandshake>,
@@ -54,6 +56,7 @@ impl PooledConn {
             opened_at,
             upstream,
             addresses,
+            is_withdrawn: false,
             connect_time: None,
             handshake: None,
             received: Bytes::new(),
@@ -192,7 +195,7 @@ impl PooledConn {
     pub(in crate::upstream) fn may_be_kept(&self) -> bool {
         let has_nothing_pending =
             self.received.is_empty() && self.unsent.is_empty() && self.stream.held().0 == 0;
-        has_nothing_pending && !self.has_ended && !self.has_address_vanished()
+        has_nothing_pending && !self.has_ended && !self.is_withdrawn
     }
 
     /// Becomes idle. It holds no memory for bytes then.

@@ -186,7 +186,7 @@ impl Http1Exchange {
                 Ok(false) => return self.poll_timeout(cx).map(|failure| Err(ExchangeError::Failed(failure))),
                 Ok(true) => {}
                 Err(error) => {
-                    self.lease.worker.count_tls_failure(self.lease.upstream, &error);
+                    self.lease.worker.count_tls_failure(self.lease.choice.index, &error);
                     self.with_pool(|pool, key| pool.connection(key).has_ended = true);
                 }
             }
@@ -216,8 +216,8 @@ impl Http1Exchange {
             let is_tls = matches!(received.first_chunk(), Some([0x15 | 0x16, 3]));
             let head = head::take(received, fields).map_err(|error| {
                 if is_tls {
-                    let Lease { worker, upstream, .. } = &self.lease;
-                    worker.upstreams.answered_with_tls(*upstream, worker.now());
+                    let Lease { worker, choice, .. } = &self.lease;
+                    worker.upstreams.answered_with_tls(choice.index, worker.now());
                 }
                 invalid(error)
             })?;

@@ -15,7 +15,7 @@ use h2::client::{Builder, Connection, SendRequest};
 use mio::Registry;
 use mio::event::Event;
 use proxy_core::handler::resources_token;
-use proxy_core::{AddressAttempts, UpstreamStream};
+use proxy_core::{AddressAttempts, UpstreamStream, Upstreams};
 use slab::Slab;
 
 use super::io::{Http2Io, Reads};
@@ -337,10 +337,11 @@ impl Http2Conns {
         }
     }
 
-    /// Begins no more streams on connections to addresses that their upstreams no longer have.
-    pub(crate) fn end_vanished(&mut self) {
+    /// Begins no more streams on connections to upstreams that are gone, or to addresses that they no longer have.
+    pub(crate) fn end_vanished(&mut self, upstreams: &Upstreams) {
         for (_, connection) in &mut self.connections {
-            connection.is_ending |= connection.addresses.as_ref().is_some_and(AddressAttempts::is_withdrawn);
+            connection.is_ending |= connection.addresses.as_ref().is_some_and(AddressAttempts::is_withdrawn)
+                || upstreams.is_gone(connection.upstream);
         }
         while let Some((key, _)) =
             self.connections.iter().find(|(_, connection)| connection.streams == 0 && connection.is_ending)

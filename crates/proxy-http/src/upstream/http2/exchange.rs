@@ -17,6 +17,7 @@ use h2::{Reason, RecvStream, SendStream};
 use hyper::header::{CONTENT_LENGTH, HeaderName};
 use hyper::http::response::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use proxy_core::UpstreamChoice;
 use records::metrics::RequestFailure;
 
 use super::connections::{Http2Stream, SEND_BUFFER_BYTES};
@@ -36,13 +37,13 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 #[derive(Debug)]
 pub(crate) struct StreamLease {
     pub(crate) worker: Rc<HttpWorker>,
-    pub(crate) upstream: usize,
+    pub(crate) choice: UpstreamChoice,
     pub(crate) stream: Http2Stream,
 }
 
 impl Drop for StreamLease {
     fn drop(&mut self) {
-        self.worker.upstreams.leave(self.upstream);
+        self.worker.upstreams.leave(self.choice);
         self.worker.pool.borrow_mut().end_stream(self.stream.key);
     }
 }

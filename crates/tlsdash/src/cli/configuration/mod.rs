@@ -39,8 +39,9 @@ const CONFIGURATION_BYTES_MAX: u64 = 1 << 20;
 const LISTEN: &str = ":8443";
 
 /// The words of the routes.
-pub(super) const ROUTE: &str = "route";
-pub(super) const PASS: &str = "pass";
+pub(crate) const UPSTREAM: &str = "upstream";
+pub(crate) const ROUTE: &str = "route";
+pub(crate) const PASS: &str = "pass";
 
 /// What the proxy takes, on the command line and in the configuration file.
 #[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]

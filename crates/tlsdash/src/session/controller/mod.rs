@@ -14,6 +14,7 @@ mod files;
 mod interval;
 mod reload;
 mod upgrade;
+mod upstreams;
 mod workload;
 
 use std::collections::BTreeMap;

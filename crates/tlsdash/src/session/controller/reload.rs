@@ -10,7 +10,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use model::alerts::Alerts;
-use proxy_core::{AccessFileError, AccessLists, FileChanges, Proxy, TlsFiles};
+use proxy_core::{AccessFileError, AccessLists, FileChanges, Proxy, Resolver, TlsFiles};
 use records::kinds::{Level, NoticeRecord};
 use records::setting::{Applies, Setting, SettingInfo, Value};
 use serde_json::json;
@@ -18,8 +18,11 @@ use serde_json::json;
 use super::RunController;
 use super::certificates::FileReloadOutcome;
 use super::files::{FileWatch, FileWatchEvent};
+use super::upstreams::NewUpstreams;
 use crate::cli::ProxyOptions;
 use crate::cli::configuration::source::{ConfigurationSource, SettingOrigin};
+use crate::cli::configuration::{PASS, ROUTE, UPSTREAM};
+use crate::cli::destinations::Destinations;
 use crate::control::ControlAnswer;
 use crate::control::protocol::{ReloadData, ReloadedSetting, SettingData};
 use crate::service;
@@ -49,7 +52,7 @@ pub(super) struct ProxyFiles {
     tls_files: TlsFiles,
     pub(super) tls: FileWatch<CheckedFiles>,
     /// The configuration file with its path; `None` without one.
-    configuration: Option<(PathBuf, FileWatch<anyhow::Result<ProxyOptions>>)>,
+    configuration: Option<(PathBuf, FileWatch<anyhow::Result<ReadOptions>>)>,
     reload: Option<PendingReload>,
 }
 
@@ -67,7 +70,15 @@ struct PendingReload {
     /// A sentence about certificates and keys, or why they are not all used; `None` until they have been read.
     tls: Option<Result<String, String>>,
     /// `None` until they have been read, and without a configuration file.
-    options: Option<anyhow::Result<ProxyOptions>>,
+    options: Option<anyhow::Result<ReadOptions>>,
+}
+
+/// What a reload has read of the configuration file.
+#[derive(Debug)]
+struct ReadOptions {
+    options: ProxyOptions,
+    /// Has looked up the names of new upstreams, on the same thread.
+    resolver: Resolver,
 }
 
 /// A client that waits for the end of a reload or an upgrade.
@@ -81,11 +92,18 @@ pub(super) struct ReloadWaiter {
 struct ReloadPlan {
     /// The names of settings, with their new values.
     changes: Vec<(String, Value)>,
+    /// Other upstreams of the same destinations.
+    upstreams: Option<NewUpstreams>,
     /// The words that only a restart changes.
     restart: Vec<String>,
 }
 
 impl ReloadPlan {
+    /// All settings that change, with their new values.
+    fn all_changes(&self) -> impl Iterator<Item = &(String, Value)> {
+        self.changes.iter().chain(self.upstreams.iter().flat_map(|new| &new.settings))
+    }
+
     fn has_change(&self, setting: &str) -> bool {
         self.changes.iter().any(|(name, _)| name == setting)
     }
@@ -127,7 +145,15 @@ impl ProxyFiles {
         })?;
         let file = source.and_then(|source| Some((source.file()?.to_owned(), source)));
         let watch = |(path, source): (PathBuf, ConfigurationSource)| {
-            std::io::Result::Ok((path, FileWatch::on_request("configuration", move |_| source.read_again())?))
+            let look_up = proxy.look_up();
+            let read = move |_| {
+                let options = source.read_again()?;
+                Ok(ReadOptions {
+                    resolver: look_up(&Destinations::of(&options)?.upstreams.concat()),
+                    options,
+                })
+            };
+            std::io::Result::Ok((path, FileWatch::on_request("configuration", read)?))
         };
         Ok(Self { tls_files, tls, configuration: file.map(watch).transpose()?, reload: None })
     }
@@ -231,8 +257,8 @@ impl RunController {
         let outcome = read.and_then(|read_again| match options {
             None => Ok(ControlAnswer::from(read_again)),
             Some(options) => {
-                let options = options.map_err(|error| format!("{error:#}"))?;
-                let ControlAnswer { text, data } = self.apply_options(options, by)?;
+                let read = options.map_err(|error| format!("{error:#}"))?;
+                let ControlAnswer { text, data } = self.apply_options(read, by)?;
                 Ok(ControlAnswer { text: format!("{text}; {read_again}"), data })
             }
         });
@@ -260,12 +286,15 @@ impl RunController {
     }
 
     /// Applies all changes, or none.
-    fn apply_options(&mut self, options: ProxyOptions, by: &str) -> Result<ControlAnswer, String> {
-        let (options, plan) = self.plan_reload(options)?;
+    fn apply_options(&mut self, read: ReadOptions, by: &str) -> Result<ControlAnswer, String> {
+        let (options, plan) = self.plan_reload(read.options)?;
         let answer = self.describe(&plan, "changed");
-        self.apply_changes(&plan.changes, &format!("a reload by {by}"))?;
+        let by = format!("a reload by {by}");
+        self.check_upstreams(plan.upstreams.as_ref(), &read.resolver)?;
+        self.apply_changes(&plan.changes, &by)?;
+        self.replace_upstreams(plan.upstreams.as_ref(), &read.resolver, &by)?;
         let settings = self.run_record().settings;
-        for (name, value) in &plan.changes {
+        for (name, value) in plan.all_changes() {
             self.cancel_revert(name);
             self.at_start.insert(name.clone(), value.clone());
         }
@@ -274,6 +303,10 @@ impl RunController {
             for setting in settings.iter().filter(|setting| plan.has_change(&setting.name)) {
                 // A value of the proxy is always valid for its option.
                 let _ = effective_options.take(setting);
+            }
+            if plan.upstreams.is_some() {
+                (effective_options.upstream, effective_options.route, effective_options.pass) =
+                    (options.upstream, options.route, options.pass);
             }
             if !plan.needs_restart(ALERT) {
                 effective_options.run.alert = options.run.alert;
@@ -292,10 +325,13 @@ impl RunController {
         let options = configuration.complete(options).map_err(|error| format!("{error:#}"))?;
         let words = configuration.options.changed_options(&options).map_err(|error| format!("{error:#}"))?;
         let settings = self.run_record().settings;
-        let mut plan = ReloadPlan::default();
+        let upstreams =
+            NewUpstreams::between(&configuration.options, &options).map_err(|error| format!("{error:#}"))?;
+        let mut plan = ReloadPlan { upstreams, ..ReloadPlan::default() };
         for word in words {
             let changes = match word.as_str() {
                 ALERT => alert_changes(&options, &settings),
+                UPSTREAM | ROUTE | PASS => plan.upstreams.is_some().then(Vec::new),
                 word => live_change(word, &options, &settings)?.map(|change| vec![change]),
             };
             match changes {
@@ -362,7 +398,7 @@ impl RunController {
             let (before, after) = (setting.shown(&setting.value), setting.shown(value));
             Some(ReloadedSetting { name: name.clone(), before, after })
         };
-        let changes: Vec<ReloadedSetting> = plan.changes.iter().filter_map(change).collect();
+        let changes: Vec<ReloadedSetting> = plan.all_changes().filter_map(change).collect();
         let done = match &changes[..] {
             [] => format!("nothing {verb}"),
             changes => {
