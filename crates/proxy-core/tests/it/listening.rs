@@ -2,7 +2,9 @@
 
 use std::process::Command;
 
-use proxy_core::{Certificate, ListenAddr, ListenError, Proxy, ProxyConfig, ProxyStartError, Upstream};
+use proxy_core::{
+    Certificate, ListenAddr, ListenError, Proxy, ProxyConfig, ProxyStartError, Upstream, UpstreamListError,
+};
 use records::delta::ProxyDelta;
 
 use crate::support::{TLS13, TestProxy, TestUpstream, echo, serve_echo};
@@ -92,7 +94,8 @@ fn an_unusable_configuration_is_refused_at_the_start() {
     unresolvable.upstreams = vec!["no-such-host.invalid:80".parse().unwrap()];
     let error = start_error(unresolvable);
     assert!(
-        matches!(error, ProxyStartError::Resolve(_)) && error.to_string().contains("no-such-host"),
+        matches!(error, ProxyStartError::Upstreams(UpstreamListError::Resolve(_)))
+            && error.to_string().contains("no-such-host"),
         "{error}"
     );
     let mut greedy = config(&[addr]);

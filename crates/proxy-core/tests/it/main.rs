@@ -29,6 +29,7 @@ mod passing;
 mod pki;
 mod proxy_header;
 mod rates;
+mod reloaded_upstreams;
 mod replacing;
 mod routes;
 mod support;

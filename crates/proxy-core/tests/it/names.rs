@@ -40,7 +40,7 @@ impl NameService {
 }
 
 /// Listens at a free port of `ip`, and answers every byte with `name`.
-fn named(ip: &str, name: u8) -> SocketAddr {
+pub(crate) fn named(ip: &str, name: u8) -> SocketAddr {
     let listener = TcpListener::bind((ip, 0)).unwrap();
     let addr = listener.local_addr().unwrap();
     thread::spawn(move || {
@@ -54,7 +54,7 @@ fn named(ip: &str, name: u8) -> SocketAddr {
     addr
 }
 
-fn ask(tls: &mut Tls) -> char {
+pub(crate) fn ask(tls: &mut Tls) -> char {
     tls.write_all(b"?").unwrap();
     let mut name = [0];
     tls.read_exact(&mut name).unwrap();
@@ -62,7 +62,7 @@ fn ask(tls: &mut Tls) -> char {
 }
 
 /// Asks on a new connection; `None` if it was turned away.
-fn ask_anew(proxy: &TestProxy) -> Option<char> {
+pub(crate) fn ask_anew(proxy: &TestProxy) -> Option<char> {
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     let mut name = [0];
     let asked = tls.write_all(b"?").and_then(|()| tls.read_exact(&mut name));

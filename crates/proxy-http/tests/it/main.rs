@@ -16,6 +16,7 @@ mod passing;
 mod pooling;
 mod rates;
 mod redirect;
+mod reloaded_upstreams;
 mod routing;
 mod rules;
 mod semantics;
