@@ -116,7 +116,7 @@ impl Checker {
 /// The `Host` of a request to the upstream of this name. A path has none, and stands for `localhost`.
 fn host(name: &str) -> &str {
     let addr = name.split_once("://").map_or(name, |(_, addr)| addr);
-    if addr.starts_with("unix:") { "localhost" } else { addr }
+    if addr.starts_with("unix:") { "localhost" } else { addr.split(',').next().unwrap_or(addr) }
 }
 
 /// The address that was checked, if it is not a path, and what has come of it: nothing, if this host was short of sockets
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn the_host_of_a_request_is_the_address_without_its_scheme() {
-        let hosts = ["unix:/a", "tls://unix:/a", "app:80", "tls://app:443", "[::1]:80"].map(host);
+        let hosts = ["unix:/a", "tls://unix:/a", "app:80", "tls://app:443,name=a", "[::1]:80"].map(host);
         assert_eq!(hosts, ["localhost", "localhost", "app:80", "app:443", "[::1]:80"]);
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::host::{HostPattern, HostTable, ParseHostError};
-use super::target::{ParseUpstreamError, Upstream};
+use super::target::{ParseUpstreamError, Upstream, is_upstream_word};
 
 /// Where connections go whose clients ask for a server name, such as `api.example=unix:/run/api.sock`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,10 +52,10 @@ pub enum UpstreamsError {
 /// If the upstreams are missing or malformed.
 pub fn split_route(text: &str) -> Result<(&str, Vec<Upstream>), UpstreamsError> {
     let (from, upstreams) = text.split_once('=').ok_or(UpstreamsError::Missing)?;
-    // A weight belongs to the upstream before it.
+    // A weight or a name belongs to the upstream before it.
     let mut texts: Vec<String> = Vec::new();
     for text in upstreams.split(',').map(str::trim) {
-        match texts.last_mut().filter(|_| text.starts_with("weight=")) {
+        match texts.last_mut().filter(|_| is_upstream_word(text)) {
             Some(last) => *last = format!("{last},{text}"),
             None => texts.push(text.to_owned()),
         }
@@ -228,6 +228,8 @@ mod tests {
         let weights: Vec<_> = route.upstreams().iter().map(|upstream| upstream.weight).collect();
         assert_eq!(weights, [3, 1, 2]);
         assert_eq!(route.to_string(), "x=unix:/a,weight=3,h:1,h:2,weight=2");
+        let route: NameRoute = "x=tls://h:1,name=a.b,weight=2,tls://h:1,name=b.b".parse().unwrap();
+        assert_eq!(route.upstreams().len(), 2, "two names at one address");
         for text in ["x=weight=3,h:1", "x=h:1,weight=0", "x=h:1,weight=3,h:1"] {
             assert!(text.parse::<NameRoute>().is_err(), "{text}");
         }

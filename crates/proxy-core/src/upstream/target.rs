@@ -20,8 +20,10 @@ use crate::upstream::resolver::Resolver;
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Largest weight of an upstream.
 pub(crate) const WEIGHT_MAX: u16 = 256;
-/// Precedes the weight of an upstream.
-const WEIGHT: &str = ",weight=";
+
+/// Begin what may stand behind an address, each after a comma.
+const WEIGHT: &str = "weight=";
+const NAME: &str = "name=";
 
 /// The application behind the proxy: where it is, and what it is spoken to in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub struct Upstream {
     pub addr: UpstreamAddr,
     /// Its share of connections beside other upstreams, from 1 to 256.
     pub weight: u16,
+    /// The name that it is asked for by TLS, and that its certificate must have, over that of all upstreams.
+    pub tls_name: Option<UpstreamName>,
 }
 
 /// What is spoken with an upstream.
@@ -62,7 +66,7 @@ pub enum UpstreamAddr {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{text:?} is not an upstream: {problem}; expected unix:/path or host:port, for TLS with tls:// in front, \
-     for HTTP/2 with h2c:// or over TLS h2://, and with ,weight=N behind it for a share"
+     for HTTP/2 with h2c:// or over TLS h2://, and behind it ,weight=N for a share or ,name=NAME for a name in TLS"
 )]
 pub struct ParseUpstreamError {
     text: String,
@@ -93,7 +97,12 @@ pub enum UpstreamTarget {
 impl Upstream {
     /// A plaintext upstream at a path.
     pub fn unix(path: impl Into<PathBuf>) -> Self {
-        Self { scheme: UpstreamScheme::Plain, addr: UpstreamAddr::Unix(path.into()), weight: 1 }
+        Self {
+            scheme: UpstreamScheme::Plain,
+            addr: UpstreamAddr::Unix(path.into()),
+            weight: 1,
+            tls_name: None,
+        }
     }
 
     /// The same without its weight: its name, and what tells two upstreams apart.
@@ -107,14 +116,17 @@ impl Upstream {
         matches!(self.scheme, UpstreamScheme::Tls | UpstreamScheme::H2)
     }
 
-    /// Whom TLS is spoken with, if it is. Its name is its host; a path has none, and stands for `localhost`.
+    /// Whom TLS is spoken with, if it is. Its name is its own one or its host; a path has none, and stands for
+    /// `localhost`.
     pub(crate) fn tls_peer(&self) -> Option<TlsPeer> {
         let host = match &self.addr {
             UpstreamAddr::Unix(_) => "localhost",
             UpstreamAddr::Tcp { host, .. } => host,
         };
-        let peer = |name| TlsPeer { name, is_http2: self.scheme.is_http2() };
-        self.is_tls().then(|| host.parse().ok().map(peer)).flatten()
+        let is_named = self.tls_name.is_some();
+        let name = || self.tls_name.clone().or_else(|| host.parse().ok());
+        let peer = |name| TlsPeer { name, is_named, is_http2: self.scheme.is_http2() };
+        self.is_tls().then(name).flatten().map(peer)
     }
 
     /// Connects once, as a check at the start, with TLS up to the end of the handshake, and closes the connection. An
@@ -191,7 +203,10 @@ impl UpstreamScheme {
 impl fmt::Display for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.scheme.prefix(), self.addr)?;
-        if self.weight == 1 { Ok(()) } else { write!(f, "{WEIGHT}{}", self.weight) }
+        if let Some(name) = &self.tls_name {
+            write!(f, ",{NAME}{name}")?;
+        }
+        if self.weight == 1 { Ok(()) } else { write!(f, ",{WEIGHT}{}", self.weight) }
     }
 }
 
@@ -213,17 +228,38 @@ impl FromStr for Upstream {
             |scheme: UpstreamScheme| text.strip_prefix(scheme.prefix()).map(|rest| (scheme, rest));
         let (scheme, rest) = UpstreamScheme::ALL.into_iter().find_map(with_prefix).unwrap_or_default();
         let problem = |problem| ParseUpstreamError { text: text.to_owned(), problem };
-        let (rest, weight) = rest.rsplit_once(WEIGHT).unwrap_or((rest, "1"));
-        let weight = weight.parse().ok().filter(|weight| (1..=WEIGHT_MAX).contains(weight));
-        let weight = weight.ok_or_else(|| problem("the weight is not a number from 1 to 256"))?;
-        let upstream = Self { scheme, addr: UpstreamAddr::parse(rest).map_err(problem)?, weight };
-        match &upstream.addr {
-            UpstreamAddr::Tcp { host, .. } if upstream.is_tls() && host.parse::<UpstreamName>().is_err() => {
-                Err(problem("the host is no name that a TLS server can have"))
-            }
-            _ => Ok(upstream),
-        }
+        parse(scheme, rest).map_err(problem)
     }
+}
+
+/// The upstream of a scheme, or what is wrong with it.
+fn parse(scheme: UpstreamScheme, mut rest: &str) -> Result<Upstream, &'static str> {
+    let (mut weight, mut tls_name) = (None, None);
+    while let Some((before, word)) = rest.rsplit_once(',').filter(|(_, word)| is_upstream_word(word)) {
+        let is_twice = if let Some(number) = word.strip_prefix(WEIGHT) {
+            let number = number.parse().ok().filter(|number| (1..=WEIGHT_MAX).contains(number));
+            weight.replace(number.ok_or("the weight is not a number from 1 to 256")?).is_some()
+        } else {
+            let name = word.strip_prefix(NAME).and_then(|name| name.parse::<UpstreamName>().ok());
+            tls_name.replace(name.ok_or("the name is none that a TLS server can have")?).is_some()
+        };
+        if is_twice {
+            return Err("the weight or the name is given twice");
+        }
+        rest = before;
+    }
+    let upstream =
+        Upstream { scheme, addr: UpstreamAddr::parse(rest)?, weight: weight.unwrap_or(1), tls_name };
+    match (upstream.is_tls(), &upstream.tls_name) {
+        (false, Some(_)) => Err("a name goes with TLS, which tls:// or h2:// begins"),
+        (true, _) if upstream.tls_peer().is_none() => Err("the host is no name that a TLS server can have"),
+        _ => Ok(upstream),
+    }
+}
+
+/// Whether a word behind a comma belongs to the upstream before it.
+pub(super) fn is_upstream_word(word: &str) -> bool {
+    word.starts_with(WEIGHT) || word.starts_with(NAME)
 }
 
 impl UpstreamAddr {
@@ -273,6 +309,8 @@ mod tests {
             "tls://app:443,weight=256",
             "unix:/run/a,weight=2",
             "unix:/run/a,b",
+            "tls://10.0.0.1:443,name=api.internal",
+            "h2://unix:/run/a,name=10.0.0.1,weight=3",
         ] {
             assert_eq!(text.parse::<Upstream>().unwrap().to_string(), text);
         }
@@ -306,6 +344,26 @@ mod tests {
         ]) {
             let error = text.parse::<Upstream>().unwrap_err().to_string();
             assert!(error.contains("expected unix:/path or host:port"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_words_of_an_upstream_have_any_order_and_its_name_is_that_of_tls() {
+        let upstream: Upstream = "tls://10.0.0.1:443,weight=3,name=api.internal".parse().unwrap();
+        assert_eq!(upstream.to_string(), "tls://10.0.0.1:443,name=api.internal,weight=3");
+        assert_eq!(upstream.unweighted().to_string(), "tls://10.0.0.1:443,name=api.internal");
+        assert_eq!(upstream.tls_peer().unwrap().name.to_string(), "api.internal");
+        for (text, problem) in [
+            ("10.0.0.1:80,name=api.internal", "a name goes with TLS"),
+            ("h2c://10.0.0.1:80,name=api.internal", "a name goes with TLS"),
+            ("unix:/a,name=api.internal", "a name goes with TLS"),
+            ("tls://10.0.0.1:443,name=", "the name is none that a TLS server can have"),
+            ("tls://10.0.0.1:443,name=a b", "the name is none that a TLS server can have"),
+            ("tls://10.0.0.1:443,name=a,name=b", "the weight or the name is given twice"),
+            ("tls://10.0.0.1:443,weight=1,name=b,weight=1", "the weight or the name is given twice"),
+        ] {
+            let error = text.parse::<Upstream>().unwrap_err().to_string();
+            assert!(error.contains(problem) && error.contains(",name=NAME"), "{error}");
         }
     }
 

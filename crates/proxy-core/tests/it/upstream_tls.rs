@@ -444,6 +444,48 @@ fn a_bad_upstream_beside_a_good_one_is_noticed_by_no_client() {
 }
 
 #[test]
+fn each_upstream_may_have_a_name_of_its_own() {
+    let pki = Pki::new();
+    pki.issue("a", &P256, &["a.internal"]);
+    pki.issue("b", &P256, &["b.internal"]);
+    pki.issue("all", &P256, &["all.internal"]);
+    let [a, b, all] =
+        ["a", "b", "all"].map(|file| tcp_upstream(server(&pki, file, &[&TLS13], false), Ending::Clean));
+    let mut proxy = start(&pki, &format!("{},name=a.internal,weight=2", a.0), |config| {
+        config.upstreams.push(format!("{},name=b.internal", b.0).parse().unwrap());
+        config.upstreams.push(all.0.parse().unwrap());
+        // The certificate of another upstream.
+        config.upstreams.push(format!("{},name=b.internal", a.0).parse().unwrap());
+        config.upstream_check = Some("tls,interval=100ms,fall=1".parse().unwrap());
+        config.tls.upstream.server_name = Some("all.internal".parse().unwrap());
+    });
+    eventually("all are checked", || {
+        proxy.collect();
+        proxy.total.upstreams.all().iter().all(|it| it.counters[UpstreamCounter::Checks] > 1)
+    });
+    let config = proxy.client(&TLS13);
+    let open = [0; 8].map(|_| {
+        let mut tls = proxy.connect(&config);
+        echo(&mut tls, b"hello");
+        tls
+    });
+    proxy.collect();
+    let counted = |counter| {
+        let counts: Vec<_> = proxy.total.upstreams.all().iter().map(|it| it.counters[counter]).collect();
+        counts
+    };
+    assert_eq!(counted(UpstreamCounter::Connections), [4, 2, 2, 0]);
+    assert_eq!(counted(UpstreamCounter::ChecksFailed)[..3], [0, 0, 0]);
+    let status = proxy.total.upstreams.all()[3].status.as_ref().unwrap();
+    assert!(status.reason.contains("b.internal"), "{}", status.reason);
+    for ((_, seen), name) in [(a, "a.internal"), (b, "b.internal"), (all, "all.internal")] {
+        let names: Vec<_> = seen.try_iter().map(|seen| seen.name.unwrap()).collect();
+        assert!(!names.is_empty() && names.iter().all(|seen| seen == name), "{name}: {names:?}");
+    }
+    drop(open);
+}
+
+#[test]
 fn replaced_authorities_are_taken_over() {
     let (pki, next) = (Pki::new(), Pki::new());
     next.issue("app", &P256, &["localhost"]);

@@ -27,8 +27,8 @@ pub(crate) struct UpstreamTlsOptions {
     #[arg(long, value_name = "PEM")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upstream_key: Option<PathBuf>,
-    /// Name that upstreams are asked for by TLS, and that their certificates must have [default: the host of each, and
-    /// localhost for a path]
+    /// Name that upstreams without ,name=NAME are asked for by TLS, and that their certificates must have [default: the
+    /// host of each, and localhost for a path]
     #[arg(long, value_name = "NAME")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upstream_name: Option<ParsedValue<UpstreamName>>,

@@ -1,5 +1,6 @@
 //! TLS to upstreams: whom it trusts, what it presents, and the sessions that each worker can resume.
 
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ pub struct UpstreamTls {
     pub ca: Option<Authorities>,
     /// The certificate that the proxy presents, if an upstream asks for one.
     pub certificate: Option<Certificate>,
-    /// The name that every upstream is asked for, and that its certificate must have; `None`: its own host.
+    /// The name that every upstream without its own is asked for, and that its certificate must have; `None`: its host.
     pub server_name: Option<UpstreamName>,
     /// Whether any certificate is accepted, without proof that the upstream has its key.
     pub is_insecure: bool,
@@ -39,6 +40,8 @@ pub struct UpstreamTls {
 pub(crate) struct TlsPeer {
     /// The name that it is asked for, and that its certificate must have.
     pub(crate) name: UpstreamName,
+    /// Whether this is its own name: then the name of all upstreams is not used.
+    pub(crate) is_named: bool,
     /// Whether it must speak HTTP/2, which ALPN agrees on.
     pub(crate) is_http2: bool,
 }
@@ -50,6 +53,12 @@ pub struct UpstreamName(ServerName<'static>);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is neither a DNS name nor an address")]
 pub struct UpstreamNameError(String);
+
+impl fmt::Display for UpstreamName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.to_str())
+    }
+}
 
 impl std::str::FromStr for UpstreamName {
     type Err = UpstreamNameError;
@@ -154,7 +163,7 @@ impl UpstreamTlsConfig {
     }
 
     fn name_for(&self, peer: &TlsPeer) -> ServerName<'static> {
-        let UpstreamName(name) = self.server_name.as_ref().unwrap_or(&peer.name);
+        let UpstreamName(name) = self.server_name.as_ref().filter(|_| !peer.is_named).unwrap_or(&peer.name);
         name.clone()
     }
 }

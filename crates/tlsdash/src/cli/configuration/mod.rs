@@ -61,7 +61,8 @@ pub(crate) struct ProxyOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) redirect_http: Option<ParsedValue<ListenAddr>>,
     /// Upstream that gets the plaintext: unix:/path or host:port, with tls:// in front over TLS, in HTTP mode with h2c:// or
-    /// h2:// for HTTP/2 without or with TLS, and with ,weight=N behind it (1 to 256) for a larger share; may be repeated
+    /// h2:// for HTTP/2 without or with TLS, and behind it ,weight=N (1 to 256) for a larger share and ,name=NAME for the
+    /// name of its certificate; may be repeated
     #[arg(long, value_name = "TARGET")]
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_many")]
     pub(crate) upstream: Vec<ParsedValue<Upstream>>,
