@@ -53,10 +53,11 @@ impl Upstreams {
         let arrivals = self.arrivals(destinations, resolver, own)?;
         let is_start = self.len() == 0;
         for (upstream, target) in arrivals {
-            let index = self.position(&upstream).unwrap_or(self.len());
-            match target {
-                _ if index == self.len() => self.push(UpstreamMember::new(&upstream, target, now)),
-                target => self.return_member(index, &target, now),
+            let known = self.position(&upstream);
+            let index = known.unwrap_or(self.len());
+            match known {
+                Some(index) => self.return_member(index, &target, now),
+                None => self.push(UpstreamMember::new(&upstream, target, now)),
             }
             if !is_start {
                 self.start_slowly(index, now);

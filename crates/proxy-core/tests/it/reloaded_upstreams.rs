@@ -54,7 +54,7 @@ fn a_reloaded_list_fails_no_connection_and_keeps_what_is_known() {
         })
     });
     thread::sleep(Duration::from_millis(100));
-    replace(&proxy.proxy, &[b.clone(), c.clone()], &of_route).unwrap();
+    replace(&proxy.proxy, &[b, c], &of_route).unwrap();
     eventually("c is used", || ask_anew(&proxy) == Some('c'));
     assert!((0..10).all(|_| ask_anew(&proxy) == Some('c')));
     is_over.store(true, Ordering::Relaxed);
@@ -112,7 +112,7 @@ fn a_new_name_is_looked_up_before_and_resolved_again_later() {
             Resolver::new(move |host, _| Ok(vec![if host == "app" { *answer.lock().unwrap() } else { a }]));
     });
     let app: Upstream = "app:80".parse().unwrap();
-    let resolver = proxy.proxy.look_up()(&[app.clone()]);
+    let resolver = proxy.proxy.look_up()(std::slice::from_ref(&app));
     proxy.proxy.replace_upstreams(vec![vec![app]], &resolver).unwrap();
     assert_eq!(ask_anew(&proxy), Some('b'));
     *of_app.lock().unwrap() = c;

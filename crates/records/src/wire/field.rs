@@ -59,7 +59,7 @@ fields! {
     UPSTREAMS_DEFERRED = "UPSTREAMS_DEFERRED", Count, "0", "Changed upstreams whose record was deferred to a later interval.";
     UPSTREAM_NAME = "UPSTREAM_NAME", Text, "unix:/run/app.sock", "The upstream, as it was configured.";
     UPSTREAM_LAST = "UPSTREAM_LAST", Flag, "0", "The upstream's last record; its latencies are those of the whole run.";
-    UPSTREAM_STATE = "UPSTREAM_STATE", Text, "up", "`up`, also before the first attempt; `down` if it could not be reached and rests.";
+    UPSTREAM_STATE = "UPSTREAM_STATE", Text, "up", "`up`, also before the first attempt; `down` if it could not be reached and rests; `drained` by an operator; `gone` if a reload has removed it.";
     UPSTREAM_STATE_TIME = "UPSTREAM_STATE_US", Micros, "412000000", "How long the upstream has been in this state; 0 if that is not known.";
     UPSTREAM_REASON = "UPSTREAM_REASON", Text, "Connection refused (os error 111)", "Why the upstream is not up (absent if it is).";
     UPSTREAM_OPEN = "UPSTREAM_OPEN", Count, "4", "Connections to the upstream at the end of the interval, including idle ones.";

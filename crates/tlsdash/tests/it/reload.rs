@@ -179,6 +179,83 @@ fn what_was_changed_live_stays_until_the_file_says_otherwise() {
 }
 
 #[test]
+fn upstreams_follow_the_file() {
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let service = ReloadedService::start(folder.path(), "", &[]);
+    let (_, rest) = service.common.split_once('\n').unwrap();
+    let first = format!("unix:{}", folder.path().join("app.sock").display());
+    let second = format!("unix:{}", upstream(other.path(), b"second").display());
+    let reload = |words: &str| {
+        fs::write(folder.path().join("tlsdash.toml"), format!("{words}\n{rest}")).unwrap();
+        service.ctl(&["reload"])
+    };
+    let status = |name: &str| {
+        let field = format!("TLSDASH_UPSTREAM_NAME={name}");
+        let records = journalctl(&journal(folder.path()), &[&field]);
+        records.last().map(|record| record["TLSDASH_UPSTREAM_STATE"].as_str().unwrap().to_owned())
+    };
+    let both = format!("upstream = [\"{first}\", \"{second},weight=2\"]");
+    let alert = format!("alert = ['upstream.\"{second}\".failed.refused > 0 over 1m']");
+    let told = reload(&format!("{both}\n{alert}")).unwrap();
+    assert!(told.contains(&format!("proxy.upstream from {first} to {first} {second},weight=2; ")), "{told}");
+    assert_eq!(
+        service.setting("proxy.upstream"),
+        (format!("{first} {second},weight=2").into(), "file".into())
+    );
+    until("it has its record", || status(&second).is_some());
+    service.ctl(&["upstream", &second, "drain"]).unwrap();
+
+    for (words, reason) in [
+        (format!("upstream = [\"{second}\", \"127.0.0.1\"]"), "tlsdash.toml line 1: upstream: 127.0.0.1: "),
+        (format!("upstream = [\"{second}\", \"{second},weight=2\"]"), "given twice, or with two weights"),
+        (
+            format!("upstream = [\"{second}\", \"tls://app:1\"]"),
+            "speaks TLS, and no upstream did at the start",
+        ),
+        (format!("upstream = [\"{second}\", \"{}\"]", service.address), "where the proxy itself listens"),
+        (format!("upstream = \"{second}\"\nconnections-max = 100000000"), "proxy.connections-max"),
+    ] {
+        let told = reload(&words).unwrap_err();
+        assert!(told.contains(reason) && told.contains("; the configuration stays as it was"), "{told}");
+        assert_eq!(service.setting("proxy.upstream").0, format!("{first} {second},weight=2"), "{told}");
+    }
+
+    let told = reload(&format!("upstream = \"{second}\"")).unwrap();
+    assert!(told.contains(&format!("proxy.upstream from {first} {second},weight=2 to {second}; ")), "{told}");
+    until("its row is marked", || status(&first).as_deref() == Some("gone"));
+    assert_eq!(status(&second).as_deref(), Some("drained"), "it stays so over a reload");
+    assert!(service.ctl(&["upstream", &first, "drain"]).unwrap_err().contains("there is no upstream"));
+    // Other destinations wait for a restart, and with them their upstreams.
+    let routed = format!("upstream = \"{first}\"\n[[route]]\nhost = \"a.test\"\nupstreams = [\"{second}\"]");
+    fs::write(folder.path().join("tlsdash.toml"), format!("{rest}{routed}")).unwrap();
+    let told = service.ctl(&["reload"]).unwrap();
+    assert!(told.starts_with("nothing changed; only a restart changes route, upstream; "), "{told}");
+    assert_eq!(service.running.end().0, 0);
+}
+
+#[test]
+fn upstreams_of_a_route_follow_the_file_in_http_mode() {
+    let folder = tempfile::tempdir().unwrap();
+    let route = |upstreams: &str, timeout: &str| {
+        format!("mode = \"http\"\n[[route]]\npath = \"/api\"\nupstreams = {upstreams}\n{timeout}")
+    };
+    let service = ReloadedService::start(folder.path(), &route("[\"127.0.0.1:1\"]", ""), &[]);
+    service.write(&route("[\"127.0.0.1:2\", \"127.0.0.1:1\"]", ""));
+    let told = service.ctl(&["reload"]).unwrap();
+    let rest = format!("/=unix:{}", folder.path().join("app.sock").display());
+    let changed =
+        format!("changed proxy.route from /api=127.0.0.1:1 {rest} to /api=127.0.0.1:2,127.0.0.1:1 {rest}; ");
+    assert!(told.starts_with(&changed), "{told}");
+    service.write(&route("[\"127.0.0.1:2\"]", "response-timeout = \"3s\""));
+    let told = service.ctl(&["reload"]).unwrap();
+    assert!(told.starts_with("nothing changed; only a restart changes route; "), "{told}");
+    service.write(&route("[\"h2c://127.0.0.1:2\"]", ""));
+    let told = service.ctl(&["reload"]).unwrap_err();
+    assert!(told.contains("speaks another version of HTTP"), "{told}");
+    assert_eq!(service.running.end().0, 0);
+}
+
+#[test]
 fn alerts_follow_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let service = ReloadedService::start(folder.path(), "alert = [\"exchange.p99 > 5s\"]\n", &[]);

@@ -12,6 +12,7 @@ use proxy_core::{AddressAttempts, IoResult, UpstreamHandshake, UpstreamStream};
 use super::read_buffer::ReadBuffer;
 
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each says something else")]
 pub(crate) struct PooledConn {
     pub(in crate::upstream) stream: UpstreamStream,
     pub(in crate::upstream) upstream: usize,

@@ -1,11 +1,12 @@
 //! The controller's handling of alerts: it passes each interval to them, and records and shows the results.
 
 use journal::Timestamps;
-use model::alerts::{AlertInterval, AlertUpdate};
+use model::alerts::{AlertInterval, AlertUpdate, Alerts};
 use records::kinds::{AlertRecord, AlertState, HostRecord, Level};
-use records::setting::{SettingError, Value};
+use records::setting::{Setting, SettingError, Value};
 
 use super::RunController;
+use crate::cli::ProxyOptions;
 
 impl RunController {
     /// Passes the last interval to the alerts. `is_whole` is false if the process did not run during all of it.
@@ -39,4 +40,16 @@ impl RunController {
         self.show(level, &record.sentence.0);
         self.publisher.alert(record, now);
     }
+}
+
+/// The settings of alerts; `None` if there are too many.
+pub(super) fn alert_changes(options: &ProxyOptions, settings: &[Setting]) -> Option<Vec<(String, Value)>> {
+    let names: Vec<_> =
+        settings.iter().map(|setting| &setting.name).filter(|name| Alerts::is_setting(name)).collect();
+    let alerts = &options.run.alert;
+    let off = || "off".to_owned();
+    let value = |number: usize| alerts.get(number).map_or_else(off, |alert| alert.text().to_owned());
+    let changes =
+        names.iter().enumerate().map(|(number, name)| ((*name).clone(), Value::Text(value(number))));
+    (alerts.len() <= names.len()).then(|| changes.collect())
 }

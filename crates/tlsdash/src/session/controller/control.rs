@@ -7,8 +7,11 @@ use model::alerts::Alerts;
 use proxy_core::UpstreamChange;
 use records::kinds::{Level, NoticeRecord};
 use records::setting::{Setting, Value};
+use serde_json::json;
 
 use super::RunController;
+use crate::cli::configuration::source::SettingOrigin;
+use crate::control::protocol::SettingData;
 use crate::control::{ControlAction, ControlAnswer, ControlCommand, ServiceChange};
 use crate::session::setting_infos;
 
@@ -135,6 +138,20 @@ impl RunController {
                 Ok(begun)
             }
         }
+    }
+
+    /// Every setting, with the origin of its value.
+    fn describe_settings(&self) -> ControlAnswer {
+        let settings = self.run_record().settings;
+        let configuration = self.setup.configuration.as_deref();
+        let describe = |setting: &Setting| {
+            let is_live = self.at_start.get(&setting.name).is_some_and(|before| *before != setting.value);
+            let origin = configuration.and_then(|configuration| configuration.origin(&setting.name));
+            let origin = if is_live { Some(SettingOrigin::Live) } else { origin };
+            SettingData { setting: setting.clone(), origin }
+        };
+        let data: Vec<_> = settings.iter().map(describe).collect();
+        ControlAnswer { text: format!("{} settings", data.len()), data: Some(json!(data)) }
     }
 
     /// Sets a setting to the value in a text.

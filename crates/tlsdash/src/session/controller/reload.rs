@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
-use model::alerts::Alerts;
 use proxy_core::{AccessFileError, AccessLists, FileChanges, Proxy, Resolver, TlsFiles};
 use records::kinds::{Level, NoticeRecord};
 use records::setting::{Applies, Setting, SettingInfo, Value};
 use serde_json::json;
 
 use super::RunController;
+use super::alerts::alert_changes;
 use super::certificates::FileReloadOutcome;
 use super::files::{FileWatch, FileWatchEvent};
 use super::upstreams::NewUpstreams;
@@ -24,7 +24,7 @@ use crate::cli::configuration::source::{ConfigurationSource, SettingOrigin};
 use crate::cli::configuration::{PASS, ROUTE, UPSTREAM};
 use crate::cli::destinations::Destinations;
 use crate::control::ControlAnswer;
-use crate::control::protocol::{ReloadData, ReloadedSetting, SettingData};
+use crate::control::protocol::{ReloadData, ReloadedSetting};
 use crate::service;
 use crate::session::setting_infos;
 use crate::upgrade::program::UpgradeProgram;
@@ -126,7 +126,7 @@ impl RunConfiguration {
     }
 
     /// The origin of a setting's value, if it was not changed live.
-    fn origin(&self, name: &str) -> Option<SettingOrigin> {
+    pub(super) fn origin(&self, name: &str) -> Option<SettingOrigin> {
         let word = name.strip_prefix(PROXY)?;
         let word = if word.starts_with("certificate") { "cert" } else { word };
         Some(self.source.as_ref()?.origin(word, &self.options))
@@ -377,20 +377,6 @@ impl RunController {
         Err(reason)
     }
 
-    /// Every setting, with the origin of its value.
-    pub(super) fn describe_settings(&self) -> ControlAnswer {
-        let settings = self.run_record().settings;
-        let configuration = self.setup.configuration.as_deref();
-        let describe = |setting: &Setting| {
-            let is_live = self.at_start.get(&setting.name).is_some_and(|before| *before != setting.value);
-            let origin = configuration.and_then(|configuration| configuration.origin(&setting.name));
-            let origin = if is_live { Some(SettingOrigin::Live) } else { origin };
-            SettingData { setting: setting.clone(), origin }
-        };
-        let data: Vec<_> = settings.iter().map(describe).collect();
-        ControlAnswer { text: format!("{} settings", data.len()), data: Some(json!(data)) }
-    }
-
     fn describe(&self, plan: &ReloadPlan, verb: &str) -> ControlAnswer {
         let settings = self.run_record().settings;
         let change = |(name, value): &(String, Value)| {
@@ -433,18 +419,6 @@ fn live_change(
     };
     setting.check(SettingInfo::find(setting_infos::all(), &name), &value)?;
     Ok(Some((name, value)))
-}
-
-/// The settings of alerts; `None` if there are too many.
-fn alert_changes(options: &ProxyOptions, settings: &[Setting]) -> Option<Vec<(String, Value)>> {
-    let names: Vec<_> =
-        settings.iter().map(|setting| &setting.name).filter(|name| Alerts::is_setting(name)).collect();
-    let alerts = &options.run.alert;
-    let off = || "off".to_owned();
-    let value = |number: usize| alerts.get(number).map_or_else(off, |alert| alert.text().to_owned());
-    let changes =
-        names.iter().enumerate().map(|(number, name)| ((*name).clone(), Value::Text(value(number))));
-    (alerts.len() <= names.len()).then(|| changes.collect())
 }
 
 #[cfg(test)]
