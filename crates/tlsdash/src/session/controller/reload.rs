@@ -291,8 +291,11 @@ impl RunController {
         let answer = self.describe(&plan, "changed");
         let by = format!("a reload by {by}");
         self.check_upstreams(plan.upstreams.as_ref(), &read.resolver)?;
-        self.apply_changes(&plan.changes, &by)?;
-        self.replace_upstreams(plan.upstreams.as_ref(), &read.resolver, &by)?;
+        let applied = self
+            .apply_changes(&plan.changes, &by)
+            .and_then(|()| self.replace_upstreams(plan.upstreams.as_ref(), &read.resolver, &by));
+        self.name_upstreams();
+        applied?;
         let settings = self.run_record().settings;
         for (name, value) in plan.all_changes() {
             self.cancel_revert(name);

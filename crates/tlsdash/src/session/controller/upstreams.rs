@@ -60,14 +60,19 @@ impl RunController {
         let (Some(new), Some(proxy)) = (new, &self.workload.proxy) else { return Ok(()) };
         let before = proxy.settings();
         proxy.replace_upstreams(new.destinations.clone(), resolver).map_err(|error| error.to_string())?;
-        let (after, names) = (proxy.settings(), proxy.upstream_names());
-        self.publisher.name_upstreams(&names);
-        self.setup.alerts.name_upstreams(&names);
+        let after = proxy.settings();
         for (before, after) in before.into_iter().zip(after) {
             if self.record_change(before, after, by) {
                 self.experiments.disturb("upstreams were changed");
             }
         }
         Ok(())
+    }
+
+    /// Lets records and alerts know the upstreams that the proxy has now.
+    pub(super) fn name_upstreams(&mut self) {
+        let names = self.workload.upstream_names();
+        self.publisher.name_upstreams(&names);
+        self.setup.alerts.name_upstreams(&names);
     }
 }
