@@ -64,7 +64,7 @@ mod tests {
     /// Reads pieces of bytes until there is a decision; returns what was read then, and the most that was held.
     fn decided(bytes: &[u8], piece: usize) -> (usize, usize) {
         let route = "passed.test=unix:/a".parse::<NameRoute>().unwrap().passed();
-        let routes = NameRoutes::new(false, &[route]).unwrap();
+        let routes = NameRoutes::new(false, 1, &[route]).unwrap();
         let (mut hello, mut read, mut held_max) = (AwaitedHello::default(), 0, 0);
         for part in bytes.chunks(piece) {
             let mut buffer = [&vec![0; hello.len()], part].concat();
