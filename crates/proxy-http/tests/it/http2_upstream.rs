@@ -287,12 +287,12 @@ fn a_client_that_does_not_read_stops_no_other() {
         .collect();
     eventually("all are asked for", || upstream.heads().len() == 40);
     for _ in 0..20 {
-        assert_eq!(proxy.get("/").body.len(), 10);
+        assert_eq!(proxy.get("/").text().len(), 10);
     }
     assert_eq!(upstream.connections(), 1);
     drop(slow);
     proxy.expect(HttpCounter::FailedClientGone, 40);
-    assert_eq!(proxy.get("/").body.len(), 10, "the windows of those that have left are free again");
+    assert_eq!(proxy.get("/").text().len(), 10, "the windows of those that have left are free again");
     proxy.finish();
 }
 
@@ -353,6 +353,64 @@ fn a_stalled_client_of_many_small_messages_ends_no_stream_of_another() {
     while Instant::now() < until {
         assert_eq!(proxy.get("/").status, 200);
     }
+    assert_eq!(upstream.connections(), 1);
+    proxy.proxy.drain();
+}
+
+/// Answers as an upstream of HTTP/2 that writes so many frames of two bytes at once.
+fn sending_at_once(frames: usize) -> ScriptedUpstream {
+    const SETTINGS: [u8; 18] = [0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0];
+    ScriptedUpstream::unix(move |mut peer| {
+        peer.send(SETTINGS);
+        peer.read_until(|bytes| bytes.windows(6).any(|six| *six == [1, 5, 0, 0, 0, 1]));
+        let mut sent = vec![0, 0, 1, 1, 4, 0, 0, 0, 1, 0x88];
+        for n in 1..=frames {
+            sent.extend_from_slice(&[0, 0, 2, 0, u8::from(n == frames), 0, 0, 0, 1, b'a', b'b']);
+        }
+        peer.send(sent);
+        peer.wait_for_end();
+    })
+}
+
+#[test]
+fn many_short_frames_at_once_end_no_connection() {
+    const FRAMES: usize = 120_000;
+    let upstream = sending_at_once(FRAMES);
+    let proxy = TestHttpProxy::start(&format!("h2c://{}", upstream.upstream).parse().unwrap());
+    assert_eq!(proxy.get("/").text().len(), 2 * FRAMES);
+    proxy.finish();
+}
+
+#[test]
+fn stalled_clients_of_many_small_messages_end_no_stream_of_another() {
+    const SHORT_FRAMES: usize = 1_000;
+    let upstream = Http2Upstream::start(|mut request| async move {
+        if request.path() == "/" {
+            return request.respond(&[], "hello", None).await;
+        }
+        let response = http::Response::builder().body(()).unwrap();
+        let mut stream = request.respond.send_response(response, false).unwrap();
+        stream.send_data(Bytes::from_static(&[b'x'; 20]), false).unwrap();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        for _ in 0..SHORT_FRAMES {
+            stream.send_data(Bytes::from_static(b"ab"), false).unwrap();
+        }
+        std::future::pending::<()>().await;
+    });
+    let proxy = TestHttpProxy::start(&upstream.upstream);
+    run(async {
+        let (client, _driver) = connect_with(&proxy, Builder::new().initial_window_size(10)).await;
+        let mut unread = Vec::new();
+        for _ in 0..90 {
+            let mut client = client.clone().ready().await.unwrap();
+            let (response, _) = client.send_request(request(Method::GET, "/stream"), true).unwrap();
+            unread.push(response.await.unwrap());
+        }
+        for _ in 0..100 {
+            assert_eq!(get(&client, "/").await.unwrap_or_default().0, 200);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    });
     assert_eq!(upstream.connections(), 1);
     proxy.proxy.drain();
 }

@@ -29,7 +29,9 @@ const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 /// Bytes of a request's content that the library holds at most.
 pub(super) const SEND_BUFFER_BYTES: usize = 16 << 10;
 /// Bytes that are read of a connection in a turn.
-const READ_BYTES_MAX: usize = 1 << 20;
+const READ_BYTES_MAX: usize = 256 << 10;
+/// Short frames that the library may keep: those of two turns. It counts 256 bytes for each, of which the shortest has 10.
+const SHORT_FRAME_BYTES_MAX: usize = 2 * READ_BYTES_MAX / 10 * 256;
 /// Streams that were reset and of which frames may still come: those of a client that leaves, ten times.
 const RESET_STREAMS_MAX: usize = 10 * STREAMS_MAX;
 /// Errors of single streams of a connection that do not end it.
@@ -455,6 +457,7 @@ fn shake_hands(io: Http2Io) -> io::Result<(SendRequest<Bytes>, Connection<Http2I
         .initial_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(STREAM_WINDOW_BYTES * STREAMS_MAX as u32)
         .max_send_buffer_size(SEND_BUFFER_BYTES)
+        .data_frame_budget(SHORT_FRAME_BYTES_MAX)
         .max_concurrent_reset_streams(RESET_STREAMS_MAX)
         .max_local_error_reset_streams(Some(STREAM_ERRORS_MAX))
         .max_header_list_size(HEAD_BYTES_MAX);

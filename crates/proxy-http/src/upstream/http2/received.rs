@@ -1,6 +1,7 @@
 //! The content of a response that a stream receives.
 
 use std::cell::RefCell;
+use std::mem;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
@@ -28,7 +29,8 @@ pub(super) struct Received {
     body: RecvStream,
     joined: BytesMut,
     held: ExchangeBytes,
-    counted_bytes: usize,
+    /// Whether something has waited in the library since the last look.
+    has_waited: bool,
     /// Wakes the client's connection.
     waker: Waker,
 }
@@ -36,7 +38,13 @@ pub(super) struct Received {
 impl ReceivedContent {
     pub(super) fn new(body: RecvStream, held: ExchangeBytes, cx: &Context<'_>) -> Self {
         let waker = cx.waker().clone();
-        Self(Rc::new(RefCell::new(Received { body, joined: BytesMut::new(), held, counted_bytes: 0, waker })))
+        Self(Rc::new(RefCell::new(Received {
+            body,
+            joined: BytesMut::new(),
+            held,
+            has_waited: false,
+            waker,
+        })))
     }
 
     /// The next data; `None` before the trailers.
@@ -78,9 +86,11 @@ impl Received {
         Poll::Ready(Some(Ok(self.joined.split().freeze())))
     }
 
-    /// Takes out of the library what has arrived, if that is much, and has the client's connection look at it.
+    /// Takes out of the library what has arrived, if that is much or its exchange has not taken it in a turn, and has the
+    /// client's connection look at it.
     pub(super) fn look(&mut self) {
-        if self.body.flow_control().used_capacity() < self.counted_bytes + STEP_BYTES {
+        let waiting = self.body.flow_control().used_capacity() - self.joined.len();
+        if waiting == 0 || waiting < STEP_BYTES && !mem::replace(&mut self.has_waited, true) {
             return;
         }
         let waker = self.waker.clone();
@@ -93,7 +103,7 @@ impl Received {
     }
 
     fn count(&mut self) {
-        self.counted_bytes = self.body.flow_control().used_capacity();
-        self.held.set(self.counted_bytes);
+        self.has_waited = false;
+        self.held.set(self.body.flow_control().used_capacity());
     }
 }
