@@ -209,14 +209,14 @@ impl HttpConnection {
     /// Passes received bytes to hyper as far as there is room; true if there were any.
     fn receive(&self, session: &mut ClientSession, context: &mut WorkerContext) -> bool {
         let mut wire = self.wire.borrow_mut();
-        let n = session.received().len().min(wire.room());
+        let mut n = session.received().len().min(wire.room());
         if n > 0 {
             self.client.note_received(context.now);
             let (bytes, worker) = (&session.received()[..n], &self.client.worker);
             match &self.frames {
                 Some(frames) => worker.count(|delta| {
                     let (mut tap, mut fields) = (frames.borrow_mut(), worker.spare_fields.borrow_mut());
-                    tap.receive(bytes, &mut wire.received, context.now, &mut delta.counters, &mut fields);
+                    n = tap.receive(bytes, &mut wire.received, context.now, &mut delta.counters, &mut fields);
                 }),
                 None => wire.received.extend_from_slice(bytes),
             }

@@ -718,3 +718,22 @@ fn a_drain_lets_a_websocket_go_on_until_its_time_is_over() {
     proxy.expect(HttpCounter::FailedDrainTimeout, 1);
     proxy.finish();
 }
+
+#[test]
+fn a_burst_of_small_messages_is_no_flood() {
+    for is_upstream_http2 in [false, true] {
+        let upstream = echoing(is_upstream_http2);
+        let proxy = TestHttpProxy::start(upstream.upstream());
+        run(async {
+            let (client, _driver) = connect(&proxy).await;
+            let (mut stream, response) = open(&client).await;
+            let mut body = response.into_body();
+            for _ in 0..5_000 {
+                stream.send_data(Bytes::from_static(b"ab"), false).unwrap();
+            }
+            assert_eq!(read_exactly(&mut body, 10_000).await, b"ab".repeat(5_000));
+        });
+        let http = proxy.finish().http.unwrap();
+        assert_eq!(http.counters[HttpCounter::FloodEmpty], 0);
+    }
+}

@@ -26,12 +26,19 @@ use self::received_frames::{HeaderFrames, Received, ReceivedFrames};
 use crate::guard::floods::{Flood, FloodBudgets};
 use crate::limits::HttpLimits;
 
+/// Short DATA frames that h2 gets at once: it ends a connection for twice as many that no request has taken.
+const SHORT_FRAMES_MAX: usize = 256;
+/// Data below which h2 counts a frame as short.
+const SHORT_BYTES: usize = 256;
+
 /// Counts the frames of one connection, in both directions.
 #[derive(Debug)]
 pub(crate) struct FrameTap {
     received: ReceivedFrames,
     guard: HeaderGuard,
     to_client: FrameReader,
+    /// DATA frames of a few bytes that h2 has not read.
+    short_frames: usize,
     /// The highest stream that the client has opened.
     last_stream: u32,
     budgets: FloodBudgets,
@@ -48,6 +55,7 @@ impl FrameTap {
             received: ReceivedFrames::new(limits.header_bytes_max),
             guard: HeaderGuard::new(limits.header_bytes_max),
             to_client: FrameReader::default(),
+            short_frames: 0,
             last_stream: 0,
             budgets: FloodBudgets::new(limits, now),
             flood: None,
@@ -56,7 +64,8 @@ impl FrameTap {
         }
     }
 
-    /// Takes what a client has sent, in order, counts it, and passes it on to `out`.
+    /// Takes what a client has sent, in order, counts it, and passes it on to `out`. Returns how much was taken: not all if
+    /// h2 has many short DATA frames to read first.
     pub(crate) fn receive(
         &mut self,
         mut bytes: &[u8],
@@ -64,8 +73,14 @@ impl FrameTap {
         now: Instant,
         counters: &mut Counters<HttpCounter>,
         fields: &mut BlockFields,
-    ) {
-        while let Some(received) = self.received.next(&mut bytes, out) {
+    ) -> usize {
+        let len = bytes.len();
+        if out.is_empty() {
+            self.short_frames = 0;
+        }
+        while self.short_frames < SHORT_FRAMES_MAX
+            && let Some(received) = self.received.next(&mut bytes, out)
+        {
             let found = match received {
                 Received::Frame(head) => self.note_received(head, now, counters),
                 Received::Headers(frames) => self.receive_headers(&frames, out, now, counters, fields),
@@ -73,6 +88,7 @@ impl FrameTap {
             };
             self.flood = self.flood.or(found);
         }
+        len - bytes.len()
     }
 
     fn note_received(
@@ -84,6 +100,7 @@ impl FrameTap {
         match head.kind {
             kind::DATA => {
                 self.budgets.earn_data_received(head.len > 0);
+                self.short_frames += usize::from(head.len < SHORT_BYTES);
                 None
             }
             kind::RST_STREAM => {
