@@ -172,8 +172,9 @@ impl RequestContent {
             Err(frame) => {
                 self.stop();
                 let trailers = frame.into_trailers().unwrap_or_default();
-                let is_refused =
-                    self.request.client().version == HttpVersion::Http2 && trailers.contains_key(VERDICT);
+                let is_http2 = self.request.client().version == HttpVersion::Http2;
+                // A tunnel has none (RFC 9113, section 8.5).
+                let is_refused = self.is_tunnel || is_http2 && trailers.contains_key(VERDICT);
                 let piece = (!is_refused).then_some(Piece::Trailers(trailers));
                 return Poll::Ready(piece.ok_or(RequestFailure::Malformed));
             }

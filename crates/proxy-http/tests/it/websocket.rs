@@ -737,3 +737,22 @@ fn a_burst_of_small_messages_is_no_flood() {
         assert_eq!(http.counters[HttpCounter::FloodEmpty], 0);
     }
 }
+
+#[test]
+fn a_tunnel_has_no_trailers() {
+    for is_upstream_http2 in [false, true] {
+        let upstream = echoing(is_upstream_http2);
+        let mut proxy = TestHttpProxy::start(upstream.upstream());
+        run(async {
+            let (client, _driver) = connect(&proxy).await;
+            let (mut stream, response) = open(&client).await;
+            stream
+                .send_trailers(http::HeaderMap::from_iter([("x-a".parse().unwrap(), "b".parse().unwrap())]))
+                .unwrap();
+            let error = read(response.into_body()).await.unwrap_err();
+            assert_eq!(error.reason(), Some(Reason::CANCEL));
+        });
+        proxy.expect(HttpCounter::FailedMalformed, 1);
+        proxy.finish();
+    }
+}
