@@ -103,6 +103,10 @@ fn prepare(
     } else {
         None
     };
+    if websocket.is_some() && client.version == HttpVersion::Http1 {
+        // What comes behind a refused upgrade may be meant for the other protocol.
+        client.set_ending();
+    }
     let head = if is_http2 {
         let mut head = Http2Head::new(request.method(), target.host, target.path)?;
         write_fields(&mut head, client, handle, &request, special, &target, websocket.as_deref());
@@ -264,10 +268,10 @@ fn respond(
     match websocket {
         None if switches => return Err(RequestFailure::UpstreamInvalid.into()),
         Some(request) if has_agreed => return request.begin(client, handle, response, exchange),
-        // What comes behind a refused upgrade may be meant for the other protocol.
-        Some(_) if client.version == HttpVersion::Http1 => client.set_ending(),
         // The client would take it for an agreement.
-        Some(_) if response.status().is_success() => return Err(RefusedRequest::WEBSOCKET),
+        Some(_) if client.version == HttpVersion::Http2 && response.status().is_success() => {
+            return Err(RefusedRequest::WEBSOCKET);
+        }
         None | Some(_) => {}
     }
     Ok(response.map(|()| ResponseBody::of(exchange, handle)))

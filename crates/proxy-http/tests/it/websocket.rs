@@ -756,3 +756,20 @@ fn a_tunnel_has_no_trailers() {
         proxy.finish();
     }
 }
+
+#[test]
+fn what_comes_behind_a_refused_upgrade_is_no_request() {
+    let http1 = ScriptedUpstream::answering(HELLO);
+    let http2 = Http2Upstream::start(|request| async { request.respond(&[], "hello", None).await });
+    let gone = Upstream::unix("/nonexistent/app.sock");
+    for (upstream, status) in [(&http1.upstream, 200), (&http2.upstream, 502), (&gone, 502)] {
+        let proxy = TestHttpProxy::start(upstream);
+        let mut client = proxy.connect();
+        client.send(format!("{}GET /behind HTTP/1.1\r\nhost: localhost\r\n\r\n", upgrade()));
+        let answer = client.answer();
+        assert_eq!(answer.status, status);
+        assert_eq!(answer.field("connection").as_deref(), Some("close"));
+        assert_eq!(client.read_until(|_| false), Err(false));
+        assert_eq!(proxy.finish().http.unwrap().counters[HttpCounter::Requests], 1);
+    }
+}
