@@ -70,8 +70,8 @@ struct Http2Conn {
     read_at: Instant,
     /// Whether the upstream's SETTINGS have arrived.
     has_begun: bool,
-    /// Wakes what waits for them.
-    begin_wakers: Vec<Waker>,
+    /// Wakes the first stream, which may wait for them.
+    begin_waker: Option<Waker>,
     /// How many streams the upstream takes at once; it would refuse those beyond.
     streams_max: usize,
     /// Whether the upstream has ever answered a request.
@@ -183,7 +183,7 @@ impl Http2Conns {
             begin_by: now + begin_timeout,
             read_at: now,
             has_begun: false,
-            begin_wakers: Vec::new(),
+            begin_waker: None,
             streams_max: 0,
             has_answered: false,
             is_ending: false,
@@ -231,9 +231,7 @@ impl Http2Conns {
         if connection.has_begun {
             return Poll::Ready(Some(open.send.is_extended_connect_protocol_enabled()));
         }
-        if !connection.begin_wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
-            connection.begin_wakers.push(cx.waker().clone());
-        }
+        connection.begin_waker = Some(cx.waker().clone());
         Poll::Pending
     }
 
@@ -396,14 +394,9 @@ impl Http2Conn {
     /// Ends it, before any stream was answered on it.
     fn fail(&mut self, error: io::Error, now: Instant) -> ConnNews {
         (self.open, self.is_ending) = (None, true);
-        self.wake_beginning();
+        self.begin_waker.take().into_iter().for_each(Waker::wake);
         self.addresses.iter().for_each(|addresses| addresses.failed(now));
         ConnNews::Failed { upstream: self.upstream, error, has_others: false }
-    }
-
-    /// Wakes what waits for the upstream's SETTINGS, to learn of them or of the end.
-    fn wake_beginning(&mut self) {
-        self.begin_wakers.drain(..).for_each(Waker::wake);
     }
 
     fn run(&mut self, now: Instant) -> Option<ConnNews> {
@@ -421,7 +414,7 @@ impl Http2Conn {
         let begins = !self.has_begun && self.streams_max > 0;
         self.has_begun |= begins;
         if begins || polled.is_ready() {
-            self.wake_beginning();
+            self.begin_waker.take().into_iter().for_each(Waker::wake);
         }
         match polled {
             Poll::Ready(Err(error)) if !self.has_answered => Some(self.fail(why(error), now)),
