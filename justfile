@@ -298,8 +298,9 @@ budgets:
 soak MIB="1024":
     cargo run --release --locked -p tlsdash-proxy-core --example soak {{MIB}}
 
-# Ten minutes of HTTP/1.1 and HTTP/2 before an upstream that restarts every 20 s: only requests in flight that may not be
-# sent twice fail, and each is counted. Shorter: just soak-http 120
+# Ten minutes of HTTP/1.1, HTTP/2, gRPC and WebSocket before upstreams that restart every 10 s and names that move every
+# 5 s: only requests in flight that may not be sent twice fail, and only when their upstream closes without GOAWAY. Each is
+# counted, and memory stays flat (runs of a minute and more). Shorter: just soak-http 120
 soak-http SECONDS="600":
     cargo run --release --locked -p tlsdash-proxy-http --example soak_http {{SECONDS}}
 

@@ -1,6 +1,7 @@
 //! Clients that send one request after another, over HTTP/1.1 and HTTP/2.
 
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,11 +14,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
+use crate::ends::EndCounts;
 use crate::upstream::{LARGE_BYTES, content_length, read_head};
-use crate::{Failure, RequestEndCounts, add, connect};
+use crate::{Failure, connect};
 
 /// Streams of a connection that speaks HTTP/2.
-const STREAMS: usize = 16;
+pub(crate) const STREAMS: usize = 16;
 /// Bytes of a request's body.
 const UPLOAD_BYTES: usize = 1_000;
 
@@ -25,36 +27,38 @@ const UPLOAD_BYTES: usize = 1_000;
 const REQUESTS: [(Method, &str, usize); 3] =
     [(Method::GET, "/small", 5), (Method::GET, "/large", LARGE_BYTES.0), (Method::POST, "/upload", 5)];
 
-/// A client of HTTP/1.1, on a new connection wherever the proxy has ended the one before.
+/// A client of HTTP/1.1 below `route`, on a new connection wherever the proxy has ended the one before.
 pub(crate) async fn client1(
-    addr: std::net::SocketAddr,
+    addr: SocketAddr,
     config: Arc<ClientConfig>,
     until: Instant,
-    first: usize,
-    ends: &RequestEndCounts,
+    (route, first): (&'static str, usize),
+    ends: Rc<EndCounts>,
 ) -> Result<(), Failure> {
     let mut requests = REQUESTS.iter().cycle().skip(first);
     while Instant::now() < until {
         let mut stream = BufReader::new(connect(addr, &config, "http/1.1").await?);
         while Instant::now() < until {
             let Some((method, path, length)) = requests.next() else { break };
-            match exchange1(&mut stream, method, path).await {
+            match exchange1(&mut stream, method, &format!("{route}{path}")).await {
                 Ok(Some((200, is_last, bytes))) if bytes == *length => {
-                    add(&ends.whole);
+                    ends.add_whole();
                     if is_last {
                         break;
                     }
                 }
                 Ok(Some((502, is_last, _))) => {
-                    ends.add_bad_gateway(method);
+                    ends.add_bad_gateway(method)?;
                     if is_last {
                         break;
                     }
                 }
-                Ok(Some((status, ..))) => return Err(format!("{method} {path}: status {status}").into()),
-                Ok(None) => return Err(format!("{method} {path}: closed without a response").into()),
+                Ok(Some((status, ..))) => {
+                    return Err(format!("{method} {route}{path}: status {status}").into());
+                }
+                Ok(None) => return Err(format!("{method} {route}{path}: closed without a response").into()),
                 Err(_) => {
-                    add(&ends.cut);
+                    ends.add_cut()?;
                     break;
                 }
             }
@@ -82,40 +86,59 @@ async fn exchange1(
     Ok(Some((status, head.to_ascii_lowercase().contains("connection: close"), body.len())))
 }
 
-/// A client of HTTP/2 with many streams.
+/// A client of HTTP/2 below `route` with many streams.
 pub(crate) async fn client2(
-    addr: std::net::SocketAddr,
+    addr: SocketAddr,
     config: Arc<ClientConfig>,
     until: Instant,
-    ends: Rc<RequestEndCounts>,
+    route: &'static str,
+    ends: Rc<EndCounts>,
 ) -> Result<(), Failure> {
-    let (client, connection) = h2::client::handshake(connect(addr, &config, "h2").await?).await?;
+    let stream = |client, n| requests2(client, n, until, route, Rc::clone(&ends));
+    run_streams(addr, &config, STREAMS, stream).await
+}
+
+/// Runs so many streams on a connection of HTTP/2; `stream` gets the number of each.
+pub(crate) async fn run_streams<F: Future<Output = Result<(), Failure>> + 'static>(
+    addr: SocketAddr,
+    config: &Arc<ClientConfig>,
+    count: usize,
+    stream: impl Fn(SendRequest<Bytes>, usize) -> F,
+) -> Result<(), Failure> {
+    let (client, connection) = h2::client::handshake(connect(addr, config, "h2").await?).await?;
     let connection = tokio::task::spawn_local(connection);
     let mut streams = tokio::task::JoinSet::new();
-    for n in 0..STREAMS {
-        let (client, ends) = (client.clone(), Rc::clone(&ends));
-        streams.spawn_local(async move {
-            for (method, path, length) in REQUESTS.iter().cycle().skip(n) {
-                if Instant::now() >= until {
-                    break;
-                }
-                match exchange2(&client, method, path).await? {
-                    Some((StatusCode::OK, bytes)) if bytes == *length => add(&ends.whole),
-                    Some((StatusCode::BAD_GATEWAY, _)) => ends.add_bad_gateway(method),
-                    Some((status, bytes)) => {
-                        return Err(format!("{method} {path}: status {status} with {bytes} bytes").into());
-                    }
-                    None => add(&ends.cut),
-                }
-            }
-            Ok::<(), Failure>(())
-        });
+    for n in 0..count {
+        streams.spawn_local(stream(client.clone(), n));
     }
     while let Some(ended) = streams.join_next().await {
         ended??;
     }
     drop(client);
     Ok(connection.await??)
+}
+
+async fn requests2(
+    client: SendRequest<Bytes>,
+    first: usize,
+    until: Instant,
+    route: &str,
+    ends: Rc<EndCounts>,
+) -> Result<(), Failure> {
+    for (method, path, length) in REQUESTS.iter().cycle().skip(first) {
+        if Instant::now() >= until {
+            break;
+        }
+        match exchange2(&client, method, &format!("{route}{path}")).await? {
+            Some((StatusCode::OK, bytes)) if bytes == *length => ends.add_whole(),
+            Some((StatusCode::BAD_GATEWAY, _)) => ends.add_bad_gateway(method)?,
+            Some((status, bytes)) => {
+                return Err(format!("{method} {route}{path}: status {status} with {bytes} bytes").into());
+            }
+            None => ends.add_cut()?,
+        }
+    }
+    Ok(())
 }
 
 /// Sends a request. Returns the status and the length of the body; `None` if the response is cut.

@@ -5,15 +5,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::Request;
+use bytes::Bytes;
+use h2::ext::Protocol;
+use http::{Method, Request, StatusCode};
 use http_codec::frame::{self, PREFACE, kind, setting};
 use http_codec::hpack::{Indexing, encode_field};
 use rustls::ClientConfig;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::time::sleep;
 
+use crate::ends::RequestEnds;
 use crate::upstream::{LONG_BYTES, MESSAGE_BYTES, content_length, read_head};
-use crate::{Failure, RequestEndCounts, add, connect};
+use crate::{Failure, connect};
 
 /// What slow clients read or write at once, and the pause after it: 2 MB/s.
 const PIECE_BYTES: usize = 20_000;
@@ -29,16 +32,27 @@ const UNREAD_STREAMS: u32 = 128;
 const UNREAD_TIME: Duration = Duration::from_secs(8);
 
 /// An honest client, and what it does again and again.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SlowClient {
     Download1,
     Download2,
     Upload1,
-    WebSocket,
+    WebSocket1,
+    WebSocket1To2,
+    WebSocket2To1,
+    WebSocket2,
 }
 
 impl SlowClient {
-    pub(crate) const ALL: [Self; 4] = [Self::Download1, Self::Download2, Self::Upload1, Self::WebSocket];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Download1,
+        Self::Download2,
+        Self::Upload1,
+        Self::WebSocket1,
+        Self::WebSocket1To2,
+        Self::WebSocket2To1,
+        Self::WebSocket2,
+    ];
 
     /// # Errors
     /// When anything but a whole response comes.
@@ -47,17 +61,20 @@ impl SlowClient {
         addr: SocketAddr,
         config: Arc<ClientConfig>,
         until: Instant,
-        ends: Rc<RequestEndCounts>,
+        ends: Rc<RequestEnds>,
     ) -> Result<(), Failure> {
         while Instant::now() < until {
             let ended = match self {
                 Self::Download1 => download1(addr, &config).await,
                 Self::Download2 => download2(addr, &config).await,
                 Self::Upload1 => upload1(addr, &config).await,
-                Self::WebSocket => web_socket(addr, &config).await,
+                Self::WebSocket1 => web_socket1(addr, &config, "/steady/socket").await,
+                Self::WebSocket1To2 => web_socket1(addr, &config, "/steady2/socket").await,
+                Self::WebSocket2To1 => web_socket2(addr, &config, "/steady/socket").await,
+                Self::WebSocket2 => web_socket2(addr, &config, "/steady2/socket").await,
             };
             ended.map_err(|error| format!("an honest client was cut: {self:?}: {error}"))?;
-            add(&ends.slow);
+            *ends.slow.borrow_mut().entry(self).or_default() += 1;
         }
         Ok(())
     }
@@ -119,10 +136,12 @@ async fn upload1(addr: SocketAddr, config: &Arc<ClientConfig>) -> Result<(), Fai
     expect_bytes(content_length(&head), body.len())
 }
 
-async fn web_socket(addr: SocketAddr, config: &Arc<ClientConfig>) -> Result<(), Failure> {
+async fn web_socket1(addr: SocketAddr, config: &Arc<ClientConfig>, path: &str) -> Result<(), Failure> {
     let mut stream = BufReader::new(connect(addr, config, "http/1.1").await?);
-    let head =
-        "GET /steady/socket HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+         sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\r\n"
+    );
     stream.write_all(head.as_bytes()).await?;
     let head = read_head(&mut stream).await?.ok_or("no response")?;
     if !head.starts_with("HTTP/1.1 101 ") {
@@ -143,12 +162,45 @@ async fn web_socket(addr: SocketAddr, config: &Arc<ClientConfig>) -> Result<(), 
     expect_bytes(0, rest.len())
 }
 
+async fn web_socket2(addr: SocketAddr, config: &Arc<ClientConfig>, path: &str) -> Result<(), Failure> {
+    let (client, connection) = h2::client::handshake(connect(addr, config, "h2").await?).await?;
+    let connection = tokio::task::spawn_local(connection);
+    let mut client = client.ready().await?;
+    while !client.is_extended_connect_protocol_enabled() {
+        sleep(PAUSE).await;
+    }
+    let request = Request::builder().method(Method::CONNECT).uri(format!("https://localhost{path}"));
+    let request = request.header("sec-websocket-version", "13").extension(Protocol::from_static("websocket"));
+    let (response, mut stream) = client.send_request(request.body(())?, false)?;
+    let response = response.await?;
+    if response.status() != StatusCode::OK {
+        return Err(response.status().as_str().into());
+    }
+    let mut body = response.into_body();
+    for _ in 0..MESSAGES {
+        stream.send_data(Bytes::from_static(&[b'x'; MESSAGE_BYTES]), false)?;
+        let mut bytes = 0;
+        while bytes < MESSAGE_BYTES {
+            let data = body.data().await.ok_or("the WebSocket has ended")??;
+            body.flow_control().release_capacity(data.len())?;
+            bytes += data.len();
+        }
+        sleep(PAUSE).await;
+    }
+    stream.send_data(Bytes::from_static(&[b'q'; MESSAGE_BYTES]), true)?;
+    if let Some(rest) = body.data().await {
+        expect_bytes(0, rest?.len())?;
+    }
+    drop((client, stream, body));
+    Ok(connection.await??)
+}
+
 /// Asks for long responses over all streams, with windows as wide as can be, and reads nothing.
 pub(crate) async fn read_nothing(
     addr: SocketAddr,
     config: Arc<ClientConfig>,
     until: Instant,
-    ends: Rc<RequestEndCounts>,
+    ends: Rc<RequestEnds>,
 ) -> Result<(), Failure> {
     const WIDE: u32 = 1 << 30;
     let fields =

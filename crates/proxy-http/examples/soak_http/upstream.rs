@@ -1,19 +1,19 @@
-//! The upstream: it works for a moment on each request, and restarts when it is told to.
+//! Upstreams of HTTP/1.1: each works for a moment on each request, and restarts when it is told to.
 
 use std::io;
-use std::path::Path;
 use std::time::Duration;
 
 use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
 };
-use tokio::net::UnixListener;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 
 use crate::Failure;
+use crate::websocket_accept::websocket_accept;
 
 /// How long the upstream works on a request, so that restarts meet some.
-const WORK: Duration = Duration::from_millis(2);
+pub(crate) const WORK: Duration = Duration::from_millis(2);
 /// Bytes of a large response, and of the pieces in which it comes.
 pub(crate) const LARGE_BYTES: (usize, usize) = (100_000, 10_000);
 /// The same of a long response, which is more than the kernel and the proxy hold.
@@ -22,31 +22,61 @@ static PIECE: [u8; 10_000] = [b'x'; 10_000];
 /// Bytes of a message over a WebSocket.
 pub(crate) const MESSAGE_BYTES: usize = 1_000;
 
-/// Serves until the process ends. Whoever changes the value that it returns restarts it.
-pub(crate) fn serve_on_a_thread(socket: &Path) -> Result<watch::Sender<u64>, Failure> {
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+pub(crate) enum Listener {
+    Unix(UnixListener),
+    Tcp(TcpListener),
+}
+
+impl Listener {
+    async fn accept(&self) -> io::Result<Box<dyn Stream>> {
+        Ok(match self {
+            Self::Unix(listener) => Box::new(listener.accept().await?.0),
+            Self::Tcp(listener) => Box::new(listener.accept().await?.0),
+        })
+    }
+}
+
+/// Serves on a thread until the value that it returns is dropped. Whoever changes the value restarts it: `serve` gets each
+/// connection, and a receiver of changes.
+pub(crate) fn serve_on_a_thread<F: Future<Output: Send> + Send + 'static>(
+    listen: impl FnOnce() -> io::Result<Listener>,
+    serve: impl Fn(Box<dyn Stream>, watch::Receiver<u64>) -> F + Send + 'static,
+) -> Result<watch::Sender<u64>, Failure> {
     let (restart, restarts) = watch::channel(0);
-    let listener = std::os::unix::net::UnixListener::bind(socket)?;
-    listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let listener = {
+        let _in_runtime = runtime.enter();
+        listen()?
+    };
     std::thread::spawn(move || {
         runtime.block_on(async {
-            let listener = UnixListener::from_std(listener)?;
+            let mut ended = restarts.clone();
+            let ended = ended.wait_for(|_| false);
+            tokio::pin!(ended);
             loop {
-                let (stream, _) = listener.accept().await?;
-                let mut restarts = restarts.clone();
-                restarts.mark_unchanged();
-                tokio::spawn(async move {
-                    tokio::select! {
-                        _ = serve(stream) => {}
-                        _ = restarts.changed() => {}
+                tokio::select! {
+                    stream = listener.accept() => {
+                        let mut restarts = restarts.clone();
+                        restarts.mark_unchanged();
+                        tokio::spawn(serve(stream?, restarts));
                     }
-                });
+                    _ = &mut ended => return io::Result::Ok(()),
+                }
             }
-            #[expect(unreachable_code, reason = "names the type of its errors")]
-            io::Result::Ok(())
         })
     });
     Ok(restart)
+}
+
+/// Serves HTTP/1.1 on a connection until the upstream restarts.
+pub(crate) async fn serve1(stream: Box<dyn Stream>, mut restarts: watch::Receiver<u64>) {
+    tokio::select! {
+        _ = serve(stream) => {}
+        _ = restarts.changed() => {}
+    }
 }
 
 async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
@@ -55,10 +85,10 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
         let mut body = vec![0; content_length(&head)];
         stream.read_exact(&mut body).await?;
         tokio::time::sleep(WORK).await;
-        let (bytes, piece) = match head.split(' ').nth(1) {
-            Some("/large") => LARGE_BYTES,
-            Some("/steady/long") => LONG_BYTES,
-            Some("/steady/socket") => return echo(stream).await,
+        let (bytes, piece) = match head.split(' ').nth(1).and_then(|path| path.rsplit('/').next()) {
+            Some("large") => LARGE_BYTES,
+            Some("long") => LONG_BYTES,
+            Some("socket") => return echo(stream, &head).await,
             _ => (5, 5),
         };
         stream.write_all(format!("HTTP/1.1 200 OK\r\ncontent-length: {bytes}\r\n\r\n").as_bytes()).await?;
@@ -71,8 +101,12 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
 }
 
 /// Switches protocols, and sends each message back until one begins with a `q`.
-async fn echo(mut stream: BufReader<impl AsyncRead + AsyncWrite + Unpin>) -> io::Result<()> {
-    let switched = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
+async fn echo(mut stream: BufReader<impl AsyncRead + AsyncWrite + Unpin>, head: &str) -> io::Result<()> {
+    let accept = websocket_accept(field(head, "sec-websocket-key").unwrap_or_default());
+    let switched = format!(
+        "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+         sec-websocket-accept: {accept}\r\n\r\n"
+    );
     stream.write_all(switched.as_bytes()).await?;
     let mut message = [0; MESSAGE_BYTES];
     loop {
@@ -96,7 +130,10 @@ pub(crate) async fn read_head(stream: &mut BufReader<impl AsyncRead + Unpin>) ->
 }
 
 pub(crate) fn content_length(head: &str) -> usize {
+    field(head, "content-length").and_then(|value| value.parse().ok()).unwrap_or(0)
+}
+
+fn field<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     let mut fields = head.lines().filter_map(|line| line.split_once(": "));
-    let length = fields.find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
-    length.and_then(|(_, value)| value.parse().ok()).unwrap_or(0)
+    fields.find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }

@@ -1,15 +1,16 @@
 //! What both test programs share: waiting, and clients of TLS.
 
+mod websocket_accept;
+
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+pub(crate) use websocket_accept::websocket_accept;
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -36,12 +37,6 @@ pub(crate) fn client_config(certificate: &[u8], alpn: &[&str]) -> Arc<ClientConf
         .with_no_client_auth();
     config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
     Arc::new(config)
-}
-
-/// What a server answers to the key of a WebSocket (RFC 6455, section 4.2.2).
-pub(crate) fn websocket_accept(key: &str) -> String {
-    let text = format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
-    STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, text.as_bytes()))
 }
 
 /// Connects to `localhost` at `addr`.
