@@ -1,6 +1,6 @@
 //! Upstreams with a name, whose addresses change while connections are kept.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -8,6 +8,7 @@ use std::thread;
 use proxy_core::{Resolver, Upstream};
 use records::metrics::HttpCounter;
 
+use crate::http2_server::{Behaviour, Http2Upstream};
 use crate::support::{TestHttpProxy, eventually};
 use crate::upstream::{HELLO, ScriptedUpstream, nowhere};
 
@@ -29,8 +30,12 @@ impl NameService {
 
     /// A proxy in front of `app:80`.
     fn proxy(&self) -> TestHttpProxy {
+        self.proxy_to("app:80")
+    }
+
+    fn proxy_to(&self, upstream: &str) -> TestHttpProxy {
         let addrs = Arc::clone(&self.0);
-        TestHttpProxy::start_with(&"app:80".parse().unwrap(), |config, _| {
+        TestHttpProxy::start_with(&upstream.parse().unwrap(), |config, _| {
             config.resolver = Resolver::new(move |_, _| Ok(addrs.lock().unwrap().clone()));
         })
     }
@@ -79,6 +84,42 @@ fn kept_connections_to_a_vanished_address_are_closed() {
     eventually("its connection is closed", || proxy.collect().gauges.upstream_open == 1);
     assert_eq!((proxy.get("/").status, old.connections(), new.connections()), (200, 2, 1));
     drop(slow);
+    proxy.finish();
+}
+
+#[test]
+fn a_connection_that_opens_while_its_address_vanishes_serves_one_request() {
+    let behaviour = Behaviour { alpn: Some("h2"), ..Behaviour::default() };
+    let start = || Http2Upstream::start_with(behaviour, |request| request.respond(&[], "hello", None));
+    let (old, new) = (start(), start());
+    let addr = |upstream: &Upstream| upstream.to_string().replace("h2://", "");
+    // The TLS handshake with the old address waits.
+    let slow = TcpListener::bind("127.0.0.1:0").unwrap();
+    let slow_addr = slow.local_addr().unwrap().to_string();
+    let (opened, is_opening) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel::<()>();
+    let old_addr = addr(&old.upstream);
+    thread::spawn(move || {
+        let near = slow.accept().unwrap().0;
+        opened.send(()).unwrap();
+        may_go_on.recv().unwrap();
+        let far = TcpStream::connect(old_addr).unwrap();
+        let (mut read, mut write) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+        thread::spawn(move || std::io::copy(&mut read, &mut write));
+        std::io::copy(&mut &far, &mut &near)
+    });
+    let names = NameService::with(&[&slow_addr.parse().unwrap()]);
+    let proxy = names.proxy_to("h2://app:443");
+    let mut first = proxy.connect();
+    first.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    is_opening.recv().unwrap();
+    names.set(&[&addr(&new.upstream).parse().unwrap()]);
+    proxy.proxy.resolve_upstreams();
+    eventually("the name has moved", || proxy.said().contains("has the address"));
+    go_on.send(()).unwrap();
+    assert_eq!(first.answer().status, 200);
+    assert_eq!(proxy.get("/").status, 200);
+    assert_eq!((old.connections(), new.connections()), (1, 1));
     proxy.finish();
 }
 

@@ -173,6 +173,8 @@ impl Http2Conns {
         // It polls for the first time, and learns of what has arrived already.
         waker.wake_by_ref();
         let begun = Http2Stream { key, send: Some(send.clone()), is_reused: false };
+        // Its address may have vanished while it was opened.
+        let is_ending = addresses.as_ref().is_some_and(AddressAttempts::is_withdrawn);
         entry.insert(Http2Conn {
             upstream,
             addresses,
@@ -186,7 +188,7 @@ impl Http2Conns {
             begin_waker: None,
             streams_max: 0,
             has_answered: false,
-            is_ending: false,
+            is_ending,
             wake,
             waker,
         });
