@@ -67,7 +67,8 @@ const SLOW_CLIENTS: usize = 2;
 /// Connections that read nothing. They want more memory than they get.
 const UNREAD_CLIENTS: usize = 16;
 const PENDING_BYTES_MAX: usize = 16 << 20;
-/// What such a connection may take (docs/limits.md), and all else, clients and upstreams too.
+/// What such a connection may take (docs/limits.md), and all else: the process, and 100 connections of other clients with
+/// these clients and their upstreams.
 const CONNECTION_BYTES_MAX: usize = 6 << 20;
 const OTHER_BYTES_MAX: usize = 72 << 20;
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
