@@ -198,7 +198,8 @@ impl UpstreamPool {
 
     /// An idle connection, if nobody waits for one.
     pub(crate) fn take_idle(&mut self, upstream: usize) -> Option<usize> {
-        self.of_upstream[upstream].queue.is_next(None).then(|| self.pop_idle(upstream)).flatten()
+        // A reload within the turn may have added the upstream.
+        self.of_upstream.get(upstream)?.queue.is_next(None).then(|| self.pop_idle(upstream)).flatten()
     }
 
     fn pop_idle(&mut self, upstream: usize) -> Option<usize> {
@@ -294,7 +295,8 @@ impl UpstreamPool {
                 Poll::Ready(Err(error)) => self.connect_next(key, error)?,
                 polled => {
                     let connection = &mut self.connections[key];
-                    connection.is_withdrawn = connection.has_address_vanished();
+                    connection.is_withdrawn =
+                        connection.has_address_vanished() || self.upstreams.is_gone(connection.upstream);
                     return polled;
                 }
             }

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use proxy_core::{Resolver, Upstream};
 use records::kinds::UpstreamState::{Down, Gone, Up};
@@ -152,5 +153,66 @@ fn ten_thousand_lists_need_no_more_memory_than_a_few() {
     // Other tests run beside this one: 8,000 lists of 1 KiB each would be 8 MiB.
     assert!(rss_kb() < before + (8 << 10), "{before} then {} KiB", rss_kb());
     assert_eq!(proxy.proxy.upstream_names().len(), 2);
+    proxy.finish();
+}
+
+#[test]
+fn upstreams_that_come_one_after_another_under_load_fail_no_request() {
+    let served = ScriptedUpstream::unix(serve);
+    let proxy = TestHttpProxy::start(&served.upstream);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let clients = [0; 8].map(|_| {
+        let (mut client, is_over) = (proxy.connect(), Arc::clone(&is_over));
+        thread::spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+                assert_eq!(client.answer().status, 200);
+            }
+        })
+    });
+    // The same socket under many names.
+    let path = served.upstream.to_string().replacen("unix:", "", 1);
+    for n in 1..60 {
+        replace(&proxy, &[&Upstream::unix(format!("{}{path}", "/".repeat(n)))]);
+        thread::sleep(Duration::from_millis(5));
+    }
+    is_over.store(true, Ordering::Relaxed);
+    clients.into_iter().for_each(|client| client.join().unwrap());
+    assert!(proxy.proxy.failure().is_none());
+    proxy.finish();
+}
+
+#[test]
+fn a_request_that_waited_for_an_upstream_that_is_gone_leaves_no_connection() {
+    let (begun, has_begun) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel();
+    let may_go_on = Mutex::new(may_go_on);
+    let old = ScriptedUpstream::unix(move |mut peer| {
+        while peer.head().is_some() {
+            begun.send(()).unwrap();
+            may_go_on.lock().unwrap().recv().unwrap();
+            peer.send(HELLO);
+        }
+    });
+    let new = ScriptedUpstream::answering(HELLO);
+    let mut proxy = TestHttpProxy::start_with(&old.upstream, |_, http| {
+        http.limits.upstream_connections_max = 1;
+        http.limits.upstream_idle_timeout = Duration::from_secs(600);
+    });
+    let mut clients = [proxy.connect(), proxy.connect()];
+    clients[0].send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    has_begun.recv().unwrap();
+    clients[1].send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    eventually("it waits", || proxy.collect().gauges.queued == 1);
+    replace(&proxy, &[&new.upstream]);
+    for client in &mut clients {
+        go_on.send(()).unwrap();
+        assert_eq!(client.answer().text(), "hello");
+    }
+    assert_eq!(old.connections(), 2);
+    eventually("its connection is closed", || {
+        proxy.collect();
+        proxy.total.upstreams.all()[0].open_change == 0
+    });
     proxy.finish();
 }
