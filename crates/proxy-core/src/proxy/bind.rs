@@ -291,9 +291,9 @@ impl Proxy {
         let connections_max = descriptors.connections_max(config.limits.connections_max, upstream_sockets)?;
         config.cpus.as_ref().map_or(Ok(()), Cpus::check)?;
         let destinations = handler_settings.destinations();
-        let has_default = destinations.first().is_some_and(|upstreams| !upstreams.is_empty());
-        let routes =
-            Arc::new(NameRoutes::new(has_default, handler_settings.own_destinations(), &config.routes)?);
+        let own = handler_settings.own_destinations();
+        let has_default = destinations.iter().take(own).any(|upstreams| !upstreams.is_empty());
+        let routes = Arc::new(NameRoutes::new(has_default, own, &config.routes)?);
         // Taken out, so replaced keys are not kept here.
         let tls = Tls {
             certificates: mem::take(&mut config.tls.certificates),

@@ -128,6 +128,19 @@ fn the_host_of_a_route_is_served_although_its_domain_is_passed() {
 }
 
 #[test]
+fn without_routes_no_other_name_than_the_passed_ones_has_a_handshake() {
+    let served = ScriptedUpstream::answering(HELLO);
+    let inner = Inner::start(&served);
+    let outer = passing(&inner.upstream, &served, |config, _| config.upstreams.clear());
+    assert_eq!(ask(&mut inner.client_of(&outer, PASSED)), 200);
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut refused = ClientConnection::new(outer.client_config(&["http/1.1"]), name).unwrap();
+    let error = refused.complete_io(&mut tcp(&outer)).unwrap_err().to_string();
+    assert!(error.contains("UnrecognisedName"), "{error}");
+    outer.finish();
+}
+
+#[test]
 fn a_drain_lets_a_passed_connection_go_on() {
     let served = ScriptedUpstream::answering(HELLO);
     let inner = Inner::start(&served);
