@@ -287,7 +287,8 @@ impl Handshake {
             return;
         };
         if choice.is_tls13() {
-            let is_early = self.offer.as_ref().is_some_and(|offer| offer.has_early_data);
+            // A retry ends early data (RFC 8446, 4.1.2).
+            let is_early = !self.is_retried && self.offer.as_ref().is_some_and(|offer| offer.has_early_data);
             match (end, len) {
                 (_, ALERT13_BYTES | ALERT13_SHORT_BYTES) => self.fail(Fault::Alert(end, None)),
                 // Early data and their end stand before the client's Finished.

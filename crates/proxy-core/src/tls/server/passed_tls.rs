@@ -91,13 +91,21 @@ mod tests {
         [&[content, 3, 3][..], &(body.len() as u16).to_be_bytes(), body].concat()
     }
 
-    /// A connection whose `ClientHello` has early data, or not.
-    fn begun(has_early_data: bool) -> PassedTls {
+    const RETRY: [u8; 32] = [
+        0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2,
+        0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
+    ];
+
+    fn client_hello(has_early_data: bool) -> Vec<u8> {
         let extensions: &[u8] = if has_early_data { &[0, 4, 0, 42, 0, 0] } else { &[] };
         let body = [&[3, 3][..], &[7; 32], &[0, 0, 2, 0x13, 1, 1, 0], extensions].concat();
-        let message = [&[1, 0, 0, body.len() as u8][..], &body].concat();
+        record(22, &[&[1, 0, 0, body.len() as u8][..], &body].concat())
+    }
+
+    /// A connection whose `ClientHello` has early data, or not.
+    fn begun(has_early_data: bool) -> PassedTls {
         let mut tls = PassedTls::new("a".into(), Instant::now());
-        tls.read(End::Client, &record(22, &message));
+        tls.read(End::Client, &client_hello(has_early_data));
         assert!(tls.verdict().is_none() && tls.handshake.as_ref().unwrap().handshake.step() == Step::Asked);
         tls
     }
@@ -127,5 +135,24 @@ mod tests {
         }
         assert!((KEPT_BYTES_MAX / 2..=KEPT_BYTES_MAX).contains(&kept_max), "{kept_max}");
         assert!(matches!(tls.verdict(), Some(PassedVerdict::Unjudged)));
+    }
+
+    fn server_hello(random: [u8; 32]) -> Vec<u8> {
+        let body = [&[3, 3][..], &random, &[0, 0x13, 1, 0, 0, 6, 0, 43, 0, 2, 3, 4]].concat();
+        record(22, &[&[2, 0, 0, body.len() as u8][..], &body].concat())
+    }
+
+    #[test]
+    fn early_data_end_with_a_retry() {
+        let mut tls = begun(true);
+        tls.read(End::Client, &record(23, &[0; 100]));
+        // The hash of "HelloRetryRequest" (RFC 8446, 4.1.3).
+        tls.read(End::Server, &server_hello(RETRY));
+        tls.read(End::Client, &client_hello(false));
+        tls.read(End::Server, &server_hello([7; 32]));
+        assert!(tls.verdict().is_none());
+        // A certificate and what follows it in one record.
+        tls.read(End::Client, &record(23, &[0; 900]));
+        assert!(matches!(tls.verdict(), Some(PassedVerdict::Complete(_))));
     }
 }
