@@ -70,23 +70,31 @@ fn findings(run: &Run) -> Vec<(Vec<Label>, f64)> {
 
 /// State and connections of each upstream.
 pub(super) fn of_upstreams(run: &Run) -> Vec<Family> {
-    let samples = |of: fn(&UpstreamRecord) -> f64| {
-        let sample =
-            move |upstream: &UpstreamStats| (vec![label("upstream", upstream.name())], of(upstream.record()));
-        run.upstreams().iter().map(sample).collect::<Vec<_>>()
+    let samples = |of: fn(&UpstreamRecord) -> Option<f64>| {
+        let sample = move |upstream: &UpstreamStats| {
+            Some((vec![label("upstream", upstream.name())], of(upstream.record())?))
+        };
+        run.upstreams().iter().filter_map(sample).collect::<Vec<_>>()
     };
-    let is_up = |record: &UpstreamRecord| f64::from(u8::from(record.state == UpstreamState::Up));
+    let is_up = |record: &UpstreamRecord| match record.state {
+        UpstreamState::Gone => None,
+        state => Some(f64::from(u8::from(state == UpstreamState::Up))),
+    };
     vec![
-        Family::gauge("upstream_up", "1 if this upstream is up, 0 if not", samples(is_up)),
+        Family::gauge(
+            "upstream_up",
+            "1 if this upstream is up, 0 if not; absent once a reload has removed it",
+            samples(is_up),
+        ),
         Family::gauge(
             "upstream_connections_open",
             "Connections to this upstream, idle ones included",
-            samples(|record| record.open as f64),
+            samples(|record| Some(record.open as f64)),
         ),
         Family::gauge(
             "upstream_connections_idle",
             "Connections to this upstream without a request",
-            samples(|record| record.idle as f64),
+            samples(|record| Some(record.idle as f64)),
         ),
     ]
 }

@@ -6,7 +6,9 @@ use std::net::Ipv4Addr;
 use model::runs::Model;
 use records::histogram::{Histogram, Sketch};
 use records::ids::{ClientId, RunId};
-use records::kinds::{Body, ClientRecord, Record, RouteRecord, Stamp, UpstreamRecord, UsageRecord};
+use records::kinds::{
+    Body, ClientRecord, Record, RouteRecord, Stamp, UpstreamRecord, UpstreamState, UsageRecord,
+};
 use records::metrics::{
     ClientCounter, Counters, CpuGroup, Dimension, HostCounter, HttpCounter, HttpLatency, LoadCounter,
     LoadLatency, Metric, ProxyCounter, ProxyLatency, RouteCounter, RouteLatency, TimeResolution, TlsCounter,
@@ -146,4 +148,24 @@ fn ten_thousand_values_make_a_bounded_number_of_labels() {
         assert!(!text.contains("example"), "names are no labels");
         assert!(text.len() < 3 << 20, "{} bytes", text.len());
     }
+}
+
+#[test]
+fn an_upstream_that_a_reload_has_removed_is_not_down() {
+    let mut model = Model::new(1);
+    let of = |upstream: &str, state| {
+        let upstream = upstream.to_owned();
+        Body::Upstream(Box::new(UpstreamRecord { upstream, state, open: 1, ..UpstreamRecord::default() }))
+    };
+    let down = of("10.0.0.1:80", UpstreamState::Down);
+    let gone = of("10.0.0.2:80", UpstreamState::Gone);
+    for (seq, body) in (1..).zip([Body::Run(Box::default()), down, gone]) {
+        let stamp = Stamp { run: RunId::from_bits(1), seq, mono_us: seq, realtime_us: seq, interval_us: 0 };
+        model.apply(Record { stamp, body }, None);
+    }
+    let text = open_metrics(model.current().unwrap(), "1", 0, MetricsFormat::OpenMetrics);
+    let samples = |name: &str| text.lines().filter(|line| line.starts_with(name)).collect::<Vec<_>>();
+    let [down] = samples("tlsdash_upstream_up{")[..] else { panic!("{text}") };
+    assert!(down.contains("10.0.0.1:80") && down.ends_with(" 0"), "{down}");
+    assert_eq!(samples("tlsdash_upstream_connections_open{").len(), 2, "its connections are there still");
 }
