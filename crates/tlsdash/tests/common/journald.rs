@@ -116,7 +116,7 @@ fn run(root: &tempfile::TempDir, namespace: &str) -> (Child, UnixStream) {
         .stderr(fs::File::create(&said).unwrap())
         .spawn()
         .unwrap();
-    let mut stdout = None;
+    let mut connections = None;
     until("a private journald", || {
         assert!(
             process.try_wait().unwrap().is_none(),
@@ -124,14 +124,15 @@ fn run(root: &tempfile::TempDir, namespace: &str) -> (Child, UnixStream) {
              namespaces that may mount (and the folders /run/systemd, /run/log, /var/log/journal, /etc/systemd)\n{}",
             fs::read_to_string(&said).unwrap()
         );
-        stdout = stdout.take().or_else(|| UnixStream::connect(sockets.join("stdout")).ok());
-        stdout.is_some()
+        let connect = |name| UnixStream::connect(sockets.join(name)).ok();
+        connections = connections.take().or_else(|| connect("stdout").zip(connect("io.systemd.journal")));
+        connections.is_some()
     });
+    let (stdout, mut control) = connections.unwrap();
     // It listens before it has opened its journal, and answers this only after that.
-    let mut control = UnixStream::connect(sockets.join("io.systemd.journal")).unwrap();
     control.write_all(b"{\"method\":\"io.systemd.Journal.Synchronize\"}\0").unwrap();
     let mut answer = Vec::new();
     BufReader::new(control).read_until(0, &mut answer).unwrap();
     assert_eq!(String::from_utf8_lossy(&answer), "{\"parameters\":{}}\0");
-    (process, stdout.unwrap())
+    (process, stdout)
 }
