@@ -177,7 +177,9 @@ fn upstreams_that_come_one_after_another_under_load_fail_no_request() {
         thread::sleep(Duration::from_millis(5));
     }
     is_over.store(true, Ordering::Relaxed);
-    clients.into_iter().for_each(|client| client.join().unwrap());
+    for client in clients {
+        client.join().unwrap();
+    }
     assert!(proxy.proxy.failure().is_none());
     proxy.finish();
 }
