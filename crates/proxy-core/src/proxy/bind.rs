@@ -70,32 +70,23 @@ pub enum ProxyStartError {
 
 /// A proxy that listens and does not serve yet: connections wait in its backlog. Dropping it gives its
 /// addresses back.
-pub struct BoundProxy {
-    config: ProxyConfig,
-    descriptors: Descriptors,
-    addrs: Vec<SocketAddr>,
-    control: Arc<ProxyControl>,
-    notices: Arc<NoticeLog>,
-    upstreams: Arc<Upstreams>,
-    checks: Option<CheckSettings>,
-    tls: LiveTls,
-    handler_settings: Arc<dyn HandlerSettings>,
-    pool: WorkerPool,
-}
+pub struct BoundProxy(Proxy);
 
 #[cfg(test)]
 impl BoundProxy {
     /// Where it listens, and a worker to be driven by hand.
     pub(crate) fn into_first_worker(self) -> (SocketAddr, crate::worker::Worker<Relay>) {
-        let dialer = UpstreamDialer::new(self.upstreams, 0);
-        (self.addrs[0], crate::worker::Worker::new(self.pool.into_first_prepared(), dialer))
+        let Self(proxy) = self;
+        let dialer = UpstreamDialer::new(Arc::clone(&proxy.upstreams), 0);
+        let worker = crate::worker::Worker::new(proxy.pool().take_first_prepared(), dialer);
+        (proxy.addrs[0], worker)
     }
 }
 
 impl BoundProxy {
     /// Where it will serve, in the order of the configuration.
     pub fn local_addrs(&self) -> &[SocketAddr] {
-        &self.addrs
+        self.0.local_addrs()
     }
 
     /// Uses the ticket keys of the process that this one replaces: sessions that began there resume here.
@@ -103,7 +94,8 @@ impl BoundProxy {
     /// # Errors
     /// When the library of cryptography refuses.
     pub fn restore_ticket_keys(&mut self, keys: &TicketKeySnapshot) -> Result<(), TlsConfigError> {
-        self.control.set_tls(self.tls.restore_ticket_keys(keys)?);
+        let tls = self.0.lock_tls().restore_ticket_keys(keys)?;
+        self.0.control.set_tls(tls);
         Ok(())
     }
 
@@ -112,38 +104,12 @@ impl BoundProxy {
     /// # Errors
     /// When the kernel refuses a thread; none is left running.
     pub fn start(self) -> Result<Proxy, ProxyStartError> {
-        let Self {
-            config,
-            descriptors,
-            addrs,
-            control,
-            notices,
-            upstreams,
-            checks,
-            tls,
-            handler_settings,
-            pool,
-        } = self;
-        memory::start(&control, Arc::clone(&notices), config.memory.clone())
+        // Threads started before a failure end when the incomplete proxy is dropped here.
+        let Self(proxy) = self;
+        memory::start(&proxy.control, Arc::clone(&proxy.notices), proxy.config.memory.clone())
             .map_err(ProxyStartError::Memory)?;
-        let files = tls.files();
-        let (tls, pool) = (Mutex::new(tls), Mutex::new(pool));
-        let proxy = Proxy {
-            config,
-            descriptors,
-            addrs,
-            control,
-            notices,
-            upstreams,
-            checks,
-            tls,
-            files,
-            handler_settings,
-            pool,
-        };
         proxy.begin_names().map_err(ProxyStartError::Resolver)?;
         proxy.begin_checks().map_err(ProxyStartError::Checks)?;
-        // Threads started before a failure end when the incomplete proxy is dropped here.
         proxy.pool().start().map_err(|(worker, source)| ProxyStartError::Worker { worker, source })?;
         Ok(proxy)
     }
@@ -151,7 +117,7 @@ impl BoundProxy {
 
 impl fmt::Debug for BoundProxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BoundProxy").field("addrs", &self.addrs).finish_non_exhaustive()
+        f.debug_struct("BoundProxy").field("addrs", &self.0.addrs).finish_non_exhaustive()
     }
 }
 
@@ -335,7 +301,7 @@ impl Proxy {
         let run = run(Arc::clone(&upstreams));
         let pool = WorkerPool::new(run, shared, addrs.clone(), sets, config.workers.get())
             .map_err(|(worker, source)| ProxyStartError::Worker { worker, source })?;
-        Ok(BoundProxy {
+        Ok(BoundProxy(Self {
             config,
             descriptors,
             addrs,
@@ -343,9 +309,10 @@ impl Proxy {
             notices,
             upstreams,
             checks,
-            tls,
+            files: tls.files(),
+            tls: Mutex::new(tls),
             handler_settings,
-            pool,
-        })
+            pool: Mutex::new(pool),
+        }))
     }
 }

@@ -186,7 +186,7 @@ impl Handler for Relay {
 }
 
 impl Relay {
-    /// Begins to connect to one of these upstreams.
+    /// Begins to connect to an upstream of this destination.
     fn to(
         destination: Option<usize>,
         session: &ClientSession,

@@ -318,7 +318,7 @@ impl WorkerPool {
     }
 
     #[cfg(test)]
-    pub(crate) fn into_first_prepared(mut self) -> PreparedWorker {
+    pub(crate) fn take_first_prepared(&mut self) -> PreparedWorker {
         self.prepared.remove(0)
     }
 }
