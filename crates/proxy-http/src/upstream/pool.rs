@@ -1,6 +1,8 @@
 //! The pool of one worker: connections to each upstream, the one used last first, and requests that wait for one.
 
+mod deadlines;
 mod http2;
+mod opening;
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,8 +13,7 @@ use std::time::{Duration, Instant};
 
 use mio::Registry;
 use mio::event::Event;
-use proxy_core::handler::resources_token;
-use proxy_core::{Socket, UpstreamTarget, Upstreams, WorkerTls};
+use proxy_core::{Upstreams, WorkerTls};
 use slab::Slab;
 
 use self::http2::{Opening, StreamAttempt};
@@ -21,10 +22,6 @@ use super::http1::read_buffer::ReadBuffer;
 use super::http2::connections::{Http2Conns, Http2Stream};
 use super::queue::{QueueTicket, RequestQueue};
 use crate::limits::HttpLimits;
-
-/// How soon to try a Unix socket again whose backlog is full, which no event reports. Only the first request in the queue
-/// tries.
-const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Bytes of a turn that are read from upstreams as soon as an event reports them. Reading many connections one after
 /// another finds its code in the processor's caches, as long as what was read before is still there when it is used.
@@ -257,90 +254,6 @@ impl UpstreamPool {
         while self.close_oldest_idle() {}
     }
 
-    fn connect(&mut self, upstream: usize) -> io::Result<Option<usize>> {
-        let Some(registry) = &self.registry else { return Err(io::ErrorKind::NotConnected.into()) };
-        let opened_at = Instant::now();
-        let entry = self.connections.vacant_entry();
-        let (key, token) = (entry.key(), resources_token(entry.key()));
-        let connected = match self.upstreams.target(upstream) {
-            UpstreamTarget::Unix(addr) => {
-                Socket::connect_unix(addr, registry, token).map(|socket| (socket, None))
-            }
-            UpstreamTarget::Tcp(addresses) => {
-                let mut attempts = addresses.attempts();
-                self.upstreams
-                    .connect_next(upstream, &mut attempts, (registry, token), None, self.now)
-                    .map(|socket| (socket, Some(attempts)))
-            }
-        };
-        match connected {
-            Ok((socket, addresses)) => {
-                let stream = self.upstreams.stream(upstream, socket, &self.tls)?;
-                entry.insert(PooledConn::new(stream, upstream, opened_at, addresses));
-                Ok(Some(key))
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.of_upstream[upstream].queue.retry_at = Some(self.now + RETRY_INTERVAL);
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Waits until a new connection is connected.
-    pub(crate) fn poll_connected(&mut self, key: usize, cx: &Context<'_>) -> Poll<io::Result<()>> {
-        loop {
-            let registry = self.registry.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-            match self.connections[key].poll_connected(registry, cx) {
-                Poll::Ready(Err(error)) => self.connect_next(key, error)?,
-                polled => {
-                    let connection = &mut self.connections[key];
-                    connection.is_withdrawn =
-                        connection.has_address_vanished() || self.upstreams.is_gone(connection.upstream);
-                    return polled;
-                }
-            }
-        }
-    }
-
-    /// Tries the next address of an upstream whose last one has failed.
-    ///
-    /// # Errors
-    /// With `error` if there is none.
-    pub(crate) fn connect_next(&mut self, key: usize, error: io::Error) -> io::Result<()> {
-        let connection = &mut self.connections[key];
-        let (Some(registry), Some(attempts)) = (&self.registry, &mut connection.addresses) else {
-            return Err(error);
-        };
-        let (upstream, at) = (connection.upstream, (&**registry, resources_token(key)));
-        let socket = self.upstreams.connect_next(upstream, attempts, at, Some(error), self.now)?;
-        connection.stream = self.upstreams.stream(upstream, socket, &self.tls)?;
-        Ok(())
-    }
-
-    /// How many addresses a new connection may try.
-    pub(crate) fn addresses(&self, key: usize) -> u32 {
-        let attempts = self.connections[key].addresses.as_ref();
-        attempts.map_or(1, |attempts| u32::try_from(attempts.len()).unwrap_or(u32::MAX))
-    }
-
-    /// Closes the idle connections to upstreams that are gone, and to addresses that they no longer have. Those in use are
-    /// not kept.
-    #[cold]
-    fn close_vanished(&mut self) {
-        self.grow();
-        for (_, connection) in &mut self.connections {
-            connection.is_withdrawn =
-                connection.has_address_vanished() || self.upstreams.is_gone(connection.upstream);
-        }
-        let vanished =
-            self.connections.iter().filter(|(_, connection)| connection.is_idle && connection.is_withdrawn);
-        for key in vanished.map(|(key, _)| key).collect::<Vec<_>>() {
-            self.close(key);
-        }
-        self.http2.end_vanished(&self.upstreams);
-    }
-
     /// Takes over that there are more upstreams.
     #[cold]
     fn grow(&mut self) {
@@ -379,71 +292,6 @@ impl UpstreamPool {
             }
         }
         self.wake_queues();
-    }
-
-    /// When [`UpstreamPool::expire`] is due.
-    pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        let of = |of: &UpstreamConns| {
-            let idle = of.idle.front().map(|(_, since)| *since + self.idle_timeout);
-            let put_off = if let Opening::PutOff(until) = of.opening { Some(until) } else { None };
-            [of.queue.retry_at, idle, put_off].into_iter().flatten().min()
-        };
-        let of_http2 = || self.http2.next_deadline(self.idle_timeout, self.now);
-        let of_http2 = self.has_http2.then(of_http2).flatten();
-        self.of_upstream.iter().filter_map(of).chain(self.next_wake).chain(of_http2).min()
-    }
-
-    /// Begins a turn: closes connections that were idle for too long, wakes exchanges whose time is up, and tries full
-    /// backlogs again.
-    pub(crate) fn expire(&mut self, now: Instant) {
-        (self.now, self.ahead_bytes) = (now, 0);
-        if self.next_wake.is_some_and(|next| next <= now) {
-            self.wake_late(now);
-        }
-        let generation = self.upstreams.address_generation();
-        if generation != self.address_generation {
-            self.address_generation = generation;
-            self.close_vanished();
-        }
-        for of in &mut self.of_upstream {
-            of.queue.expire(now);
-        }
-        if self.has_http2 {
-            self.http2.expire(now);
-            self.end_put_off(now);
-        }
-        if let Some(until) = now.checked_sub(self.idle_timeout) {
-            self.close_unused_since(until);
-        }
-    }
-
-    /// Closes the connections that no request has used since `until`.
-    pub(crate) fn close_unused_since(&mut self, until: Instant) {
-        self.http2.close_unused_since(until);
-        for upstream in 0..self.of_upstream.len() {
-            while let Some(&(key, since)) = self.of_upstream[upstream].idle.front()
-                && since <= until
-            {
-                self.close(key);
-            }
-        }
-    }
-
-    fn wake_late(&mut self, now: Instant) {
-        for (_, connection) in &mut self.connections {
-            if connection.wake_at.take_if(|at| *at <= now).is_some() {
-                connection.wake();
-            }
-        }
-        self.next_wake = self.connections.iter().filter_map(|(_, connection)| connection.wake_at).min();
-    }
-
-    /// Wakes the exchange of a connection at this moment, if it still waits then.
-    pub(crate) fn wake_at(&mut self, key: usize, at: Instant, waker: &Waker) {
-        let connection = &mut self.connections[key];
-        connection.set_waker(waker);
-        connection.wake_at = Some(at);
-        self.next_wake = Some(self.next_wake.map_or(at, |next| next.min(at)));
     }
 
     /// Notes an event of a connection. An idle one that the upstream has ended is closed.
