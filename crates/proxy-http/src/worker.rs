@@ -25,7 +25,7 @@ use crate::runtime::tasks::{SpareTasks, WokenConnections};
 use crate::runtime::timers::Timers;
 use crate::runtime::written::WrittenBytes;
 use crate::upstream::http1::connection::PooledConn;
-use crate::upstream::http2::connections::ConnNews;
+use crate::upstream::http2::connection::ConnNews;
 use crate::upstream::pool::UpstreamPool;
 
 /// The number of request heads whose memory is reused, and the largest such memory, in bytes.

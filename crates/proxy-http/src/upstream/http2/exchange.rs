@@ -20,7 +20,8 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use proxy_core::UpstreamChoice;
 use records::metrics::RequestFailure;
 
-use super::connections::{Http2Stream, SEND_BUFFER_BYTES};
+use super::connection::SEND_BUFFER_BYTES;
+use super::connections::Http2Stream;
 use super::head::{GrpcCall, Http2Head};
 use super::received::ReceivedContent;
 use crate::request::RequestHandle;

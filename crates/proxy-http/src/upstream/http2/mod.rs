@@ -12,6 +12,7 @@
 //! Both are counted as held by the client's connection. The window of a connection is that of all its streams together:
 //! a client that does not read never stops another.
 
+pub(crate) mod connection;
 pub(crate) mod connections;
 pub(crate) mod exchange;
 pub(crate) mod head;

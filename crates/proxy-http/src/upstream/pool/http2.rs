@@ -7,7 +7,8 @@ use proxy_core::UpstreamTarget;
 
 use super::{AcquiredConn, UpstreamPool};
 use crate::upstream::http1::connection::PooledConn;
-use crate::upstream::http2::connections::{ConnNews, Http2Stream};
+use crate::upstream::http2::connection::ConnNews;
+use crate::upstream::http2::connections::Http2Stream;
 
 /// How soon to try again to open a connection beside others.
 const REOPEN_INTERVAL: Duration = Duration::from_millis(100);
