@@ -115,7 +115,8 @@ pub(crate) fn start(
 ) -> io::Result<()> {
     let control = Arc::downgrade(control);
     let (level, now) = (MemoryLevel::Enough, Instant::now());
-    let thread = MemoryThread { control, notices, gauge, level, since: now, trim_at: now };
+    let is_trim_due = false;
+    let thread = MemoryThread { control, notices, gauge, level, since: now, is_trim_due, trim_at: now };
     thread::Builder::new().name("memory".to_owned()).spawn(move || thread.run())?;
     Ok(())
 }
@@ -127,6 +128,8 @@ struct MemoryThread {
     level: MemoryLevel,
     /// When the level last changed.
     since: Instant,
+    /// Whether freed memory is to be returned, for the last time once there has been enough for a second.
+    is_trim_due: bool,
     /// When freed memory may be returned again.
     trim_at: Instant,
 }
@@ -147,14 +150,16 @@ impl MemoryThread {
         }
     }
 
-    /// Measures memory, and again without what was freed if there is too little.
+    /// Measures memory; if there is, or was, too little, without what was freed.
     fn measure(&mut self, max: Option<usize>) -> Option<MemoryUsage> {
         let usage = self.gauge.measure(max)?;
         let now = Instant::now();
-        if self.level.after(usage) == MemoryLevel::Enough || now < self.trim_at {
+        self.is_trim_due |= self.level.after(usage) > MemoryLevel::Enough;
+        if !self.is_trim_due || now < self.trim_at {
             return Some(usage);
         }
         self.trim_at = now + SLOW_INTERVAL;
+        self.is_trim_due = self.level > MemoryLevel::Enough;
         trim::trim();
         self.gauge.measure(max)
     }

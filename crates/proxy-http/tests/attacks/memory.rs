@@ -24,7 +24,7 @@ const WIDE: &[(u16, u32)] = &[(INITIAL_WINDOW_SIZE, 0x7fff_ffff)];
 const CLOSED: &[(u16, u32)] = &[(INITIAL_WINDOW_SIZE, 0)];
 
 /// The bound on the process's memory in the test of it, and the variable with it in the other process, in bytes.
-const MEMORY_MAX: usize = 64 << 20;
+const MEMORY_MAX: usize = 128 << 20;
 const MEMORY_VARIABLE: &str = "TLSDASH_TEST_PROXY_MEMORY";
 
 /// A proxy in another process.
@@ -203,7 +203,7 @@ fn messages_that_nobody_reads_take_bounded_memory() {
 
 #[test]
 fn slow_clients_do_not_take_more_than_the_bound_on_memory() {
-    const CLIENTS: usize = 100;
+    const CLIENTS: usize = 200;
     const LONG: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n";
     let proxy = SeparateProxy::start_with(
         Some(|_| UpstreamResponse::Endless(LONG.to_vec(), vec![b'x'; 64 << 10])),
