@@ -163,9 +163,11 @@ impl HeldBytes {
         self.stalled_since.get()
     }
 
-    /// How much of a response may be read at once.
+    /// How much of a response may be read at once. Responses that begin do not wait for room: what many of them have read
+    /// behind their heads counts here.
     pub(crate) fn read_bytes_max(&self) -> usize {
-        if self.has_room() { READ_BYTES_MAX } else { READ_BYTES_MIN }
+        let has_room = self.has_room() && self.exchanges.get() < RESPONSE_BYTES_MAX;
+        if has_room { READ_BYTES_MAX } else { READ_BYTES_MIN }
     }
 
     /// Whether more of a response may be read now; if not, `waker` is woken later.
@@ -232,6 +234,20 @@ mod tests {
         held.release(1);
         assert_eq!((of(0), of(1)), (1, 1));
         assert!(held.may_read(&second));
+    }
+
+    #[test]
+    fn what_is_read_behind_heads_leaves_less_to_read_at_once() {
+        let held = Rc::new(HeldBytes::default());
+        let mut exchanges: Vec<_> =
+            (0..RESPONSE_BYTES_MAX / READ_BYTES_MAX).map(|_| ExchangeBytes::new(&held)).collect();
+        for exchange in &mut exchanges {
+            assert_eq!(held.read_bytes_max(), READ_BYTES_MAX);
+            exchange.set(READ_BYTES_MAX);
+        }
+        assert_eq!(held.read_bytes_max(), READ_BYTES_MIN);
+        exchanges.pop();
+        assert_eq!(held.read_bytes_max(), READ_BYTES_MAX);
     }
 
     #[test]
