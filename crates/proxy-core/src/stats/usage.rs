@@ -29,6 +29,7 @@ pub(crate) struct UsageCounts {
     certificates: Values,
     names: Values,
     fingerprints: Values,
+    issuers: Values,
     /// Whether names and fingerprints, which are clients' data, are counted and recorded.
     pub(crate) records_names: bool,
 }
@@ -40,6 +41,7 @@ impl UsageCounts {
             certificates: Values::new(Dimension::Certificate),
             names: Values::new(Dimension::Name),
             fingerprints: Values::new(Dimension::Fingerprint),
+            issuers: Values::new(Dimension::Issuer),
             records_names,
         }
     }
@@ -55,6 +57,11 @@ impl UsageCounts {
         let combination = self.combination(session);
         self.combinations[usize::from(combination)].add(&counted, session.single_choices());
         let client = self.client(session, &counted);
+        if self.records_names
+            && let Some(issuer) = session.client_issuer()
+        {
+            self.issuers.add(issuer.as_bytes(), &counted);
+        }
         UsageSlots {
             combination: Some(combination),
             certificate: session.certificate().map(|name| self.certificates.add(name.as_bytes(), &counted)),
@@ -70,7 +77,13 @@ impl UsageCounts {
     /// Counts a handshake that failed after its `ClientHello` was read.
     pub(crate) fn failed(&mut self, session: &NegotiatedTls<'_>) {
         if session.hello().is_some() {
-            self.client(session, &[(UsageCounter::HandshakesFailed, 1)]);
+            let counted = [(UsageCounter::HandshakesFailed, 1)];
+            self.client(session, &counted);
+            if self.records_names
+                && let Some(refused) = session.refused_certificate()
+            {
+                self.issuers.add(refused.issuer.as_bytes(), &counted);
+            }
         }
     }
 
@@ -111,7 +124,7 @@ impl UsageCounts {
         for combination in &mut self.combinations {
             combination.hand_over(into);
         }
-        for values in [&mut self.certificates, &mut self.names, &mut self.fingerprints] {
+        for values in [&mut self.certificates, &mut self.names, &mut self.fingerprints, &mut self.issuers] {
             values.hand_over(into);
         }
     }

@@ -4,6 +4,7 @@
 
 mod certificates;
 mod checks;
+mod client_certificates;
 mod counting;
 mod dice;
 mod draining;

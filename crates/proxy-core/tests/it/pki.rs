@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use proxy_core::{Authorities, Certificate};
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, DnValue, IsCa, KeyPair,
-    SanType, SignatureAlgorithm,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, DnValue, IsCa, Issuer,
+    KeyPair, SanType, SignatureAlgorithm,
 };
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 
 pub(crate) use rcgen::PKCS_ECDSA_P256_SHA256 as P256;
@@ -27,9 +29,13 @@ pub(crate) struct Pki {
 
 impl Pki {
     pub(crate) fn new() -> Self {
+        Self::named("an authority")
+    }
+
+    pub(crate) fn named(name: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.distinguished_name.push(DnType::CommonName, "an authority");
+        params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
         fs::write(folder.path().join("ca.pem"), issuer.pem()).unwrap();
@@ -93,7 +99,24 @@ impl Pki {
         self.sign(file, &P256, &params)
     }
 
-    fn sign(
+    /// The same by an authority that was issued as `above`; the certificates of its chain follow in the file.
+    pub(crate) fn sign_below(
+        &self,
+        (above, above_files): (&CertificateParams, &CertAndKey),
+        file: &str,
+        params: &CertificateParams,
+    ) -> CertAndKey {
+        let [chain, key] = [&above_files.0, &above_files.1].map(|file| fs::read_to_string(file).unwrap());
+        let issuer = Issuer::from_params(above, KeyPair::from_pem(&key).unwrap());
+        let key = KeyPair::generate().unwrap();
+        let made = params.signed_by(&key, &issuer).unwrap();
+        let files = (self.path(&format!("{file}.pem")), self.path(&format!("{file}.key")));
+        replace(&files.0, format!("{}{chain}", made.pem()).as_bytes());
+        replace(&files.1, key.serialize_pem().as_bytes());
+        files
+    }
+
+    pub(crate) fn sign(
         &self,
         file: &str,
         algorithm: &'static SignatureAlgorithm,
@@ -135,8 +158,11 @@ impl Pki {
             .unwrap()
             .with_root_certificates(roots);
         let Some((cert, key)) = own else { return builder.with_no_client_auth() };
-        let chain = vec![CertificateDer::from_pem_file(cert).unwrap()];
-        builder.with_client_auth_cert(chain, PrivateKeyDer::from_pem_file(key).unwrap()).unwrap()
+        let chain = CertificateDer::pem_file_iter(cert).unwrap().map(Result::unwrap).collect();
+        let key = any_supported_type(&PrivateKeyDer::from_pem_file(key).unwrap()).unwrap();
+        // Without the checks of `with_client_auth_cert`, which other clients do not make.
+        let own = SingleCertAndKey::from(CertifiedKey::new(chain, key));
+        builder.with_client_cert_resolver(Arc::new(own))
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use proxy_core::{Certificate, ListenAddr, Proxy, ProxyConfig, Upstream};
 use records::delta::ProxyDelta;
-use records::metrics::{ClientCounter, Counters, FullReason, ProxyCounter};
+use records::metrics::{CertificateRefusal, ClientCounter, Counters, FullReason, ProxyCounter};
 use records::values::{WorkerCounts, WorkerList};
 use rustls::client::{EchGreaseConfig, EchMode};
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -132,7 +132,9 @@ impl TestProxy {
             ProxyCounter::RefusedHandshakeRate,
             ProxyCounter::RefusedMemory,
         ];
-        assert_eq!(total.counters.sum(&causes), count(ProxyCounter::HandshakesFailed));
+        let of_certificates = CertificateRefusal::ALL.map(|(_, counter, _)| counter);
+        let by_cause = total.counters.sum(&causes) + total.counters.sum(&of_certificates);
+        assert_eq!(by_cause, count(ProxyCounter::HandshakesFailed));
         let errors = [
             ProxyCounter::HandshakesFailed,
             ProxyCounter::UpstreamConnectsFailed,

@@ -193,6 +193,7 @@ fn cut_by(outcome: ConnectionOutcome) -> RequestFailure {
         | ConnectionOutcome::NotTls
         | ConnectionOutcome::Incompatible
         | ConnectionOutcome::UnrecognizedName
+        | ConnectionOutcome::Certificate(_)
         | ConnectionOutcome::HandshakeOther
         | ConnectionOutcome::AddressRefused
         | ConnectionOutcome::ConnectionsPerClient

@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::ids::{ClientId, ConnId};
-use crate::metrics::ProxyCounter;
+use crate::metrics::{CertificateRefusal, ProxyCounter};
 
 /// Why a connection was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,6 +25,8 @@ pub enum ConnectionOutcome {
     Incompatible,
     /// The client asked for a server name that is not served, or for none.
     UnrecognizedName,
+    /// The client was refused for its certificate.
+    Certificate(CertificateRefusal),
     /// The handshake failed for another reason.
     HandshakeOther,
     /// Its client's address may not connect.
@@ -63,6 +65,16 @@ impl ConnectionOutcome {
         (Self::NotTls, "not-tls"),
         (Self::Incompatible, "incompatible"),
         (Self::UnrecognizedName, "unrecognized-name"),
+        (Self::Certificate(CertificateRefusal::NotSent), "certificate-not-sent"),
+        (Self::Certificate(CertificateRefusal::UnknownCa), "certificate-unknown-ca"),
+        (Self::Certificate(CertificateRefusal::Expired), "certificate-expired"),
+        (Self::Certificate(CertificateRefusal::NotYetValid), "certificate-not-yet-valid"),
+        (Self::Certificate(CertificateRefusal::Revoked), "certificate-revoked"),
+        (Self::Certificate(CertificateRefusal::RevocationUnknown), "certificate-revocation-unknown"),
+        (Self::Certificate(CertificateRefusal::WrongUsage), "certificate-wrong-usage"),
+        (Self::Certificate(CertificateRefusal::BadSignature), "certificate-bad-signature"),
+        (Self::Certificate(CertificateRefusal::ChainTooDeep), "certificate-chain-too-deep"),
+        (Self::Certificate(CertificateRefusal::Other), "certificate-other"),
         (Self::HandshakeOther, "handshake-other"),
         (Self::AddressRefused, "address-refused"),
         (Self::ConnectionsPerClient, "connections-per-client"),
@@ -92,6 +104,7 @@ impl ConnectionOutcome {
             | Self::NotTls
             | Self::Incompatible
             | Self::UnrecognizedName
+            | Self::Certificate(_)
             | Self::HandshakeOther
             | Self::AddressRefused
             | Self::ConnectionsPerClient
@@ -118,6 +131,7 @@ impl ConnectionOutcome {
             Self::NotTls => ProxyCounter::FailedNotTls,
             Self::Incompatible => ProxyCounter::FailedIncompatible,
             Self::UnrecognizedName => ProxyCounter::FailedName,
+            Self::Certificate(refusal) => refusal.counter(),
             Self::HandshakeOther => ProxyCounter::FailedOther,
             Self::AddressRefused => ProxyCounter::RefusedAddress,
             Self::ConnectionsPerClient => ProxyCounter::RefusedConnections,
@@ -195,6 +209,7 @@ impl ConnectionRecord {
             ConnectionOutcome::HandshakeEof => "left in the handshake",
             ConnectionOutcome::NotTls => "sends no TLS",
             ConnectionOutcome::UnrecognizedName => "asks for an unknown name",
+            ConnectionOutcome::Certificate(refusal) => refusal.words(),
             ConnectionOutcome::HandshakeAlert
             | ConnectionOutcome::Incompatible
             | ConnectionOutcome::HandshakeOther => return Cow::Owned(handshake_failure(&self.detail)),

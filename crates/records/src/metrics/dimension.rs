@@ -22,6 +22,8 @@ keyword_enum! {
         Name = "name",
         /// Fingerprint of the client's TLS library (JA4).
         Fingerprint = "fingerprint",
+        /// Who has issued the client's certificate, or is said to by one that is refused.
+        Issuer = "issuer",
         /// Server that was observed by its packets, by its port, and its process if it runs here.
         Service = "service",
     }
@@ -30,6 +32,6 @@ keyword_enum! {
 impl Dimension {
     /// Whether failed handshakes are counted by its values. What they would have negotiated is unknown.
     pub fn has_failures(self) -> bool {
-        matches!(self, Self::Name | Self::Fingerprint | Self::Service)
+        matches!(self, Self::Name | Self::Fingerprint | Self::Issuer | Self::Service)
     }
 }

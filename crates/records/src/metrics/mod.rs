@@ -1,5 +1,6 @@
 //! The families of metrics, their labels, and percentiles.
 
+mod certificate_refusal;
 mod counters;
 mod dimension;
 mod families;
@@ -14,6 +15,7 @@ mod time_resolution;
 mod tls;
 mod upstream;
 
+pub use certificate_refusal::CertificateRefusal;
 pub use counters::{Counters, Metric, MetricNames};
 pub use dimension::Dimension;
 pub use families::{

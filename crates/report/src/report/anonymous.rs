@@ -102,7 +102,14 @@ fn anonymised_proxy(mut proxy: ProxySummary) -> ProxySummary {
         upstream.upstream = format!("upstream {number}");
         upstream.reason.clear();
     });
-    for dimension in [Dimension::Certificate, Dimension::Name, Dimension::Fingerprint, Dimension::Service] {
+    let naming = [
+        Dimension::Certificate,
+        Dimension::Name,
+        Dimension::Fingerprint,
+        Dimension::Issuer,
+        Dimension::Service,
+    ];
+    for dimension in naming {
         let values = proxy.tls.iter_mut().filter_map(|tls| tls.usage.get_mut(dimension.word())).flatten();
         let named = values.filter(|usage| usage.value != OTHER_VALUE && usage.value != "none");
         (1..).zip(named).for_each(|(number, usage)| usage.value = format!("{dimension} {number}"));

@@ -99,7 +99,7 @@ impl Report<'_> {
 }
 
 /// Each dimension, with the heading of its values and the caption of its table.
-const DIMENSIONS: [(Dimension, &str, &str); 9] = [
+const DIMENSIONS: [(Dimension, &str, &str); 10] = [
     (Dimension::Version, "version", "Who uses what, by version"),
     (Dimension::Group, "group", "Who uses what, by key exchange group"),
     (Dimension::Cipher, "cipher suite", "Who uses what, by cipher suite"),
@@ -108,6 +108,7 @@ const DIMENSIONS: [(Dimension, &str, &str); 9] = [
     (Dimension::Certificate, "certificate", "Who uses what, by certificate, of full handshakes"),
     (Dimension::Name, "server name", "Who uses what, by server name"),
     (Dimension::Fingerprint, "fingerprint", "Who uses what, by fingerprint (JA4)"),
+    (Dimension::Issuer, "issuer", "Who uses what, by issuer of the client's certificate"),
     (Dimension::Service, "service", "Who uses what, by service"),
 ];
 

@@ -6,7 +6,7 @@ use super::context::{FindingContext, HysteresisLimit};
 use super::{FindingText, MINUTE_US, Rule, Severity};
 use crate::insight::{out_of, percent, share};
 use crate::runs::ClientStats;
-use records::metrics::{ClientCounter, ProxyCounter};
+use records::metrics::{CertificateRefusal, ClientCounter, ProxyCounter};
 use records::text::quantity::grouped;
 
 pub(super) const REFUSED: Rule = Rule { id: "handshakes-refused", judge: refused, text: refused_text };
@@ -27,6 +27,13 @@ const NO_HANDSHAKE: [(ProxyCounter, &str); 3] = [
     (ProxyCounter::FailedNotTls, "not among these: the first bytes were not TLS"),
     (ProxyCounter::FailedName, "not among these: the server name is not served"),
 ];
+
+/// The causes of [`REFUSALS`], and why certificates of clients are refused.
+fn refusals() -> impl Iterator<Item = (ProxyCounter, &'static str)> {
+    let certificates = CertificateRefusal::ALL.into_iter().map(|(_, counter, words)| (counter, words));
+    REFUSALS.into_iter().chain(certificates)
+}
+
 const SHARES: &[(Severity, HysteresisLimit)] =
     &[(Severity::Warning, HysteresisLimit::at(0.02)), (Severity::Critical, HysteresisLimit::at(0.5))];
 const N_MIN: f64 = 10.0;
@@ -35,7 +42,7 @@ pub(super) const DONE: [ProxyCounter; 2] = [ProxyCounter::HandshakesFull, ProxyC
 /// Refused in the last minute, and all handshakes.
 fn refused_of(context: &FindingContext<'_>) -> (u64, u64) {
     let lately = &context.minute().proxy;
-    let refused = lately.sum(&REFUSALS.map(|(counter, _)| counter));
+    let refused = refusals().fold(0_u64, |sum, (counter, _)| sum.saturating_add(lately[counter]));
     (refused, refused.saturating_add(lately.sum(&DONE)))
 }
 
@@ -46,12 +53,12 @@ fn refused(context: &FindingContext<'_>) -> Option<Severity> {
 fn refused_text(context: &FindingContext<'_>) -> FindingText {
     let lately = &context.minute().proxy;
     let (n, whole) = refused_of(context);
-    let causes = REFUSALS.into_iter().max_by_key(|(counter, _)| lately[*counter]);
+    let causes = refusals().max_by_key(|(counter, _)| lately[*counter]);
     let main = causes.map_or("", |(_, words)| words);
     let text =
         FindingText::new(format!("{} of handshakes fail; main cause: {main}", percent(share(n, whole))));
     let text = text.figure("failed of begun handshakes, last minute", out_of(n, whole));
-    let counted = REFUSALS.into_iter().chain(NO_HANDSHAKE).filter(|(counter, _)| lately[*counter] > 0);
+    let counted = refusals().chain(NO_HANDSHAKE).filter(|(counter, _)| lately[*counter] > 0);
     let text = counted.fold(text, |text, (counter, words)| text.figure(words, lately[counter]));
     let text = match main {
         _ if context.run.other_terminator().is_some() => {
@@ -65,6 +72,9 @@ fn refused_text(context: &FindingContext<'_>) -> FindingText {
             .about("proxy.certificate"),
         "not complete at the deadline" => {
             text.advise("clients are slow or attack: see --handshake-timeout").about("proxy.handshake-timeout")
+        }
+        _ if CertificateRefusal::ALL.iter().any(|(.., words)| *words == main) => {
+            text.advise("the clients below need another certificate, or --client-ca another authority").about("proxy.client-ca")
         }
         _ => text.advise("the details below name the reasons"),
     };

@@ -1,5 +1,6 @@
 //! The end of a session, and its record.
 
+use std::fmt::Write as _;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -113,8 +114,13 @@ impl ClientSession {
         }
         let records_names = context.stats.usage.records_names;
         context.stats.record(outcome, context.now, || {
-            let record = self.record(outcome, detail, lifetime);
-            if records_names { record } else { ConnectionRecord { sni: String::new(), ..record } }
+            let mut record = self.record(outcome, detail, lifetime);
+            if !records_names {
+                record.sni.clear();
+            } else if let Some(refused) = self.tls.session().refused_certificate() {
+                let _ = write!(record.detail, " (of {:?}, by {:?})", refused.subject, refused.issuer);
+            }
+            record
         });
     }
 

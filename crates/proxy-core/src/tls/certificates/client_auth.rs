@@ -4,17 +4,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use aws_lc_rs::digest;
-use rustls::RootCertStore;
+use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::CertificateDer;
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
-use rustls::server::danger::ClientCertVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
 
 use crate::tls::certificates::certificate::read_chain;
 use crate::tls::certificates::error::TlsFileError;
 use crate::tls::certificates::files::{FileOrigin, FromFiles};
+use crate::tls::certificates::identity;
 use crate::tls::resumption::tickets::AuthDigest;
 use crate::tls::server::config::TlsConfigError;
+use crate::tls::server::evidence::{HandshakeNotes, RefusedCertificate};
 use crate::tls::server::refusal::describe;
 use crate::tls::settings::ClientAuth;
 
@@ -73,7 +76,65 @@ impl Authorities {
             ClientAuth::Required => builder,
             ClientAuth::Optional => builder.allow_unauthenticated(),
         };
-        builder.build().map_err(TlsConfigError::ClientCa)
+        let verifier = builder.build().map_err(TlsConfigError::ClientCa)?;
+        Ok(Arc::new(NotingVerifier(verifier)))
+    }
+}
+
+/// Notes whose certificate is refused, which rustls forgets.
+#[derive(Debug)]
+struct NotingVerifier(Arc<dyn ClientCertVerifier>);
+
+impl NotingVerifier {
+    fn noted<T>(certificate: &CertificateDer<'_>, verified: Result<T, Error>) -> Result<T, Error> {
+        if verified.is_err() {
+            HandshakeNotes::refuse_certificate(RefusedCertificate {
+                subject: identity::subject(certificate),
+                issuer: identity::issuer(certificate),
+            });
+        }
+        verified
+    }
+}
+
+impl ClientCertVerifier for NotingVerifier {
+    fn client_auth_mandatory(&self) -> bool {
+        self.0.client_auth_mandatory()
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.0.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        Self::noted(end_entity, self.0.verify_client_cert(end_entity, intermediates, now))
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Self::noted(certificate, self.0.verify_tls12_signature(message, certificate, signature))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Self::noted(certificate, self.0.verify_tls13_signature(message, certificate, signature))
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
     }
 }
 

@@ -6,4 +6,5 @@ pub(in crate::tls) mod client_auth;
 pub(in crate::tls) mod description;
 pub(in crate::tls) mod error;
 pub(in crate::tls) mod files;
+pub(in crate::tls) mod identity;
 pub(in crate::tls) mod watch;

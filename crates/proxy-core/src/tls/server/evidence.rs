@@ -67,6 +67,14 @@ pub(in crate::tls) struct PresentedCertificate {
     pub(in crate::tls) is_name_uncovered: bool,
 }
 
+/// Whom a client's certificate that was refused names, and who is said to have issued it; made printable and cut to a
+/// bound.
+#[derive(Debug)]
+pub(crate) struct RefusedCertificate {
+    pub(crate) subject: String,
+    pub(crate) issuer: String,
+}
+
 /// Notes that rustls' callbacks made during its current call.
 #[derive(Debug, Default)]
 pub(in crate::tls) struct HandshakeNotes {
@@ -76,11 +84,18 @@ pub(in crate::tls) struct HandshakeNotes {
     pub(in crate::tls) offered: Option<OfferedSession>,
     /// Whether the name is refused, so there is no certificate for it.
     pub(in crate::tls) is_name_refused: bool,
+    refused: Option<Box<RefusedCertificate>>,
 }
 
 thread_local! {
     static NOTES: RefCell<HandshakeNotes> = const {
-        RefCell::new(HandshakeNotes { server_name: None, presented: None, offered: None, is_name_refused: false })
+        RefCell::new(HandshakeNotes {
+            server_name: None,
+            presented: None,
+            offered: None,
+            is_name_refused: false,
+            refused: None,
+        })
     };
 }
 
@@ -109,6 +124,11 @@ impl HandshakeNotes {
     /// Notes that the name of the `ClientHello` is not served.
     pub(in crate::tls) fn refuse_name() {
         NOTES.with_borrow_mut(|notes| notes.is_name_refused = true);
+    }
+
+    /// Notes the client's certificate that is refused.
+    pub(in crate::tls) fn refuse_certificate(refused: RefusedCertificate) {
+        NOTES.with_borrow_mut(|notes| notes.refused = Some(Box::new(refused)));
     }
 
     /// When the session began that this handshake resumes; `None` if it begins one. Asked where rustls issues a session:
@@ -153,11 +173,13 @@ pub(in crate::tls) struct HandshakeEvidence {
     hello: Option<ClientHello>,
     presented: Option<PresentedCertificate>,
     offered: Option<OfferedSession>,
+    refused: Option<Box<RefusedCertificate>>,
 }
 
 impl HandshakeEvidence {
     pub(in crate::tls) fn new(policy: Policy) -> Self {
-        Self { policy, reader: HelloReader::default(), hello: None, presented: None, offered: None }
+        let reader = HelloReader::default();
+        Self { policy, reader, hello: None, presented: None, offered: None, refused: None }
     }
 
     /// Adds received bytes. Returns the server name once the `ClientHello` is complete.
@@ -172,6 +194,11 @@ impl HandshakeEvidence {
     pub(in crate::tls) fn add(&mut self, notes: HandshakeNotes) {
         self.presented = notes.presented.or_else(|| self.presented.take());
         self.offered = better(self.offered, notes.offered);
+        self.refused = notes.refused.or_else(|| self.refused.take());
+    }
+
+    pub(in crate::tls) fn refused_certificate(&self) -> Option<&RefusedCertificate> {
+        self.refused.as_deref()
     }
 
     /// The session that the client offered. If there are several, the one that rustls resumed, if any.

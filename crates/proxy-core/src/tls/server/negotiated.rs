@@ -14,8 +14,10 @@ use rustls::{
 };
 
 use crate::tls::certificates::description::{self, CommonNameError};
+use crate::tls::certificates::identity;
 use crate::tls::engine::EngineError;
-use crate::tls::server::evidence::{HandshakeEvidence, PresentedCertificate};
+use crate::tls::server::evidence::{HandshakeEvidence, PresentedCertificate, RefusedCertificate};
+use crate::tls::server::refusal::certificate_refusal;
 use crate::tls::settings::options::suite_name;
 use hello::{ClientHello, SingleChoices};
 
@@ -201,6 +203,16 @@ impl<'a> NegotiatedTls<'a> {
         presented.is_some_and(|presented| presented.is_name_uncovered)
     }
 
+    /// The client's certificate that was refused.
+    pub(crate) fn refused_certificate(&self) -> Option<&'a RefusedCertificate> {
+        self.evidence.and_then(HandshakeEvidence::refused_certificate)
+    }
+
+    /// Who has issued the client's certificate, made printable; `None` if it has none.
+    pub(crate) fn client_issuer(&self) -> Option<String> {
+        self.client.map(|leaf| identity::issuer(leaf))
+    }
+
     /// The parameters for which only one value suited both sides.
     pub(crate) fn single_choices(&self) -> SingleChoices {
         self.evidence.map(|evidence| evidence.single_choices(self.is_tls13())).unwrap_or_default()
@@ -277,6 +289,11 @@ fn cipher_counter(cipher: CipherSuite) -> ProxyCounter {
 impl EngineError {
     /// Why a handshake failed with this. `has_answered`: the client had sent a valid `ClientHello` before.
     pub(crate) fn handshake_outcome(&self, has_answered: bool) -> ConnectionOutcome {
+        if let Self::Tls(error) = self
+            && let Some(refusal) = certificate_refusal(error)
+        {
+            return ConnectionOutcome::Certificate(refusal);
+        }
         match self {
             Self::Tls(TlsError::AlertReceived(AlertDescription::CloseNotify)) => {
                 ConnectionOutcome::HandshakeEof

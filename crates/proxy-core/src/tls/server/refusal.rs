@@ -1,13 +1,54 @@
 //! Errors of rustls about certificates, in plain words.
 
 use records::kinds::NO_COMMON_VERSION;
+use records::metrics::CertificateRefusal;
 use rustls::{CertificateError as C, Error, PeerIncompatible};
+
+/// Why a client's certificate is refused; `None` if the error is about something else.
+pub(in crate::tls) fn certificate_refusal(error: &Error) -> Option<CertificateRefusal> {
+    use CertificateRefusal as R;
+    let error = match error {
+        Error::NoCertificatesPresented => return Some(R::NotSent),
+        Error::InvalidCertRevocationList(_) => return Some(R::RevocationUnknown),
+        Error::InvalidCertificate(error) => error,
+        _ => return None,
+    };
+    Some(match error {
+        C::UnknownIssuer => R::UnknownCa,
+        C::Expired | C::ExpiredContext { .. } => R::Expired,
+        C::NotValidYet | C::NotValidYetContext { .. } => R::NotYetValid,
+        C::Revoked => R::Revoked,
+        C::UnknownRevocationStatus | C::ExpiredRevocationList | C::ExpiredRevocationListContext { .. } => {
+            R::RevocationUnknown
+        }
+        C::InvalidPurpose | C::InvalidPurposeContext { .. } => R::WrongUsage,
+        C::BadSignature | C::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => R::BadSignature,
+        C::Other(other) => match other.to_string() {
+            // rustls has no errors of its own for these of webpki.
+            text if text.contains("CaUsedAsEndEntity") => R::WrongUsage,
+            text if TOO_DEEP.iter().any(|variant| text.contains(variant)) => R::ChainTooDeep,
+            _ => R::Other,
+        },
+        _ => R::Other,
+    })
+}
+
+/// Errors of webpki about chains that are too deep, or too costly to follow.
+const TOO_DEEP: [&str; 4] = [
+    "MaximumPathDepthExceeded",
+    "PathLenConstraintViolated",
+    "MaximumPathBuildCallsExceeded",
+    "MaximumSignatureChecksExceeded",
+];
 
 /// The error in words: a client's certificate that is refused, or one in a file that cannot be read.
 pub(in crate::tls) fn describe(error: &Error) -> String {
     let Error::InvalidCertificate(error) = error else {
         return match error {
             Error::NoCertificatesPresented => "the client sent no certificate".to_owned(),
+            Error::InvalidCertRevocationList(_) => {
+                "the certificate's revocation list is not signed by its authority".to_owned()
+            }
             Error::PeerIncompatible(
                 PeerIncompatible::Tls12NotOffered | PeerIncompatible::Tls12NotOfferedOrEnabled,
             ) => NO_COMMON_VERSION.to_owned(),
@@ -23,9 +64,19 @@ pub(in crate::tls) fn describe(error: &Error) -> String {
         C::NotValidYet | C::NotValidYetContext { .. } => "is not valid yet",
         C::InvalidPurpose | C::InvalidPurposeContext { .. } => "is not for a client",
         C::BadEncoding => "is damaged, or no X.509 certificate",
+        C::Other(_) if error.to_string().contains("UnsupportedCriticalExtension") => {
+            "has a critical extension that is not understood"
+        }
         C::UnhandledCriticalExtension => "has a critical extension that is not understood",
         C::UnsupportedSignatureAlgorithmContext { .. } => "is signed by an algorithm that is not supported",
         C::Revoked => "is revoked",
+        C::UnknownRevocationStatus => "is of an authority without a revocation list",
+        C::ExpiredRevocationList | C::ExpiredRevocationListContext { .. } => {
+            "is of an authority whose revocation list has expired"
+        }
+        C::Other(_) if TOO_DEEP.iter().any(|variant| error.to_string().contains(variant)) => {
+            "has too many intermediates"
+        }
         C::Other(_) if error.to_string().contains("UnsupportedCertVersion") => {
             "is X.509 version 1 or 2, and must be version 3"
         }

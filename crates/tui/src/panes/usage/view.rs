@@ -80,7 +80,12 @@ fn none(state: &State) -> String {
     match state.shown_usage() {
         None => " known of the present and of moments read from the journal, not of this one".to_owned(),
         Some(usage) if usage.is_empty() => " no handshake has a record of it yet".to_owned(),
-        Some(_) if matches!(state.usage.dimension, Dimension::Name | Dimension::Fingerprint) => {
+        Some(_)
+            if matches!(
+                state.usage.dimension,
+                Dimension::Name | Dimension::Fingerprint | Dimension::Issuer
+            ) =>
+        {
             " none, or left out by --log-names off".to_owned()
         }
         Some(_) => " none".to_owned(),
@@ -97,6 +102,7 @@ pub(crate) fn name_of(dimension: Dimension) -> &'static str {
         Dimension::Certificate => "certificate of full handshakes",
         Dimension::Name => "server name",
         Dimension::Fingerprint => "fingerprint (JA4)",
+        Dimension::Issuer => "issuer of the client's certificate",
         Dimension::Service => "service",
     }
 }
