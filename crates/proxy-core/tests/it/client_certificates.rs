@@ -88,12 +88,12 @@ fn refused_certificates(
 }
 
 /// Whether a client is served.
-fn is_served(proxy: &TestProxy, config: &Arc<ClientConfig>) -> bool {
+pub(crate) fn is_served(proxy: &TestProxy, config: &Arc<ClientConfig>) -> bool {
     let mut tls = proxy.connect(config);
     tls.write_all(b"hello").is_ok() && tls.read_exact(&mut [0; 5]).is_ok()
 }
 
-const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
+pub(crate) const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
 
 #[test]
 fn each_cause_of_a_refusal_is_counted_and_recorded() {

@@ -32,6 +32,7 @@ mod proxy_header;
 mod rates;
 mod reloaded_upstreams;
 mod replacing;
+mod revocation;
 mod routes;
 mod support;
 mod tls_choice;

@@ -4,11 +4,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use proxy_core::{Authorities, Certificate};
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, DnValue, IsCa, Issuer,
-    KeyPair, SanType, SignatureAlgorithm,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DistinguishedName,
+    DnType, DnValue, IsCa, Issuer, KeyIdMethod, KeyPair, RevokedCertParams, SanType, SignatureAlgorithm,
+    date_time_ymd,
 };
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::pem::PemObject;
@@ -71,8 +73,8 @@ impl Pki {
         let sans: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let mut params = CertificateParams::new(sans).unwrap();
         params.distinguished_name.push(DnType::CommonName, names[0]);
-        params.not_before = rcgen::date_time_ymd(2020, 1, 1);
-        params.not_after = rcgen::date_time_ymd(year, 1, 1);
+        params.not_before = date_time_ymd(2020, 1, 1);
+        params.not_after = date_time_ymd(year, 1, 1);
         self.sign(file, algorithm, &params)
     }
 
@@ -81,6 +83,33 @@ impl Pki {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.distinguished_name.push(DnType::CommonName, common_name);
         self.sign(file, &P256, &params)
+    }
+
+    /// A certificate with this serial number.
+    pub(crate) fn issue_serial(&self, serial: u64) -> CertAndKey {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, format!("number {serial}"));
+        params.serial_number = Some(serial.into());
+        self.sign(&format!("serial-{serial}"), &P256, &params)
+    }
+
+    /// A list of revoked serial numbers, in PEM.
+    pub(crate) fn crl(&self, serials: &[u64], end: SystemTime) -> String {
+        let revoked = serials.iter().map(|serial| RevokedCertParams {
+            serial_number: (*serial).into(),
+            revocation_time: date_time_ymd(2020, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        });
+        let list = CertificateRevocationListParams {
+            this_update: date_time_ymd(2020, 1, 1),
+            next_update: date_time_ymd(1970, 1, 1) + end.duration_since(UNIX_EPOCH).unwrap(),
+            crl_number: 1.into(),
+            issuing_distribution_point: None,
+            revoked_certs: revoked.collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        list.signed_by(&self.issuer).unwrap().pem().unwrap()
     }
 
     /// The same for a subject of so many attributes and these other names.

@@ -35,6 +35,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("cert", "[\"/etc/ssl/chain.pem\"]"),
     ("key", "[\"/etc/ssl/key.pem\"]"),
     ("client-ca", "\"/etc/ssl/clients.pem\""),
+    ("client-crl", "[\"/etc/ssl/clients.crl\"]"),
     ("upstream-ca", "\"/etc/ssl/internal-ca.pem\""),
     ("upstream-cert", "\"/etc/ssl/proxy.pem\""),
     ("upstream-key", "\"/etc/ssl/proxy.key\""),

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use proxy_core::{
-    Authorities, Certificate, ClientAuth, Resumption, TicketKeyFile, Tls, TlsSettings, UpstreamTls,
+    Authorities, Certificate, ClientAuth, Resumption, RevocationLists, TicketKeyFile, Tls, TlsSettings,
+    UpstreamTls,
 };
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +31,10 @@ pub(crate) struct TlsFileOptions {
     #[arg(long, value_name = "PEM")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) client_ca: Option<PathBuf>,
+    /// Lists of the client certificates that --client-ca has revoked (CRLs), in PEM or DER; may be repeated
+    #[arg(long, value_name = "FILE")]
+    #[serde(deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
+    pub(crate) client_crl: Vec<PathBuf>,
     /// Ticket keys shared with other proxies: 80 random bytes each; the first encrypts, all decrypt
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,12 +53,21 @@ impl TlsFileOptions {
     /// If a file cannot be used, or files and settings conflict.
     pub(crate) fn load(&self, settings: &OptionValues<TlsSettings>, is_loaded: bool) -> anyhow::Result<Tls> {
         let is_auth_given = settings.is_given("client-auth");
+        let is_crl_expired_given = settings.is_given("client-crl-expired");
         let settings = settings.values().clone();
         settings.check().map_err(usage)?;
         let client_ca = self.client_ca.as_deref().map(Authorities::load).transpose().map_err(usage)?;
         if client_ca.is_none() && is_auth_given {
             return Err(usage("--client-auth needs --client-ca: the authorities that vouch for clients"));
         }
+        if client_ca.is_none() && !self.client_crl.is_empty() {
+            return Err(usage("--client-crl needs --client-ca: the authorities that vouch for clients"));
+        }
+        if self.client_crl.is_empty() && is_crl_expired_given {
+            return Err(usage("--client-crl-expired needs --client-crl: the lists of revoked certificates"));
+        }
+        let lists = Some(&self.client_crl).filter(|paths| !paths.is_empty());
+        let client_crl = lists.map(|paths| RevocationLists::load(paths)).transpose().map_err(usage)?;
         if client_ca.is_some() && settings.client_auth == ClientAuth::Required && is_loaded {
             return Err(usage(
                 "--load has no certificate to present: give --client-auth optional, or no --load",
@@ -64,7 +78,14 @@ impl TlsFileOptions {
         }
         let ticket_keys = self.ticket_keys.as_deref().map(TicketKeyFile::load).transpose().map_err(usage)?;
         let certificates = self.certificates()?;
-        Ok(Tls { client_ca, ticket_keys, settings, certificates, upstream: UpstreamTls::default() })
+        Ok(Tls {
+            client_ca,
+            client_crl,
+            ticket_keys,
+            settings,
+            certificates,
+            upstream: UpstreamTls::default(),
+        })
     }
 
     fn certificates(&self) -> anyhow::Result<Vec<Certificate>> {

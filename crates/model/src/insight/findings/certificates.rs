@@ -44,7 +44,7 @@ fn certificates(run: &Run) -> impl Iterator<Item = CertificateDescription<'_>> {
 }
 
 fn certificate_of<'s>(setting: &'s Setting, run: &Run) -> Option<CertificateDescription<'s>> {
-    let today = (run.last_realtime_us() / DAY_US) as i64;
+    let today = today(run);
     match &setting.value {
         Value::Text(text) if is_certificate(&setting.name) => certificate(text, today),
         _ => None,
@@ -55,12 +55,23 @@ fn certificate(text: &str, today: i64) -> Option<CertificateDescription<'_>> {
     let (subject, rest) = text.rsplit_once(" until ")?;
     let (_, names) = subject.split_once(" for ")?;
     let last_day = rest.split(' ').next()?;
-    let end = humantime::parse_rfc3339(&format!("{last_day}T00:00:00Z")).ok()?;
-    let end_day = end.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs() / 86_400;
+    let days_left = days_to(last_day, today)?;
     let several = names.strip_suffix(" more").and_then(|names| names.rsplit_once(" and "));
     let several = several.and_then(|(name, more)| Some((name, more.parse().ok()?)));
     let (name, more) = several.unwrap_or((names, 0));
-    Some(CertificateDescription { name, more, last_day, days_left: end_day as i64 - today })
+    Some(CertificateDescription { name, more, last_day, days_left })
+}
+
+/// The run's day, since 1970.
+pub(super) fn today(run: &Run) -> i64 {
+    (run.last_realtime_us() / DAY_US) as i64
+}
+
+/// Whole days from a day to one such as `2027-03-01`.
+pub(super) fn days_to(day: &str, today: i64) -> Option<i64> {
+    let end = humantime::parse_rfc3339(&format!("{day}T00:00:00Z")).ok()?;
+    let end_day = end.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs() / 86_400;
+    Some(end_day as i64 - today)
 }
 
 /// Whole days to the last day of the certificate that ends first, negative after that; `None` if no setting has one.

@@ -13,6 +13,7 @@ mod http;
 mod limits;
 mod logs;
 mod measurement;
+mod revocation;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -189,8 +190,9 @@ struct Rule {
     text: fn(&FindingContext<'_>) -> FindingText,
 }
 
-const RULES: [Rule; 29] = [
+const RULES: [Rule; 30] = [
     certificates::EXPIRES,
+    revocation::EXPIRES,
     certificates::NOT_COVERED,
     certificates::RSA_KEY,
     clients::TLS12_ONLY,

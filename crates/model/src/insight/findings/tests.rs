@@ -100,6 +100,7 @@ fn counters_open_and_close_their_findings() {
     };
     counted("handshakes-refused", Severity::Warning, ProxyCounter::FailedIncompatible, 10);
     counted("handshakes-refused", Severity::Critical, ProxyCounter::FailedAlert, 500);
+    counted("handshakes-refused", Severity::Warning, ProxyCounter::CertificateExpired, 10);
     counted("clients-beyond-limit", Severity::Warning, ProxyCounter::RefusedConnectionRate, 1);
     counted("memory-short", Severity::Warning, ProxyCounter::IdleClosed, 1);
     counted("memory-short", Severity::Critical, ProxyCounter::RefusedMemory, 1);
@@ -319,6 +320,26 @@ fn a_certificate_is_found_by_its_days_until_it_is_renewed() {
     recorder.set("proxy.certificate", text(CERTIFICATE));
     recorder.seconds(2, calm);
     assert_eq!(open(&recorder), []);
+}
+
+#[test]
+fn a_revocation_list_is_found_a_week_before_its_end() {
+    let at = |day: &str, policy: &str| {
+        let list =
+            format!("3 certificates revoked by 1 list until {day} (an authority), together sha256:5b1e");
+        let settings = [("proxy.client-crl", text(&list)), ("proxy.client-crl-expired", text(policy))];
+        let mut recorder = begun(&settings);
+        recorder.seconds(2, calm);
+        recorder
+    };
+    assert_eq!(open(&at("2026-03-09", "refuse")), []);
+    let soon = at("2026-03-08", "refuse");
+    assert_eq!(open(&soon), [("revocation-list-expires", Severity::Warning)]);
+    let finding = finding_text(&soon, "revocation-list-expires");
+    assert_eq!(finding.title, "A revocation list expires in 7 days");
+    assert_eq!(finding.whom, ["2026-03-08 (an authority)"]);
+    assert_eq!(open(&at("2026-02-27", "refuse")), [("revocation-list-expires", Severity::Critical)]);
+    assert_eq!(open(&at("2026-02-27", "accept")), [("revocation-list-expires", Severity::Warning)]);
 }
 
 /// A second with full and resumed handshakes that take a server so long, in microseconds.

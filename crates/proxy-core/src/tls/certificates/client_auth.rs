@@ -10,16 +10,19 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer as _;
 
 use crate::tls::certificates::certificate::read_chain;
 use crate::tls::certificates::error::TlsFileError;
 use crate::tls::certificates::files::{FileOrigin, FromFiles};
 use crate::tls::certificates::identity;
+use crate::tls::certificates::revocation::Revocation;
 use crate::tls::resumption::tickets::AuthDigest;
 use crate::tls::server::config::TlsConfigError;
 use crate::tls::server::evidence::{HandshakeNotes, RefusedCertificate};
 use crate::tls::server::refusal::describe;
-use crate::tls::settings::ClientAuth;
+use crate::tls::settings::{ClientAuth, CrlExpired};
 
 /// Authorities that vouch for clients, or for upstreams.
 #[derive(Clone, Debug)]
@@ -55,6 +58,13 @@ impl Authorities {
         Arc::clone(&self.listed)
     }
 
+    /// Whether one of them has this name, in DER.
+    pub(in crate::tls) fn has_subject(&self, name: &[u8]) -> bool {
+        self.listed
+            .iter()
+            .any(|der| X509Certificate::from_der(der).is_ok_and(|(_, one)| one.subject().as_raw() == name))
+    }
+
     fn path(&self) -> &Path {
         &self.origin.paths()[0]
     }
@@ -68,6 +78,7 @@ impl Authorities {
     pub(in crate::tls) fn verifier(
         &self,
         auth: ClientAuth,
+        revocation: Option<&Revocation>,
         provider: &Arc<CryptoProvider>,
     ) -> Result<Arc<dyn ClientCertVerifier>, TlsConfigError> {
         let builder =
@@ -75,6 +86,13 @@ impl Authorities {
         let builder = match auth {
             ClientAuth::Required => builder,
             ClientAuth::Optional => builder.allow_unauthenticated(),
+        };
+        let builder = match revocation {
+            Some(Revocation { lists, expired: CrlExpired::Refuse }) => {
+                builder.with_crls(lists.ders()).enforce_revocation_expiration()
+            }
+            Some(Revocation { lists, expired: CrlExpired::Accept }) => builder.with_crls(lists.ders()),
+            None => builder,
         };
         let verifier = builder.build().map_err(TlsConfigError::ClientCa)?;
         Ok(Arc::new(NotingVerifier(verifier)))
@@ -149,12 +167,24 @@ impl FromFiles for Authorities {
 }
 
 /// The digest that sessions are bound to. A session that began without a certificate, or with one of other
-/// authorities, must not be resumed where a certificate is required, because a resumption does not check it.
-pub(in crate::tls) fn binding(ca: Option<&Authorities>, auth: ClientAuth) -> AuthDigest {
+/// authorities, must not be resumed where a certificate is required, because a resumption does not verify it again. Of
+/// revocation lists only the issuers are part of it: a resumption looks the certificate up in the lists themselves.
+pub(in crate::tls) fn binding(
+    ca: Option<&Authorities>,
+    auth: ClientAuth,
+    revocation: Option<&Revocation>,
+) -> AuthDigest {
     let mut all = digest::Context::new(&digest::SHA256);
     if let Some(ca) = ca {
         all.update(&[1 + u8::from(auth == ClientAuth::Required)]);
         all.update(&ca.digest);
+    }
+    if let Some(Revocation { lists, expired }) = revocation {
+        all.update(&[u8::from(*expired == CrlExpired::Refuse)]);
+        for issuer in lists.issuers() {
+            all.update(&(issuer.len() as u64).to_be_bytes());
+            all.update(issuer);
+        }
     }
     to_binding(&all.finish())
 }

@@ -83,6 +83,19 @@ pub enum TlsFileWarning {
         /// The last day of its validity, in UTC.
         date: String,
     },
+    #[error(
+        "the revocation list of {issuer:?} in {path} has expired on {date}: clients with certificates of this authority are \
+         refused, unless --client-crl-expired is accept"
+    )]
+    CrlExpired { path: PathBuf, issuer: String, date: String },
+    #[error("the revocation list of {issuer:?} in {path} expires on {date}; replace it with the next one")]
+    CrlExpires { path: PathBuf, issuer: String, date: String },
+    /// No authority for clients has issued a revocation list.
+    #[error(
+        "the revocation list in {path} is of {issuer:?}, which is not in --client-ca: it is for certificates only whose clients \
+         send that authority as an intermediate"
+    )]
+    CrlOfOther { path: PathBuf, issuer: String },
     #[error("the certificate in {path} is not valid before {date}; clients will refuse it until then")]
     NotYetValid {
         path: PathBuf,

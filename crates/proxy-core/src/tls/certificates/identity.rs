@@ -3,6 +3,7 @@
 use records::text::clean;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
+use x509_parser::x509::X509Name;
 
 use crate::tls::certificates::description;
 
@@ -17,7 +18,10 @@ pub(in crate::tls) fn subject(der: &[u8]) -> String {
 /// Who has issued a certificate, made printable and cut to a bound: the issuer's common name, else its whole name.
 pub(in crate::tls) fn issuer(der: &[u8]) -> String {
     let Ok((_, certificate)) = X509Certificate::from_der(der) else { return String::new() };
-    let issuer = certificate.issuer();
+    issuer_name(certificate.issuer())
+}
+
+pub(in crate::tls) fn issuer_name(issuer: &X509Name<'_>) -> String {
     let common = issuer.iter_common_name().find_map(|name| name.as_str().ok());
     cut(&clean::text(&common.map_or_else(|| issuer.to_string(), str::to_owned)))
 }

@@ -7,4 +7,6 @@ pub(in crate::tls) mod description;
 pub(in crate::tls) mod error;
 pub(in crate::tls) mod files;
 pub(in crate::tls) mod identity;
+pub(in crate::tls) mod presented;
+pub(in crate::tls) mod revocation;
 pub(in crate::tls) mod watch;

@@ -10,6 +10,7 @@ use crate::tls::Certificate;
 use crate::tls::certificates::client_auth::Authorities;
 use crate::tls::certificates::error::TlsFileError;
 use crate::tls::certificates::files::{FromFiles, WatchedFiles};
+use crate::tls::certificates::revocation::RevocationLists;
 use crate::tls::client::config::UpstreamTls;
 use crate::tls::resumption::tickets::TicketKeyFile;
 
@@ -25,6 +26,7 @@ pub struct TlsFiles {
 struct WatchedTlsFiles {
     certificates: Vec<WatchedFiles<Certificate>>,
     client_ca: Option<WatchedFiles<Authorities>>,
+    client_crl: Option<WatchedFiles<RevocationLists>>,
     ticket_keys: Option<WatchedFiles<TicketKeyFile>>,
     upstream_ca: Option<WatchedFiles<Authorities>>,
     upstream_certificate: Option<WatchedFiles<Certificate>>,
@@ -39,6 +41,7 @@ pub struct FileChanges {
     /// Each with its place among the certificates.
     pub(in crate::tls) certificates: Vec<(usize, Result<Certificate, TlsFileError>)>,
     pub(in crate::tls) client_ca: Option<Result<Authorities, TlsFileError>>,
+    pub(in crate::tls) client_crl: Option<Result<RevocationLists, TlsFileError>>,
     pub(in crate::tls) ticket_keys: Option<Result<TicketKeyFile, TlsFileError>>,
     pub(in crate::tls) upstream_ca: Option<Result<Authorities, TlsFileError>>,
     pub(in crate::tls) upstream_certificate: Option<Result<Certificate, TlsFileError>>,
@@ -48,6 +51,7 @@ impl TlsFiles {
     pub(in crate::tls) fn new(
         certificates: &[Certificate],
         client_ca: Option<&Authorities>,
+        client_crl: Option<&RevocationLists>,
         ticket_keys: Option<&TicketKeyFile>,
         upstream: Option<&UpstreamTls>,
     ) -> Self {
@@ -55,6 +59,7 @@ impl TlsFiles {
         let watched = WatchedTlsFiles {
             certificates: certificates.iter().cloned().map(WatchedFiles::new).collect(),
             client_ca: client_ca.cloned().map(WatchedFiles::new),
+            client_crl: client_crl.cloned().map(WatchedFiles::new),
             ticket_keys: ticket_keys.cloned().map(WatchedFiles::new),
             upstream_ca: upstream.and_then(|tls| tls.ca.clone()).map(WatchedFiles::new),
             upstream_certificate: upstream_certificate.map(WatchedFiles::new),
@@ -66,8 +71,14 @@ impl TlsFiles {
     /// Blocks on their disks.
     pub fn check(&self, at_once: bool) -> FileChanges {
         let mut files = lock(&self.watched);
-        let WatchedTlsFiles { certificates, client_ca, ticket_keys, upstream_ca, upstream_certificate } =
-            &mut *files;
+        let WatchedTlsFiles {
+            certificates,
+            client_ca,
+            client_crl,
+            ticket_keys,
+            upstream_ca,
+            upstream_certificate,
+        } = &mut *files;
         let mut skipped = Vec::new();
         let changes = FileChanges {
             at_once,
@@ -77,6 +88,7 @@ impl TlsFiles {
                 .filter_map(|(i, one)| Some((i, self.check_one(one, at_once, &mut skipped)?)))
                 .collect(),
             client_ca: client_ca.as_mut().and_then(|ca| self.check_one(ca, at_once, &mut skipped)),
+            client_crl: client_crl.as_mut().and_then(|crl| self.check_one(crl, at_once, &mut skipped)),
             ticket_keys: ticket_keys.as_mut().and_then(|keys| self.check_one(keys, at_once, &mut skipped)),
             upstream_ca: upstream_ca.as_mut().and_then(|ca| self.check_one(ca, at_once, &mut skipped)),
             upstream_certificate: upstream_certificate

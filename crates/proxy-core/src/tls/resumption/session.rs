@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use crate::tls::certificates::description::last_second;
+use crate::tls::certificates::revocation::Revocation;
+use crate::tls::server::evidence::OfferedSession;
 
 /// How far the clock of a host that shares our keys may be ahead of ours. A session from further ahead has no age that
 /// we know: our clock may have been set back.
@@ -36,39 +38,43 @@ impl SessionState {
 /// client is (RFC 8446, 4.6.1).
 ///
 /// # Errors
-/// With its age if the session has ended: by its lifetime, or with a certificate of the client.
+/// If the session has ended, by its lifetime or with a certificate of the client, or such a certificate is no longer good.
 pub(in crate::tls) fn age(
     session: &[u8],
     began_at: u64,
     now: u64,
     lifetime: Duration,
-) -> Result<Duration, Duration> {
+    revocation: Option<&Revocation>,
+) -> Result<Duration, OfferedSession> {
     // Another host's clock may be ahead of ours.
     let age = Duration::from_secs(now.saturating_sub(began_at));
     let ahead = Duration::from_secs(began_at.saturating_sub(now));
     let lasts = age <= lifetime && ahead <= CLOCK_SKEW_MAX;
+    let ended = OfferedSession::Expired { age };
     // What cannot be read proves nothing.
-    let has_certificates = || certificates_end(session, began_at).is_some_and(|end| end >= now);
-    if lasts && has_certificates() { Ok(age) } else { Err(age) }
+    let mut chain = client_chain(session).filter(|_| lasts).ok_or(ended)?;
+    while !chain.is_empty() {
+        let certificate = read_vector::<3>(&mut chain).ok_or(ended)?;
+        let end = last_second(certificate).ok_or(ended)?;
+        // One that had ended when the session began is no part of the path that was verified then.
+        if (began_at..now).contains(&end) {
+            return Err(ended);
+        }
+        if revocation.is_some_and(|revocation| revocation.bars(certificate, now)) {
+            return Err(OfferedSession::ClientAuth);
+        }
+    }
+    Ok(age)
 }
 
-/// When the first certificate of the client's chain ends, in seconds since 1970; `u64::MAX` without one. Certificates
-/// that had ended when the session began are no part of the path that was verified then. `None` if this is no session.
-fn certificates_end(session: &[u8], began_at: u64) -> Option<u64> {
+/// The client's certificates, each behind its length; `None` if this is no session.
+fn client_chain(session: &[u8]) -> Option<&[u8]> {
     let mut rest = session;
     read_optional::<1>(&mut rest)?;
     let [_, _, _, _] = read_array(&mut rest)?;
     let _secret = read_vector::<1>(&mut rest)?;
     let [_extended_master_secret] = read_array(&mut rest)?;
-    let mut chain = read_optional::<3>(&mut rest)?;
-    let mut end = u64::MAX;
-    while !chain.is_empty() {
-        let of_this = last_second(read_vector::<3>(&mut chain)?)?;
-        if of_this >= began_at {
-            end = end.min(of_this);
-        }
-    }
-    Some(end)
+    read_optional::<3>(&mut rest)
 }
 
 /// Bytes behind a marker that says whether there are any.

@@ -146,9 +146,8 @@ impl Store {
         };
         let began_at = found.began_at;
         let opened = if found.binding == self.binding {
-            session::age(&found.secret, began_at, now, self.lifetime)
+            session::age(&found.secret, began_at, now, self.lifetime, self.tickets.revocation.as_ref())
                 .map(|age| (found.secret.to_vec(), age))
-                .map_err(|age| OfferedSession::Expired { age })
         } else {
             Err(OfferedSession::ClientAuth)
         };

@@ -21,6 +21,7 @@ use zeroize::Zeroizing;
 
 use crate::tls::certificates::error::{TlsFileError, TlsFileWarning};
 use crate::tls::certificates::files::{self, FileOrigin, FromFiles};
+use crate::tls::certificates::revocation::Revocation;
 use crate::tls::resumption::session;
 use crate::tls::server::evidence::{HandshakeNotes, OfferedSession};
 
@@ -219,6 +220,8 @@ pub(in crate::tls) struct Ticketer {
     keys: Vec<Arc<TicketKey>>,
     lifetime: Duration,
     binding: [u8; BINDING_BYTES],
+    /// What certificates of clients are looked up in when their sessions resume.
+    pub(in crate::tls) revocation: Option<Revocation>,
     /// Seconds since 1970.
     pub(in crate::tls) clock: fn() -> u64,
 }
@@ -244,7 +247,7 @@ impl Ticketer {
     pub(in crate::tls) fn new(keys: Vec<Arc<TicketKey>>, lifetime: Duration, binding: AuthDigest) -> Self {
         let mut own = [0; BINDING_BYTES];
         own.copy_from_slice(&binding[..BINDING_BYTES]);
-        Self { keys, lifetime, binding: own, clock: unix_now }
+        Self { keys, lifetime, binding: own, revocation: None, clock: unix_now }
     }
 
     fn seal(&self, session: &[u8], began_at: u64) -> Option<Vec<u8>> {
@@ -286,8 +289,8 @@ impl Ticketer {
             return Err(Refused::Because(OfferedSession::ClientAuth));
         }
         let began_at = u64::from_be_bytes(*began_at);
-        let age = session::age(session, began_at, now, self.lifetime)
-            .map_err(|age| Refused::Because(OfferedSession::Expired { age }))?;
+        let age = session::age(session, began_at, now, self.lifetime, self.revocation.as_ref())
+            .map_err(Refused::Because)?;
         // In the same memory, so no copy of the session's secret remains.
         let len = opened.len();
         body.truncate(len);

@@ -13,6 +13,7 @@ use rustls::{ServerConfig, SupportedCipherSuite};
 use crate::tls::Certificate;
 use crate::tls::certificates::cert_resolver::CertResolver;
 use crate::tls::certificates::client_auth::Authorities;
+use crate::tls::certificates::revocation::Revocation;
 use crate::tls::client::config::UpstreamTlsConfig;
 use crate::tls::resumption::tickets::{OWN_KEYS_MAX, RefusingTicketer, Ticketer};
 use crate::tls::server::evidence::Policy;
@@ -66,6 +67,7 @@ pub(crate) struct TlsConfig {
 pub(in crate::tls) struct TlsConfigInputs<'a> {
     pub(in crate::tls) certificates: Vec<&'a Certificate>,
     pub(in crate::tls) client_ca: Option<&'a Authorities>,
+    pub(in crate::tls) revocation: Option<&'a Revocation>,
     /// Used with [`Resumption::Tickets`]; with [`Resumption::Cache`] it only classifies offered tickets.
     pub(in crate::tls) ticketer: Arc<Ticketer>,
     /// Used with [`Resumption::Cache`].
@@ -156,7 +158,11 @@ impl TlsConfig {
         let builder =
             ServerConfig::builder_with_provider(Arc::clone(&provider)).with_protocol_versions(&versions)?;
         let builder = match inputs.client_ca {
-            Some(ca) => builder.with_client_cert_verifier(ca.verifier(settings.client_auth, &provider)?),
+            Some(ca) => builder.with_client_cert_verifier(ca.verifier(
+                settings.client_auth,
+                inputs.revocation,
+                &provider,
+            )?),
             None => builder.with_no_client_auth(),
         };
         let mut config = builder.with_cert_resolver(Arc::new(

@@ -23,7 +23,7 @@ pub(in crate::tls) enum OfferedSession {
     Damaged,
     /// The session was in the cache, and was evicted or used.
     Evicted,
-    /// The session began under other rules for client certificates.
+    /// The session began under other rules for client certificates, or the client's has been revoked since.
     ClientAuth,
     /// The session has ended: by its lifetime, or with the client's certificate.
     Expired { age: Duration },

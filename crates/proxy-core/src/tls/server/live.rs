@@ -1,6 +1,6 @@
 //! TLS of a running proxy: certificates, keys and settings, and how they change.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 use records::kinds::SettingRecord;
@@ -9,6 +9,8 @@ use records::setting::{Applies, Setting, SettingError, Value, certificate_name, 
 use crate::tls::Certificate;
 use crate::tls::certificates::client_auth::{Authorities, binding};
 use crate::tls::certificates::error::{TlsFileError, TlsFileWarning};
+use crate::tls::certificates::presented::PresentedCertificates;
+use crate::tls::certificates::revocation::{Revocation, RevocationLists};
 use crate::tls::certificates::watch::{FileChanges, TlsFiles};
 use crate::tls::client::config::UpstreamTls;
 use crate::tls::client::live::LiveUpstreamTls;
@@ -22,6 +24,7 @@ use crate::upstream::route::NameRoutes;
 /// Begins the names of these settings.
 const PREFIX: &str = "proxy.";
 const CLIENT_CA: &str = "proxy.client-ca";
+const CLIENT_CRL: &str = "proxy.client-crl";
 const TICKET_KEYS: &str = "proxy.ticket-keys";
 /// Certificates listed among the settings; further ones are served but not listed.
 const LISTED_MAX: usize = 100;
@@ -34,6 +37,8 @@ pub struct Tls {
     pub certificates: Vec<Certificate>,
     /// The authorities of client certificates; `None`: clients are not asked for one.
     pub client_ca: Option<Authorities>,
+    /// Their lists of revoked certificates; `None`: nobody's certificate is looked up.
+    pub client_crl: Option<RevocationLists>,
     /// The file of shared ticket keys; `None`: random keys, which never leave the process.
     pub ticket_keys: Option<TicketKeyFile>,
     /// Versions, cipher suites, groups, ALPN and resumption.
@@ -48,6 +53,7 @@ impl Tls {
         Self {
             certificates: vec![certificate],
             client_ca: None,
+            client_crl: None,
             ticket_keys: None,
             settings: TlsSettings::default(),
             upstream: UpstreamTls::default(),
@@ -56,10 +62,12 @@ impl Tls {
 }
 
 impl Tls {
-    pub fn warnings(&self) -> impl Iterator<Item = &TlsFileWarning> {
+    pub fn warnings(&self) -> impl Iterator<Item = TlsFileWarning> {
         let certificates = self.certificates.iter().flat_map(Certificate::warnings);
         let upstream = self.upstream.certificate.iter().flat_map(Certificate::warnings);
-        certificates.chain(self.ticket_keys.iter().flat_map(TicketKeyFile::warnings)).chain(upstream)
+        let ticket_keys = self.ticket_keys.iter().flat_map(TicketKeyFile::warnings);
+        let files = certificates.chain(ticket_keys).chain(upstream).cloned();
+        files.chain(crl_warnings(self.client_ca.as_ref(), self.client_crl.as_ref()))
     }
 }
 
@@ -104,29 +112,11 @@ pub enum TicketKeyError {
     Config(#[from] TlsConfigError),
 }
 
-/// The certificates that a running proxy may present, readable from any thread. Clones share them.
-#[derive(Clone, Debug, Default)]
-pub struct PresentedCertificates {
-    /// The leaf certificates in use, and the replaced ones, with which handshakes may still be in progress. Written by
-    /// the thread that checks the files, and read by clients within this process; no worker of the proxy touches it.
-    leaves: Arc<RwLock<Vec<Vec<u8>>>>,
-}
-
-impl PresentedCertificates {
-    /// Whether this certificate, in DER, is one of them.
-    pub fn contains(&self, der: &[u8]) -> bool {
-        self.leaves.read().unwrap_or_else(PoisonError::into_inner).iter().any(|leaf| leaf == der)
-    }
-
-    fn replace(&self, leaves: Vec<Vec<u8>>) {
-        *self.leaves.write().unwrap_or_else(PoisonError::into_inner) = leaves;
-    }
-}
-
 #[derive(Debug)]
 pub(crate) struct LiveTls {
     certificates: Vec<Certificate>,
     client_ca: Option<Authorities>,
+    client_crl: Option<RevocationLists>,
     ticket_keys: Option<TicketKeyFile>,
     settings: TlsSettings,
     own_keys: RotatingTicketKeys,
@@ -152,6 +142,7 @@ impl LiveTls {
             client,
             certificates: tls.certificates,
             client_ca: tls.client_ca,
+            client_crl: tls.client_crl,
             ticket_keys: tls.ticket_keys,
             settings: tls.settings,
             own_keys,
@@ -174,15 +165,21 @@ impl LiveTls {
     /// The configuration that follows from the present state.
     pub(crate) fn config(&mut self) -> Result<TlsConfig, TlsConfigError> {
         let client_ca = self.client_ca.as_ref();
-        let binding = binding(client_ca, self.settings.client_auth);
+        let expired = self.settings.crl_expired;
+        let revocation = self.client_crl.clone().map(|lists| Revocation { lists, expired });
+        let binding = binding(client_ca, self.settings.client_auth, revocation.as_ref());
         self.sessions.resize(self.settings.session_cache);
         let keys = self.ticket_keys.as_ref().map_or_else(|| self.own_keys.keys(), TicketKeyFile::keys);
-        let ticketer = Arc::new(Ticketer::new(keys, self.settings.ticket_lifetime, binding));
+        let mut ticketer = Ticketer::new(keys, self.settings.ticket_lifetime, binding);
+        ticketer.revocation.clone_from(&revocation);
+        let ticketer = Arc::new(ticketer);
         let sessions = self.sessions.store(self.settings.ticket_lifetime, binding, Arc::clone(&ticketer));
         let certificates = self.certificates.iter().collect();
         let upstream = self.client.as_ref().map(LiveUpstreamTls::config);
         let routes = self.routes.clone();
-        let inputs = TlsConfigInputs { certificates, client_ca, ticketer, sessions, upstream, routes };
+        let revocation = revocation.as_ref();
+        let inputs =
+            TlsConfigInputs { certificates, client_ca, revocation, ticketer, sessions, upstream, routes };
         TlsConfig::new(&self.settings, inputs)
     }
 
@@ -190,6 +187,7 @@ impl LiveTls {
         TlsFiles::new(
             &self.certificates,
             self.client_ca.as_ref(),
+            self.client_crl.as_ref(),
             self.ticket_keys.as_ref(),
             self.client.as_ref().map(LiveUpstreamTls::inputs),
         )
@@ -202,6 +200,7 @@ impl LiveTls {
             at_once,
             certificates,
             client_ca,
+            client_crl,
             ticket_keys,
             upstream_ca,
             upstream_certificate,
@@ -222,6 +221,12 @@ impl LiveTls {
         if let Some(new) = client_ca.and_then(|read| refreshed.usable(read, at_once)) {
             let before = self.client_ca.replace(new).as_ref().map(client_ca_setting);
             refreshed.note_some(before, self.client_ca.as_ref().map(client_ca_setting));
+            is_new = true;
+        }
+        if let Some(new) = client_crl.and_then(|read| refreshed.usable(read, at_once)) {
+            refreshed.warnings.extend(crl_warnings(self.client_ca.as_ref(), Some(&new)));
+            let before = self.client_crl.replace(new).as_ref().map(client_crl_setting);
+            refreshed.note_some(before, self.client_crl.as_ref().map(client_crl_setting));
             is_new = true;
         }
         if let Some(new) = ticket_keys.and_then(|read| refreshed.usable(read, at_once)) {
@@ -307,11 +312,18 @@ impl LiveTls {
         let certificates = self.certificates.iter().take(LISTED_MAX).enumerate();
         let certificates = certificates.map(|(i, certificate)| certificate_setting(i, certificate));
         let client_ca = self.client_ca.iter().map(client_ca_setting);
+        let client_crl = self.client_crl.iter().map(client_crl_setting);
         let ticket_keys = self.ticket_keys.iter().map(ticket_keys_setting);
         let words =
             self.settings.list().map(|word| Setting { name: format!("{PREFIX}{}", word.name), ..word });
         let upstream = self.client.iter().flat_map(LiveUpstreamTls::settings);
-        certificates.chain(client_ca).chain(ticket_keys).chain(upstream).chain(words).collect()
+        certificates
+            .chain(client_ca)
+            .chain(client_crl)
+            .chain(ticket_keys)
+            .chain(upstream)
+            .chain(words)
+            .collect()
     }
 
     /// Changes a setting; returns its former state, and the new configuration. `None`: there is no such setting here.
@@ -326,7 +338,7 @@ impl LiveTls {
             value: records::text::clean::text(&value.to_string()),
             reason,
         };
-        if [CLIENT_CA, TICKET_KEYS].contains(&name)
+        if [CLIENT_CA, CLIENT_CRL, TICKET_KEYS].contains(&name)
             || is_certificate(name)
             || LiveUpstreamTls::has_setting(name)
         {
@@ -376,6 +388,17 @@ impl TlsRefresh {
 
 fn client_ca_setting(ca: &Authorities) -> Setting {
     fixed(CLIENT_CA, ca.summary())
+}
+
+fn client_crl_setting(crl: &RevocationLists) -> Setting {
+    fixed(CLIENT_CRL, crl.summary())
+}
+
+fn crl_warnings(
+    ca: Option<&Authorities>,
+    crl: Option<&RevocationLists>,
+) -> impl Iterator<Item = TlsFileWarning> {
+    ca.zip(crl).into_iter().flat_map(|(ca, crl)| crl.warnings(ca))
 }
 
 fn ticket_keys_setting(keys: &TicketKeyFile) -> Setting {

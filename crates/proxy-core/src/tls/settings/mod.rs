@@ -55,6 +55,15 @@ pub enum ClientAuth {
     Required,
 }
 
+/// What becomes of clients whose certificates' revocation list has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrlExpired {
+    /// They are refused: nobody knows who has been revoked since.
+    Refuse,
+    /// The list counts as if it had not ended.
+    Accept,
+}
+
 /// Decides whose cipher suite preference applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CipherOrder {
@@ -122,6 +131,7 @@ pub struct TlsSettings {
     pub session_cache: usize,
     /// Whether clients need certificates, if there are authorities for them.
     pub client_auth: ClientAuth,
+    pub crl_expired: CrlExpired,
 }
 
 impl Default for TlsSettings {
@@ -141,6 +151,7 @@ impl Default for TlsSettings {
             ticket_send: TicketSend::WithAnswer,
             session_cache: 20_000,
             client_auth: ClientAuth::Required,
+            crl_expired: CrlExpired::Refuse,
         }
     }
 }

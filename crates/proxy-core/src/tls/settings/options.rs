@@ -10,7 +10,7 @@ use crate::config::options::{
 };
 
 use crate::tls::settings::{
-    CIPHERS, CipherOrder, ClientAuth, GROUPS, Resumption, ServerNames, TicketSend, TlsSettings,
+    CIPHERS, CipherOrder, ClientAuth, CrlExpired, GROUPS, Resumption, ServerNames, TicketSend, TlsSettings,
 };
 
 /// TLS 1.3 tickets sent after a handshake at most; clients keep about as many.
@@ -32,9 +32,10 @@ const TICKET_SENDS: &[(TicketSend, &str)] =
 const SERVER_NAMES: &[(ServerNames, &str)] = &[(ServerNames::Any, "any"), (ServerNames::Strict, "strict")];
 const CLIENT_AUTHS: &[(ClientAuth, &str)] =
     &[(ClientAuth::Optional, "optional"), (ClientAuth::Required, "required")];
+const CRL_EXPIRED: &[(CrlExpired, &str)] = &[(CrlExpired::Refuse, "refuse"), (CrlExpired::Accept, "accept")];
 
 /// The settings. A new one is a field of [`TlsSettings`] and an entry here.
-const SETTINGS: [OptionSpec<TlsSettings>; 14] = [
+const SETTINGS: [OptionSpec<TlsSettings>; 15] = [
     text(
         ("tls-min", "VERSION"),
         |s| word(VERSIONS, s.min),
@@ -128,6 +129,14 @@ const SETTINGS: [OptionSpec<TlsSettings>; 14] = [
         "Whether a client needs a certificate: optional or required",
     )
     .absent("required with --client-ca", "required"),
+    text(
+        ("client-crl-expired", "WHAT"),
+        |s| word(CRL_EXPIRED, s.crl_expired),
+        |s, text| choose(CRL_EXPIRED, text).map(|what| s.crl_expired = what),
+        AllowedValues::OneOf(|| words(CRL_EXPIRED)),
+        "What becomes of clients whose certificates' --client-crl has expired: refuse or accept",
+    )
+    .absent("refuse with --client-crl", "refuse"),
 ];
 
 type Names = (&'static str, &'static str);
@@ -310,6 +319,7 @@ mod tests {
             ("resumption", "on", "known: tickets, cache, off"),
             ("ticket-send", "late", "answer, at-once"),
             ("client-auth", "no", "optional, required"),
+            ("client-crl-expired", "warn", "refuse, accept"),
             ("tickets", "9", "from 0 to 8"),
             ("nothing", "1", "no such setting"),
         ] {

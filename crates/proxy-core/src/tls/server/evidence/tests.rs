@@ -27,7 +27,7 @@ thread_local! {
 /// A server with a clock of its own.
 fn server(certificate: &Certificate, resumption: Resumption, client_ca: Option<&Authorities>) -> TlsConfig {
     let (keys, binding) =
-        (RotatingTicketKeys::new(Instant::now()).unwrap(), binding(client_ca, ClientAuth::Required));
+        (RotatingTicketKeys::new(Instant::now()).unwrap(), binding(client_ca, ClientAuth::Required, None));
     let mut ticketer = Ticketer::new(keys.keys(), LIFETIME, binding);
     ticketer.clock = || unix_now().saturating_add_signed(AHEAD.get());
     let ticketer = Arc::new(ticketer);
@@ -35,6 +35,7 @@ fn server(certificate: &Certificate, resumption: Resumption, client_ca: Option<&
     let inputs = TlsConfigInputs {
         certificates: vec![certificate],
         client_ca,
+        revocation: None,
         ticketer,
         sessions,
         upstream: None,
