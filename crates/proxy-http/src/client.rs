@@ -7,6 +7,8 @@ use std::rc::Rc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use hyper::header::HeaderValue;
 use proxy_core::handler::ClientSession;
 use records::delta::FinishedRequest;
@@ -291,13 +293,23 @@ fn own_fields(worker: &HttpWorker, session: &ClientSession) -> Box<[u8]> {
     fields.into_bytes().into()
 }
 
+/// Largest certificate that upstreams get: many of them refuse requests whose header has more than 8 KiB.
+const CERTIFICATE_BYTES_MAX: usize = 4 << 10;
+
+/// A certificate as a byte sequence of a structured field, as RFC 9440 encodes it; empty if it is too large.
+fn certificate_field(der: &[u8]) -> String {
+    if der.len() > CERTIFICATE_BYTES_MAX { String::new() } else { format!(":{}:", STANDARD.encode(der)) }
+}
+
 fn write_tls_fields(fields: &mut FieldBytes, session: &ClientSession) {
     let name = session.client_common_name().unwrap_or_default();
+    let certificate = session.client_certificate().map(certificate_field).unwrap_or_default();
     let all = [
         ("x-tls-version", session.tls_version()),
         ("x-tls-cipher", &session.tls_cipher()),
         ("x-tls-server-name", session.tls_server_name()),
         ("x-tls-client-name", &name),
+        ("x-tls-client-cert", &certificate),
     ];
     for (name, value) in all {
         // A certificate may name what no field can carry.

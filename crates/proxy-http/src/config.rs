@@ -27,7 +27,7 @@ pub struct HttpConfig {
     pub limits: HttpLimits,
     /// Peers whose `X-Forwarded-For` names the client; the fields of others are replaced.
     pub trusted_forwarders: Networks,
-    /// Whether upstreams learn TLS version, cipher, server name and client name by `X-TLS-*` fields.
+    /// Whether upstreams learn TLS version, cipher, server name, and name and certificate of the client, by `X-TLS-*` fields.
     pub sends_tls_fields: bool,
     /// Changes to the fields that upstreams get.
     pub request_rules: HeaderRules,

@@ -1,7 +1,16 @@
 //! HTTP/1.1 on both sides: fields, framing, interim responses, trailers.
 
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use proxy_core::{Authorities, ClientAuth};
 use records::ids::ClientId;
-use records::metrics::{HttpCounter, HttpLatency};
+use records::metrics::{HttpCounter, HttpLatency, ProxyCounter};
+use rustls::ClientConfig;
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 
 use crate::support::{Http1Client, TestHttpProxy, field};
 use crate::upstream::{HELLO, ScriptedUpstream};
@@ -55,6 +64,41 @@ fn forwarding_fields_of_untrusted_clients_are_replaced() {
     assert!(of("x-tls-cipher").unwrap().starts_with("TLS_"));
     assert_eq!(of("x-tls-server-name").as_deref(), Some("localhost"));
     proxy.finish();
+}
+
+#[test]
+fn upstreams_get_the_verified_certificate_and_none_that_a_client_claims() {
+    let upstream = ScriptedUpstream::answering(HELLO);
+    let (made, folder) = (rcgen::generate_simple_self_signed([]).unwrap(), tempfile::tempdir().unwrap());
+    let file = folder.path().join("client.pem");
+    std::fs::write(&file, made.cert.pem()).unwrap();
+    let proxy = TestHttpProxy::start_with(&upstream.upstream, |config, http| {
+        http.sends_tls_fields = true;
+        config.tls.client_ca = Some(Authorities::load(&file).unwrap());
+        config.tls.settings.client_auth = ClientAuth::Optional;
+    });
+    let anonymous = proxy.client_config(&["http/1.1"]);
+    let mut own = ClientConfig::clone(&anonymous);
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let key = any_supported_type(&key).unwrap();
+    let own_cert = SingleCertAndKey::from(CertifiedKey::new(vec![made.cert.der().clone()], key));
+    own.client_auth_cert_resolver = Arc::new(own_cert);
+    let own = Arc::new(own);
+    let statuses: Vec<u16> =
+        [(&own, "localhost"), (&own, "localhost"), (&own, "other.test"), (&anonymous, "localhost")]
+            .map(|(config, host)| {
+                let mut client = proxy.connect_as(Arc::clone(config));
+                client
+                    .send(format!("GET / HTTP/1.1\r\nhost: {host}\r\nX-TLS-Client-Cert: :Zm9yZ2Vk:\r\n\r\n"));
+                client.answer().status
+            })
+            .to_vec();
+    assert_eq!(statuses, [200, 200, 421, 200], "a certificate is for the name that was asked for in TLS");
+    let claimed: Vec<_> = upstream.heads().iter().map(|head| field(head, "x-tls-client-cert")).collect();
+    let verified = Some(format!(":{}:", STANDARD.encode(made.cert.der())));
+    assert_eq!(claimed, [verified.clone(), verified, None]);
+    let total = proxy.finish();
+    assert!(total.counters[ProxyCounter::HandshakesResumed] > 0);
 }
 
 #[test]

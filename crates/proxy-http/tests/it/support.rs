@@ -129,7 +129,11 @@ impl TestHttpProxy {
 
     /// Connects a client of this protocol, which sends what it is told.
     pub(crate) fn connect_with(&self, alpn: &str) -> Http1Client {
-        Http1Client { tls: common::connect(self.addr(), self.client_config(&[alpn])), received: Vec::new() }
+        self.connect_as(self.client_config(&[alpn]))
+    }
+
+    pub(crate) fn connect_as(&self, config: Arc<ClientConfig>) -> Http1Client {
+        Http1Client { tls: common::connect(self.addr(), config), received: Vec::new() }
     }
 
     /// Sends a request on a connection of its own, and returns the response.

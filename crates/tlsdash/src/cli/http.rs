@@ -30,7 +30,7 @@ pub(crate) struct HttpOptions {
     #[arg(long, value_name = "CIDR,...")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) trust_forwarded: Option<ParsedValue<Networks>>,
-    /// Tell upstreams TLS version, cipher suite, server name and verified client name by X-TLS-* fields
+    /// Tell upstreams TLS version, cipher suite, server name, and verified client name and certificate, by X-TLS-* fields
     #[arg(long)]
     pub(crate) tls_headers: bool,
     /// Change a field of requests: 'set NAME: VALUE', 'add NAME: VALUE' or 'remove NAME'; VALUE may have %{client},

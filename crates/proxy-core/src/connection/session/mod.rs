@@ -305,6 +305,11 @@ impl ClientSession {
         self.tls.session().has_client_certificate()
     }
 
+    /// The client's verified certificate, in DER.
+    pub fn client_certificate(&self) -> Option<&[u8]> {
+        self.tls.session().client_certificate()
+    }
+
     /// The common name of the client's verified certificate; `None` without one, or where it cannot be passed on.
     pub fn client_common_name(&self) -> Option<String> {
         self.tls.session().common_name().ok().flatten()

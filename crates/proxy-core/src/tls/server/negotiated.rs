@@ -130,6 +130,11 @@ impl<'a> NegotiatedTls<'a> {
         self.client.is_some()
     }
 
+    /// The client's certificate, in DER. It is verified, because rustls keeps no other.
+    pub(crate) fn client_certificate(&self) -> Option<&'a [u8]> {
+        self.client.map(|leaf| &**leaf)
+    }
+
     /// The common name of the client's certificate, unchanged, if there is one.
     ///
     /// # Errors
