@@ -6,6 +6,7 @@ mod dimension;
 mod families;
 mod field;
 mod full_reason;
+mod host;
 mod http;
 pub mod labels;
 mod latency_class;
@@ -18,11 +19,10 @@ mod upstream;
 pub use certificate_refusal::CertificateRefusal;
 pub use counters::{Counters, Metric, MetricNames};
 pub use dimension::Dimension;
-pub use families::{
-    CPU_GROUPS, ClientCounter, CpuGroup, HostCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
-};
+pub use families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 pub use field::{Field, Unit};
 pub use full_reason::FullReason;
+pub use host::{CPU_GROUPS, CpuGroup, HostCounter};
 pub use http::{HttpCounter, HttpLatency, RouteCounter, RouteLatency};
 pub use latency_class::LatencyClass;
 pub use percentile::interval::percentile_interval_ns;
