@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use records::kinds::SettingRecord;
 use records::setting::{Applies, Setting, SettingError, Value, certificate_name, is_certificate};
 
 use crate::tls::Certificate;
 use crate::tls::certificates::client_auth::{Authorities, binding};
-use crate::tls::certificates::error::{TlsFileError, TlsFileWarning};
+use crate::tls::certificates::error::TlsFileWarning;
 use crate::tls::certificates::presented::PresentedCertificates;
 use crate::tls::certificates::revocation::{Revocation, RevocationLists};
 use crate::tls::certificates::watch::{FileChanges, TlsFiles};
@@ -18,6 +17,7 @@ use crate::tls::resumption::session_cache::SessionCache;
 use crate::tls::resumption::tickets::snapshot::TicketKeySnapshot;
 use crate::tls::resumption::tickets::{RotatingTicketKeys, TicketKeyFile, Ticketer};
 use crate::tls::server::config::{TlsConfig, TlsConfigError, TlsConfigInputs};
+use crate::tls::server::refresh::TlsRefresh;
 use crate::tls::settings::{Resumption, TlsSettings};
 use crate::upstream::route::NameRoutes;
 
@@ -75,28 +75,6 @@ impl From<Certificate> for Tls {
     fn from(certificate: Certificate) -> Self {
         Self::new(certificate)
     }
-}
-
-/// The changes found by a check of the files.
-#[derive(Debug, Default)]
-pub struct TlsRefresh {
-    pub changes: Vec<SettingRecord>,
-    /// Warnings for the operator about the new ones.
-    pub warnings: Vec<TlsFileWarning>,
-    /// Unusable files; the former content stays in use.
-    pub refusals: Vec<RefreshError>,
-    /// A file that could not be read because of a shortage of descriptors or memory, unless a person asked for the
-    /// check. Reading is retried, and one notice covers the whole shortage.
-    pub(crate) shortage: Option<TlsFileError>,
-}
-
-/// Why something stays as it was.
-#[derive(Debug, thiserror::Error)]
-pub enum RefreshError {
-    #[error("{0}; what was read from there before stays in use")]
-    File(#[from] TlsFileError),
-    #[error("{0}; connections go on as before")]
-    Config(#[from] TlsConfigError),
 }
 
 /// Why the keys of tickets are not replaced.
@@ -353,36 +331,6 @@ impl LiveTls {
             self.settings = former;
         }
         Some(config.map(|config| (before, config)))
-    }
-}
-
-impl TlsRefresh {
-    /// Returns usable content; otherwise notes why it is unusable.
-    fn usable<T>(&mut self, read: Result<T, TlsFileError>, at_once: bool) -> Option<T> {
-        match read {
-            Ok(new) => return Some(new),
-            Err(error) if !at_once && error.is_shortage() => self.shortage = Some(error),
-            Err(error) => self.refusals.push(error.into()),
-        }
-        None
-    }
-
-    pub(in crate::tls) fn note(&mut self, before: &Setting, after: Setting) {
-        if before.value != after.value {
-            let before = before.value.to_string();
-            self.changes.push(SettingRecord {
-                name: after.name.clone(),
-                before,
-                after: Some(after),
-                ..SettingRecord::default()
-            });
-        }
-    }
-
-    fn note_some(&mut self, before: Option<Setting>, after: Option<Setting>) {
-        if let (Some(before), Some(after)) = (before, after) {
-            self.note(&before, after);
-        }
     }
 }
 

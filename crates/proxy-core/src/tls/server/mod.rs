@@ -7,4 +7,5 @@ pub(in crate::tls) mod evidence;
 pub(in crate::tls) mod live;
 pub(in crate::tls) mod negotiated;
 pub(in crate::tls) mod passed_tls;
+pub(in crate::tls) mod refresh;
 pub(in crate::tls) mod refusal;

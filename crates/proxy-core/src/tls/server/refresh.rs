@@ -1,0 +1,59 @@
+//! What a check of the files of TLS has found.
+
+use records::kinds::SettingRecord;
+use records::setting::Setting;
+
+use crate::tls::certificates::error::{TlsFileError, TlsFileWarning};
+use crate::tls::server::config::TlsConfigError;
+
+/// The changes found by a check of the files.
+#[derive(Debug, Default)]
+pub struct TlsRefresh {
+    pub changes: Vec<SettingRecord>,
+    /// Warnings for the operator about the new ones.
+    pub warnings: Vec<TlsFileWarning>,
+    /// Unusable files; the former content stays in use.
+    pub refusals: Vec<RefreshError>,
+    /// A file that could not be read because of a shortage of descriptors or memory, unless a person asked for the
+    /// check. Reading is retried, and one notice covers the whole shortage.
+    pub(crate) shortage: Option<TlsFileError>,
+}
+
+/// Why something stays as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum RefreshError {
+    #[error("{0}; what was read from there before stays in use")]
+    File(#[from] TlsFileError),
+    #[error("{0}; connections go on as before")]
+    Config(#[from] TlsConfigError),
+}
+
+impl TlsRefresh {
+    /// Returns usable content; otherwise notes why it is unusable.
+    pub(in crate::tls) fn usable<T>(&mut self, read: Result<T, TlsFileError>, at_once: bool) -> Option<T> {
+        match read {
+            Ok(new) => return Some(new),
+            Err(error) if !at_once && error.is_shortage() => self.shortage = Some(error),
+            Err(error) => self.refusals.push(error.into()),
+        }
+        None
+    }
+
+    pub(in crate::tls) fn note(&mut self, before: &Setting, after: Setting) {
+        if before.value != after.value {
+            let before = before.value.to_string();
+            self.changes.push(SettingRecord {
+                name: after.name.clone(),
+                before,
+                after: Some(after),
+                ..SettingRecord::default()
+            });
+        }
+    }
+
+    pub(in crate::tls) fn note_some(&mut self, before: Option<Setting>, after: Option<Setting>) {
+        if let (Some(before), Some(after)) = (before, after) {
+            self.note(&before, after);
+        }
+    }
+}
