@@ -93,7 +93,7 @@ pub(super) fn failing_clients(context: &FindingContext<'_>) -> Vec<String> {
     let lately = context.run.clients().iter().filter(|client| client.last_us >= from_us);
     let counted = lately.filter_map(|client| {
         let lately = client.history().rev().take_while(|rate| rate.end_us > from_us);
-        let failed = lately.map(|rate| rate.counters[ClientCounter::Errors]).sum::<u64>();
+        let failed = lately.fold(0_u64, |sum, rate| sum.saturating_add(rate.counters[ClientCounter::Errors]));
         (failed > 0).then_some((failed, client))
     });
     let mut counted: Vec<_> = counted.collect();
