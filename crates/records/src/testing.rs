@@ -9,10 +9,11 @@ use records::delta::FinishedRequest;
 use records::histogram::{Histograms, Sketch};
 use records::ids::{ClientId, ConnId};
 use records::kinds::{
-    AlertRecord, AlertState, Arm, Body, ClientRecord, ConnectionOutcome, ConnectionRecord, Cost, CostTable,
-    Estimate, ExperimentOutcome, ExperimentRecord, ExperimentStep, HandshakeCosts, HealthRecord, HostRecord,
-    HttpRecord, HttpVersion, Level, LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, RequestRecord,
-    RouteRecord, RunRecord, SettingRecord, Stage, TlsRecord, UpstreamRecord, UpstreamState, UsageRecord,
+    AlertRecord, AlertState, Arm, Body, CertificateRecord, ClientRecord, ConnectionOutcome, ConnectionRecord,
+    Cost, CostTable, Estimate, ExperimentOutcome, ExperimentRecord, ExperimentStep, HandshakeCosts,
+    HealthRecord, HostRecord, HttpRecord, HttpVersion, Level, LoadRecord, MarkRecord, NoticeRecord, Phase,
+    ProxyRecord, RequestRecord, RouteRecord, RunRecord, SettingRecord, Stage, TlsRecord, UpstreamRecord,
+    UpstreamState, UsageRecord,
 };
 use records::metrics::{Counters, Dimension, Metric, RequestFailure};
 use records::setting::{Applies, Setting, Value};
@@ -135,6 +136,32 @@ fn costs(numbers: &[u64], text: &str) -> HandshakeCosts {
 
 fn route(numbers: &[u64], text: &str, flag: bool) -> RouteRecord {
     RouteRecord { route: text.into(), last: flag, counters: fill(numbers), latencies: latencies(numbers) }
+}
+
+fn certificate(numbers: &[u64], text: &str, flag: bool) -> CertificateRecord {
+    let text = || text.to_owned();
+    CertificateRecord {
+        fingerprint: text(),
+        file: text(),
+        upstream: text(),
+        names: text(),
+        more_names: numbers[1],
+        issuer: text(),
+        serial: text(),
+        key: text(),
+        chain: numbers[2],
+        chain_bytes: numbers[3],
+        not_before: numbers[4],
+        not_after: numbers[5],
+        since: numbers[6],
+        handshakes: numbers[7],
+        is_default: flag,
+        stapled_until: numbers[8],
+        must_staple: flag,
+        faults: text(),
+        refusal: text(),
+        is_replaced: flag,
+    }
 }
 
 fn upstream(numbers: &[u64], text: &str, flag: bool) -> UpstreamRecord {
@@ -294,6 +321,7 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
             value: text.into(),
             counters: fill(numbers),
         })),
+        Body::Certificate(Box::new(certificate(numbers, text, flag))),
         Body::Upstream(Box::new(upstream(numbers, text, flag))),
         Body::Http(Box::new(http(numbers))),
         Body::Route(Box::new(route(numbers, text, flag))),

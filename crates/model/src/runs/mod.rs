@@ -33,6 +33,7 @@ pub use run::events::alerts::AlertEpisode;
 pub use run::events::experiment::{ArmStretch, ArmSwitch, ComparedFigure, Experiment, Verdict};
 pub use run::events::timeline::{Marker, TimelineEvent};
 pub use run::reading::{Arrival, Gap, Reading};
+pub use run::traffic::certificates::Certificates;
 pub use run::traffic::client::{ClientRate, ClientStats};
 pub use run::traffic::clients::Clients;
 pub use run::traffic::failures::Failures;

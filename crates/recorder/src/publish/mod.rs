@@ -11,6 +11,7 @@
 //! gap, and records are written in its order.
 
 mod budget;
+mod certificates;
 mod clients;
 mod events;
 mod http;
@@ -31,8 +32,8 @@ use journal::Timestamps;
 use records::delta::{CLIENTS_MAX, LoadDelta, LoadState, ProxyDelta};
 use records::ids::RunId;
 use records::kinds::{
-    AlertRecord, Body, ConnectionRecord, ExperimentRecord, HandshakeCosts, HealthRecord, HostRecord,
-    MarkRecord, NoticeRecord, Phase, RequestRecord, RunRecord, SettingRecord, UpstreamRecord,
+    AlertRecord, Body, CertificateRecord, ConnectionRecord, ExperimentRecord, HandshakeCosts, HealthRecord,
+    HostRecord, MarkRecord, NoticeRecord, Phase, RequestRecord, RunRecord, SettingRecord, UpstreamRecord,
 };
 use records::metrics::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use records::setting::put_setting;
@@ -41,6 +42,7 @@ use records::values::{EventCounts, WorkerList};
 
 use budget::Budget;
 pub use budget::{RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM};
+use certificates::CertificateTable;
 use clients::{ClientTable, DueRecord};
 use events::Events;
 use http::HttpTotals;
@@ -77,6 +79,7 @@ enum PendingRecord {
     Host,
     /// By dimension and value.
     Usage(UsageKey),
+    Certificate(Box<CertificateRecord>),
     /// By the route's index.
     Route(usize),
     Client(DueRecord),
@@ -105,6 +108,7 @@ pub struct Publisher<S> {
     http: Option<HttpTotals>,
     route_names: Vec<String>,
     upstreams: PublishedTable<UpstreamRecord>,
+    certificates: CertificateTable,
     load: Option<RunTotals<LoadCounter, LoadLatency>>,
     load_state: LoadState,
     load_events: EventCounts,
@@ -159,6 +163,7 @@ impl<S: Sink> Publisher<S> {
             http: None,
             route_names: Vec::new(),
             upstreams: PublishedTable::new(&[]),
+            certificates: CertificateTable::default(),
             load: None,
             load_state: LoadState::default(),
             load_events: EventCounts::default(),
@@ -285,6 +290,7 @@ impl<S: Sink> Publisher<S> {
         self.tick(proxy, load, host, now);
         self.plan_totals(Deferred::default());
         self.plan_last_usage();
+        self.plan_last_certificates();
         self.plan_last_named();
         let room = self.budget.left();
         let room = room - self.plan_connections(room);

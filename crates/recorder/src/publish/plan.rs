@@ -83,6 +83,7 @@ impl<S: Sink> Publisher<S> {
                 PendingRecord::Health
                 | PendingRecord::Tls { .. }
                 | PendingRecord::Usage(_)
+                | PendingRecord::Certificate(_)
                 | PendingRecord::Upstream(_)
                 | PendingRecord::LastUpstream(_)
                 | PendingRecord::Http { .. }
@@ -133,6 +134,8 @@ impl<S: Sink> Publisher<S> {
         let spare = spare - usage.len();
         let changed = self.tls.as_ref().map_or(0, |tls| tls.usage.changed().count());
         let usage_deferred = changed - usage.len();
+        let certificates = self.certificates.due((spare - for_errors).div_ceil(4), now_us);
+        let spare = spare - certificates.len();
         let span_us = self.ticked.monotonic_us - self.planned_us;
         let due = self.clients.due(spare - for_errors, self.ticked.monotonic_us, span_us);
         let present = due.iter().filter(|due| !due.record.last).count();
@@ -146,6 +149,8 @@ impl<S: Sink> Publisher<S> {
         });
         self.pending_records.extend(upstreams.into_iter().map(PendingRecord::Upstream));
         self.pending_records.extend(usage.into_iter().map(PendingRecord::Usage));
+        let certificates = certificates.into_iter().map(Box::new);
+        self.pending_records.extend(certificates.map(PendingRecord::Certificate));
         self.pending_records.extend(routes.into_iter().map(PendingRecord::Route));
         self.pending_records.extend(due.into_iter().map(PendingRecord::Client));
         let kept = failed_requests.min(ERRORS_RESERVED).min(spare / 2);

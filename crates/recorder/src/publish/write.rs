@@ -70,6 +70,7 @@ impl<S: Sink> Publisher<S> {
                 let (record, since_us) = self.tls.as_ref()?.usage.record(key)?;
                 (Body::Usage(Box::new(record)), since_us)
             }
+            PendingRecord::Certificate(record) => (Body::Certificate(record.clone()), now_us),
             PendingRecord::Upstream(index) => {
                 let (record, since_us) = self.upstreams.record(*index)?;
                 (Body::Upstream(Box::new(record)), since_us)
@@ -139,6 +140,10 @@ impl<S: Sink> Publisher<S> {
             (PendingRecord::Usage(key), Body::Usage(usage)) => {
                 self.written.add_usage(&usage);
                 self.tls.iter_mut().for_each(|tls| tls.usage.sent(&key, now_us));
+            }
+            (_, Body::Certificate(certificate)) => {
+                self.written.add_certificate(&certificate);
+                self.certificates.sent(&certificate, now_us);
             }
             (_, Body::Http(http)) => {
                 self.written.http = http.without_intervals();

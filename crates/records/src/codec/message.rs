@@ -1,12 +1,13 @@
 //! Writes each record as a sentence, for people who read the journal without tlsdash.
 
 use std::fmt::Write;
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::histogram::SparseHistogram;
 use crate::kinds::{
-    AlertState, Arm, Body, ClientRecord, ExperimentRecord, ExperimentStep, HandshakeCosts, HealthRecord,
-    HttpRecord, Level, LoadRecord, Phase, ProxyRecord, Record, RouteRecord, RunRecord, Stage, TlsRecord,
-    UpstreamRecord, UsageRecord,
+    AlertState, Arm, Body, CertificateRecord, ClientRecord, ExperimentRecord, ExperimentStep, HandshakeCosts,
+    HealthRecord, HttpRecord, Level, LoadRecord, Phase, ProxyRecord, Record, RouteRecord, RunRecord, Stage,
+    TlsRecord, UpstreamRecord, UsageRecord,
 };
 use crate::metrics::{
     ClientCounter, FullReason, HttpCounter, HttpLatency, LoadCounter, LoadLatency, ProxyCounter,
@@ -14,6 +15,9 @@ use crate::metrics::{
 };
 
 use crate::text::quantity::counted;
+
+/// The end of the year 9999, in seconds since 1970: no later date has four digits.
+const SECONDS_MAX: u64 = 253_402_300_799;
 
 /// The syslog priority of a record.
 pub fn priority(body: &Body) -> u8 {
@@ -38,6 +42,7 @@ pub fn priority(body: &Body) -> u8 {
         Body::Proxy(_)
         | Body::Tls(_)
         | Body::Usage(_)
+        | Body::Certificate(_)
         | Body::Upstream(_)
         | Body::Http(_)
         | Body::Route(_)
@@ -62,6 +67,7 @@ pub fn sentence(record: &Record) -> String {
         Body::Proxy(proxy) => proxy_sentence(proxy),
         Body::Tls(tls) => tls_sentence(tls),
         Body::Usage(usage) => usage_sentence(usage),
+        Body::Certificate(certificate) => certificate_sentence(certificate),
         Body::Upstream(upstream) => upstream_sentence(upstream),
         Body::Http(http) => http_sentence(http),
         Body::Route(route) => route_sentence(route),
@@ -225,6 +231,18 @@ fn usage_sentence(usage: &UsageRecord) -> String {
         c[UsageCounter::BytesIn],
         c[UsageCounter::BytesOut],
     )
+}
+
+fn certificate_sentence(certificate: &CertificateRecord) -> String {
+    let (name, key) = (certificate.name(), &certificate.key);
+    let whose = if certificate.upstream.is_empty() {
+        format!("{} handshakes", certificate.handshakes)
+    } else {
+        format!("presented by {}", certificate.upstream)
+    };
+    let end = UNIX_EPOCH + Duration::from_secs(certificate.not_after.min(SECONDS_MAX));
+    let end = humantime::format_rfc3339_seconds(end);
+    format!("certificate {name}: {key} until {end}, chain of {}, {whose}", certificate.chain)
 }
 
 fn http_sentence(http: &HttpRecord) -> String {

@@ -2,8 +2,9 @@
 
 use crate::histogram::{Histograms, Sketch, SparseHistogram};
 use crate::kinds::{
-    AlertRecord, Body, ConnectionRecord, ExperimentRecord, HttpRecord, LoadRecord, NoticeRecord, ProxyRecord,
-    Record, RequestRecord, RouteRecord, RunRecord, TlsRecord, UpstreamRecord, UsageRecord,
+    AlertRecord, Body, CertificateRecord, ConnectionRecord, ExperimentRecord, HttpRecord, LoadRecord,
+    NoticeRecord, ProxyRecord, Record, RequestRecord, RouteRecord, RunRecord, TlsRecord, UpstreamRecord,
+    UsageRecord,
 };
 use crate::metrics::Metric;
 use crate::setting::{Setting, Value};
@@ -94,6 +95,14 @@ impl HeapSize for UsageRecord {
     }
 }
 
+impl HeapSize for CertificateRecord {
+    fn heap_bytes(&self) -> usize {
+        let Self { fingerprint, file, upstream, names, issuer, serial, key, faults, refusal, .. } = self;
+        let texts = [fingerprint, file, upstream, names, issuer, serial, key, faults, refusal];
+        texts.into_iter().map(String::heap_bytes).sum()
+    }
+}
+
 impl HeapSize for HttpRecord {
     fn heap_bytes(&self) -> usize {
         self.statuses.capacity_bytes() + self.grpc_statuses.capacity_bytes() + self.latencies.heap_bytes()
@@ -170,6 +179,7 @@ impl HeapSize for Record {
             Body::Proxy(proxy) => proxy.heap_bytes(),
             Body::Tls(tls) => tls.heap_bytes(),
             Body::Usage(usage) => usage.heap_bytes(),
+            Body::Certificate(certificate) => certificate.heap_bytes(),
             Body::Upstream(upstream) => upstream.heap_bytes(),
             Body::Http(http) => http.heap_bytes(),
             Body::Route(route) => route.heap_bytes(),

@@ -1,6 +1,7 @@
 //! The records that tlsdash writes: once per interval, or when something happens.
 
 mod alert;
+mod certificate;
 mod connection;
 mod costs;
 mod experiment;
@@ -27,6 +28,7 @@ use crate::values::{AbsentFigures, EventCounts, Latencies, ProcessCpuList, Worke
 use crate::wire::{FAMILY, field, wire};
 
 pub use alert::{AlertRecord, AlertSentence, AlertState, operator_at};
+pub use certificate::{CERTIFICATES_MAX, CertificateRecord};
 pub use connection::{ConnectionOutcome, ConnectionRecord, NO_COMMON_VERSION, handshake_failure};
 pub use costs::{Cost, CostTable, FULL, HYBRID, HandshakeCosts, RESUMED};
 pub use experiment::{Arm, Estimate, ExperimentOutcome, ExperimentRecord, ExperimentStep, Stage};
@@ -92,9 +94,11 @@ pub enum Body {
     Tls(Box<TlsRecord>),
     /// Counters of one TLS version, server name, or other value of a dimension.
     Usage(Box<UsageRecord>),
-    /// HTTP counters of the proxy.
+    /// One certificate that is served.
+    Certificate(Box<CertificateRecord>),
     /// Counters of one upstream of the proxy.
     Upstream(Box<UpstreamRecord>),
+    /// HTTP counters of the proxy.
     Http(Box<HttpRecord>),
     Route(Box<RouteRecord>),
     /// One request: an error, one of the slowest, or a sample.

@@ -3,9 +3,9 @@
 use journal::EntryBuf;
 
 use super::{
-    AlertRecord, Body, ClientRecord, ExperimentRecord, HealthRecord, HostRecord, HttpRecord, LoadRecord,
-    MarkRecord, NoticeRecord, ProxyRecord, RequestRecord, RouteRecord, RunRecord, SettingRecord, TlsRecord,
-    UpstreamRecord, UsageRecord,
+    AlertRecord, Body, CertificateRecord, ClientRecord, ExperimentRecord, HealthRecord, HostRecord,
+    HttpRecord, LoadRecord, MarkRecord, NoticeRecord, ProxyRecord, RequestRecord, RouteRecord, RunRecord,
+    SettingRecord, TlsRecord, UpstreamRecord, UsageRecord,
 };
 use crate::kinds::{ConnectionRecord, HandshakeCosts};
 use crate::metrics::Field;
@@ -63,6 +63,7 @@ kinds! {
     Connection(Box<ConnectionRecord>) "connection" "b52863d8d43a43a8b2bb6f47612d48b6" "One connection: a failed one, or a sample of the others.";
     Tls(Box<TlsRecord>) "tls" "799ed3e134a4406dae32aefbd240d750" "Reasons of full handshakes and parts of their time, once per interval.";
     Usage(Box<UsageRecord>) "usage" "e3ebfe907b2744d79ccde7a39a3ca86c" "The proxy's counts for one TLS version, group, cipher, signature, protocol, certificate, server name or fingerprint, in intervals in which they changed.";
+    Certificate(Box<CertificateRecord>) "certificate" "5a1c0f3e6d9b4c7f8e2a7b64d1f09c35" "A certificate that the proxy serves, or that an upstream presented: when it is first seen, when something changes, and once a minute.";
     Upstream(Box<UpstreamRecord>) "upstream" "b9ebe90d3ea14bc9808c859eec00c3de" "The proxy's counts for one upstream, and its state, in intervals in which something changed.";
     Http(Box<HttpRecord>) "http" "4295d788a4c94565b26226edbf43f6e7" "The proxy's counts of HTTP over all routes, once per interval in HTTP mode.";
     Route(Box<RouteRecord>) "route" "44ab7db4993d4c24ad62d2d630b2b8d2" "The proxy's counts for one route, in intervals in which it served requests.";

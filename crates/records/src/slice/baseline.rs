@@ -5,8 +5,8 @@ use foldhash::HashMap;
 use crate::delta::CLIENTS_MAX;
 use crate::ids::{ClientId, RunId};
 use crate::kinds::{
-    Body, HealthRecord, HostRecord, HttpRecord, LoadRecord, NamedRecord, Phase, ProxyRecord, Record,
-    RouteRecord, RunRecord, Stamp, TlsRecord, UpstreamRecord, UsageRecord,
+    Body, CERTIFICATES_MAX, CertificateRecord, HealthRecord, HostRecord, HttpRecord, LoadRecord, NamedRecord,
+    Phase, ProxyRecord, Record, RouteRecord, RunRecord, Stamp, TlsRecord, UpstreamRecord, UsageRecord,
 };
 use crate::metrics::{ClientCounter, Counters, Dimension, UsageCounter};
 use crate::setting::put_setting;
@@ -39,6 +39,8 @@ pub struct SliceBaseline {
     pub clients: HashMap<ClientId, (u64, Counters<ClientCounter>)>,
     /// Totals of each value of usage.
     pub usage: HashMap<(Dimension, String), Counters<UsageCounter>>,
+    /// Handshakes of each certificate, by upstream, file and fingerprint.
+    pub certificates: HashMap<(String, String, String), u64>,
     pub routes: NamedBaseline<RouteRecord>,
     pub upstreams: NamedBaseline<UpstreamRecord>,
 }
@@ -59,6 +61,11 @@ impl<R: NamedRecord> NamedBaseline<R> {
     fn rebase(&self, record: &mut R) {
         record.rebase(self.0.get(record.name()));
     }
+}
+
+fn certificate_key(record: &CertificateRecord) -> (String, String, String) {
+    let (upstream, file, fingerprint) = record.key();
+    (upstream.to_owned(), file.to_owned(), fingerprint.to_owned())
 }
 
 impl SliceBaseline {
@@ -88,6 +95,7 @@ impl SliceBaseline {
                 self.tls = tls.without_intervals();
             }
             Body::Usage(usage) => self.add_usage(usage),
+            Body::Certificate(certificate) => self.add_certificate(certificate),
             Body::Http(http) => {
                 self.ticked = Some(record.stamp);
                 self.http = http.without_intervals();
@@ -120,6 +128,14 @@ impl SliceBaseline {
         let key = (record.dimension, record.value.clone());
         if self.usage.len() < USAGE_MAX || self.usage.contains_key(&key) {
             self.usage.insert(key, record.counters);
+        }
+    }
+
+    /// Adds the record of a certificate.
+    pub fn add_certificate(&mut self, record: &CertificateRecord) {
+        let key = certificate_key(record);
+        if self.certificates.len() < CERTIFICATES_MAX || self.certificates.contains_key(&key) {
+            self.certificates.insert(key, record.handshakes);
         }
     }
 
@@ -167,6 +183,10 @@ impl SliceBaseline {
             Body::Usage(usage) => {
                 let key = (usage.dimension, usage.value.clone());
                 usage.rebase(self.usage.get(&key));
+            }
+            Body::Certificate(certificate) => {
+                let before = self.certificates.get(&certificate_key(certificate));
+                certificate.rebase(before.copied().unwrap_or_default());
             }
             Body::Http(http) => http.rebase(&self.http),
             Body::Route(route) => self.routes.rebase(route),

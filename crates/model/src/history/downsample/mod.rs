@@ -100,6 +100,7 @@ impl RunBuffer {
             Body::Proxy(_)
             | Body::Tls(_)
             | Body::Usage(_)
+            | Body::Certificate(_)
             | Body::Http(_)
             | Body::Route(_)
             | Body::Upstream(_)
@@ -174,6 +175,9 @@ impl RunBuffer {
             Body::Usage(usage) => self.waiting.iter().position(|waiting| {
                 matches!(&waiting.body, Body::Usage(known)
                     if (known.dimension, &known.value) == (usage.dimension, &usage.value))
+            }),
+            Body::Certificate(certificate) => self.waiting.iter().position(|waiting| {
+                matches!(&waiting.body, Body::Certificate(known) if known.key() == certificate.key())
             }),
             body => self.waiting.iter().position(|waiting| waiting.body.kind().word == body.kind().word),
         };
@@ -260,6 +264,7 @@ fn merge(a: &Record, b: Record) -> Record {
             | Body::Alert(_)
             // A record of another kind adds nothing.
             | Body::Usage(_)
+            | Body::Certificate(_)
             | Body::Proxy(_)
             | Body::Tls(_)
             | Body::Http(_)

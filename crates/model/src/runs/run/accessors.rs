@@ -10,6 +10,7 @@ use crate::runs::run::events::alerts::AlertEpisode;
 use crate::runs::run::events::experiment::Experiment;
 use crate::runs::run::events::log::LogLine;
 use crate::runs::run::events::timeline::Marker;
+use crate::runs::run::traffic::certificates::Certificates;
 use crate::runs::run::traffic::client::{ClientRate, ClientStats};
 use crate::runs::run::traffic::clients::Clients;
 use crate::runs::run::traffic::failures::Failures;
@@ -260,6 +261,11 @@ impl Run {
     /// Usage of TLS parameters, certificates and names.
     pub fn usage(&self) -> &Usage {
         &self.usage
+    }
+
+    /// The certificates that the proxy serves or served, and those that upstreams presented.
+    pub fn certificates(&self) -> &Certificates {
+        &self.certificates
     }
 
     /// The proxy's counts and latencies of HTTP over all routes; `None` in a run that is not in HTTP mode.

@@ -85,6 +85,7 @@ impl Run {
             Body::Client(_)
             | Body::Connection(_)
             | Body::Usage(_)
+            | Body::Certificate(_)
             | Body::Route(_)
             | Body::Upstream(_)
             | Body::Request(_)
@@ -121,6 +122,7 @@ impl Run {
                 self.reading.record_gap(gap_from_us, &stamp);
             }
             Body::Usage(usage) => self.usage.apply(&stamp, *usage),
+            Body::Certificate(certificate) => self.certificates.apply(*certificate),
             Body::Http(http) => {
                 self.http_gauges.push(stamp.mono_us, http.gauges(), self.retention.history);
                 let gap_from_us = self.http.apply(&stamp, *http, self.series_start());

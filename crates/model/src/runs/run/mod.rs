@@ -32,6 +32,7 @@ use hosts::HostSamples;
 use merged::AlignedRun;
 use reading::Reading;
 use retention::{BRIEF_INTERVALS_MAX, SeriesRetention};
+use traffic::certificates::Certificates;
 use traffic::clients::Clients;
 use traffic::failures::Failures;
 use traffic::http_gauges::GaugeHistory;
@@ -63,6 +64,7 @@ pub struct Run {
     proxy: ProxyPart,
     tls: MeasuredPart<TlsRecord>,
     usage: Usage,
+    certificates: Certificates,
     http: MeasuredPart<HttpRecord>,
     http_gauges: GaugeHistory,
     routes: NamedTable<RouteRecord>,
@@ -92,6 +94,7 @@ impl Run {
             proxy: ProxyPart::default(),
             tls: MeasuredPart::default(),
             usage: Usage::default(),
+            certificates: Certificates::default(),
             http: MeasuredPart::default(),
             http_gauges: GaugeHistory::default(),
             routes: NamedTable::default(),
@@ -123,6 +126,7 @@ impl Run {
             proxy: ProxyPart::merged(&members),
             tls: MeasuredPart::merged(&members),
             usage: Usage::merged(&members),
+            certificates: Certificates::merged(&members),
             http: MeasuredPart::merged(&members),
             // For a single run only: intervals of several runs do not end together.
             http_gauges: GaugeHistory::default(),
@@ -159,6 +163,7 @@ impl Run {
             proxy,
             tls,
             usage,
+            certificates,
             http,
             http_gauges: _,
             routes,
@@ -185,6 +190,7 @@ impl Run {
             proxy: proxy.resumed(history),
             tls: tls.resumed(history),
             usage: usage.idle_at(us),
+            certificates: certificates.clone(),
             http: http.resumed(history),
             http_gauges: GaugeHistory::default(),
             routes: routes.joined_at(us, history),
@@ -216,6 +222,7 @@ impl Run {
             proxy,
             tls,
             usage,
+            certificates,
             http,
             http_gauges,
             routes,
@@ -238,6 +245,7 @@ impl Run {
         proxy.abridge();
         tls.abridge();
         *usage = Usage::default();
+        *certificates = Certificates::default();
         http.abridge();
         *http_gauges = GaugeHistory::default();
         *routes = NamedTable::default();
@@ -265,6 +273,7 @@ impl Run {
             proxy,
             tls,
             usage,
+            certificates,
             http,
             http_gauges,
             routes,
@@ -290,6 +299,7 @@ impl Run {
             + proxy.heap_bytes()
             + tls.heap_bytes()
             + usage.heap_bytes()
+            + certificates.heap_bytes()
             + http.heap_bytes()
             + http_gauges.heap_bytes()
             + routes.heap_bytes()

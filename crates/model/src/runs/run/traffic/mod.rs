@@ -1,5 +1,6 @@
 //! What came through in a run: the series of its parts, and what is kept of clients, upstreams, routes, requests and failures.
 
+pub(in crate::runs) mod certificates;
 pub(in crate::runs) mod client;
 pub(in crate::runs) mod clients;
 pub(in crate::runs) mod failures;

@@ -1,0 +1,137 @@
+//! The publisher's table of certificates: their last records, and which are due.
+
+use super::{PendingRecord, Publisher, Sink};
+use records::kinds::{CERTIFICATES_MAX, CertificateRecord};
+
+/// How soon a certificate gets a record again if only its handshakes have changed, in microseconds.
+const TURN_US: u64 = 10_000_000;
+/// How often an unchanged certificate gets a record, in microseconds: a reader that begins later learns of it.
+const REPEAT_US: u64 = 60_000_000;
+
+#[derive(Debug, Default)]
+pub(super) struct CertificateTable {
+    rows: Vec<PublishedCertificate>,
+}
+
+#[derive(Debug)]
+struct PublishedCertificate {
+    /// As it is now.
+    record: CertificateRecord,
+    /// Its last record, and when that was written.
+    sent: Option<(CertificateRecord, u64)>,
+}
+
+impl<S: Sink> Publisher<S> {
+    /// Takes over the certificates as they are now, before an interval ends.
+    pub fn set_certificates(&mut self, present: Vec<CertificateRecord>) {
+        self.certificates.update(present);
+    }
+
+    /// Changes of certificates that no record has carried yet.
+    pub(super) fn plan_last_certificates(&mut self) {
+        let changed = self.certificates.changed().cloned().map(Box::new);
+        self.pending_records.extend(changed.map(PendingRecord::Certificate));
+    }
+}
+
+impl CertificateTable {
+    /// Takes over the certificates as they are now. One that is not among them has been replaced, and is forgotten once
+    /// that is written.
+    pub(super) fn update(&mut self, present: Vec<CertificateRecord>) {
+        self.rows.retain(|row| !row.is_over());
+        for row in &mut self.rows {
+            row.record.is_replaced |= !present.iter().any(|record| record.key() == row.record.key());
+        }
+        for record in present {
+            if let Some(row) = self.rows.iter_mut().find(|row| row.record.key() == record.key()) {
+                row.record = record;
+            } else if self.rows.len() < CERTIFICATES_MAX {
+                self.rows.push(PublishedCertificate { record, sent: None });
+            }
+        }
+    }
+
+    /// The records that are due at `now_us`, at most `budget`: those that have waited longest first.
+    pub(super) fn due(&self, budget: usize, now_us: u64) -> Vec<CertificateRecord> {
+        let mut due: Vec<_> = self.rows.iter().filter(|row| row.is_due(now_us)).collect();
+        due.sort_by_key(|row| row.sent.as_ref().map_or(0, |(_, sent_us)| *sent_us));
+        due.into_iter().take(budget).map(|row| row.record.clone()).collect()
+    }
+
+    /// The records of all that have changed since their last one.
+    pub(super) fn changed(&self) -> impl Iterator<Item = &CertificateRecord> {
+        self.rows.iter().filter(|row| row.is_changed()).map(|row| &row.record)
+    }
+
+    /// Notes that a record has been written.
+    pub(super) fn sent(&mut self, record: &CertificateRecord, now_us: u64) {
+        if let Some(row) = self.rows.iter_mut().find(|row| row.record.key() == record.key()) {
+            row.sent = Some((record.clone(), now_us));
+        }
+    }
+}
+
+impl PublishedCertificate {
+    fn is_changed(&self) -> bool {
+        self.sent.as_ref().is_none_or(|(sent, _)| *sent != self.record)
+    }
+
+    fn is_due(&self, now_us: u64) -> bool {
+        let Some((sent, sent_us)) = &self.sent else { return true };
+        let age_us = now_us.saturating_sub(*sent_us);
+        let counted = CertificateRecord { handshakes: self.record.handshakes, ..sent.clone() };
+        let is_other = counted != self.record;
+        is_other || age_us >= REPEAT_US || (age_us >= TURN_US && self.is_changed())
+    }
+
+    /// Whether its last record, that it has been replaced, is written.
+    fn is_over(&self) -> bool {
+        self.record.is_replaced && !self.is_changed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(n: usize, handshakes: u64) -> CertificateRecord {
+        CertificateRecord { fingerprint: n.to_string(), handshakes, ..CertificateRecord::default() }
+    }
+
+    #[test]
+    fn a_certificate_is_written_when_it_changes_and_now_and_then() {
+        let mut table = CertificateTable::default();
+        table.update(vec![record(1, 0)]);
+        let due = table.due(9, 0);
+        assert_eq!(due, [record(1, 0)]);
+        table.sent(&due[0], 0);
+        assert!(table.due(9, TURN_US).is_empty());
+        table.update(vec![record(1, 5)]);
+        assert!(table.due(9, TURN_US - 1).is_empty(), "handshakes alone wait for their turn");
+        assert_eq!(table.due(9, TURN_US), [record(1, 5)]);
+        table.sent(&record(1, 5), TURN_US);
+        assert_eq!(table.due(9, TURN_US + REPEAT_US).len(), 1);
+        // It is replaced.
+        table.update(vec![record(2, 0)]);
+        let due = table.due(9, TURN_US + 1);
+        assert_eq!(due.iter().filter(|record| record.is_replaced).count(), 1);
+        for record in &due {
+            table.sent(record, TURN_US + 1);
+        }
+        table.update(vec![record(2, 0)]);
+        assert_eq!(table.rows.len(), 1);
+    }
+
+    #[test]
+    fn certificates_are_bounded_and_take_turns() {
+        let mut table = CertificateTable::default();
+        table.update((0..2 * CERTIFICATES_MAX).map(|n| record(n, 0)).collect());
+        assert_eq!(table.rows.len(), CERTIFICATES_MAX);
+        let first = table.due(10, 1);
+        for record in &first {
+            table.sent(record, 1);
+        }
+        let second = table.due(10, 2);
+        assert!(second.len() == 10 && second.iter().all(|record| !first.contains(record)));
+    }
+}

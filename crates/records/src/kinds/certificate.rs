@@ -1,0 +1,74 @@
+//! The record of a certificate that is served.
+
+use crate::wire::{field, wire};
+
+/// Certificates that are known of a run; more are neither written nor taken from a journal.
+pub const CERTIFICATES_MAX: usize = 256;
+
+wire! {
+    /// One certificate, with its chain: when it is first seen, when something changes, and once a minute.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct CertificateRecord {
+        /// The beginning of its SHA-256, in hexadecimal.
+        pub fingerprint: String = &field::CERTIFICATE_FINGERPRINT,
+        /// The file that it was read from; empty if it was made in memory, or an upstream presented it.
+        pub file: String = &field::CERTIFICATE_FILE,
+        /// The upstream that presented it last; empty if the proxy serves it.
+        pub upstream: String = &field::CERTIFICATE_UPSTREAM,
+        /// Its first names, separated by blanks.
+        pub names: String = &field::CERTIFICATE_NAMES,
+        /// Further names that are not listed.
+        pub more_names: u64 = &field::CERTIFICATE_MORE_NAMES,
+        pub issuer: String = &field::CERTIFICATE_ISSUER,
+        /// In hexadecimal.
+        pub serial: String = &field::CERTIFICATE_SERIAL,
+        /// The key type, such as `ECDSA P-256`.
+        pub key: String = &field::CERTIFICATE_KEY,
+        /// Certificates in the chain, this one included.
+        pub chain: u64 = &field::CERTIFICATE_CHAIN,
+        /// The chain in DER.
+        pub chain_bytes: u64 = &field::CERTIFICATE_CHAIN_BYTES,
+        /// Its validity, in seconds since 1970.
+        pub not_before: u64 = &field::CERTIFICATE_NOT_BEFORE,
+        pub not_after: u64 = &field::CERTIFICATE_NOT_AFTER,
+        /// Since when it is served, in seconds since 1970.
+        pub since: u64 = &field::CERTIFICATE_SINCE,
+        /// Full handshakes of the run that it was presented in.
+        pub handshakes: u64 = &field::CERTIFICATE_HANDSHAKES,
+        /// Whether clients without a name of a certificate get it.
+        pub is_default: bool = &field::CERTIFICATE_DEFAULT,
+        /// When the stapled OCSP response ends, in seconds since 1970; 0 if none is stapled.
+        pub stapled_until: u64 = &field::CERTIFICATE_STAPLED_UNTIL,
+        /// Whether it demands a stapled response (RFC 7633).
+        pub must_staple: bool = &field::CERTIFICATE_MUST_STAPLE,
+        /// What is wrong with the chain, in words separated by semicolons; empty if nothing is known to be.
+        pub faults: String = &field::CERTIFICATE_FAULTS,
+        /// Why its files, as they are now, are not in use; empty if they are.
+        pub refusal: String = &field::CERTIFICATE_REFUSAL,
+        /// Whether another one has replaced it.
+        pub is_replaced: bool = &field::CERTIFICATE_REPLACED,
+    }
+}
+
+impl CertificateRecord {
+    /// Tells it from others of the run.
+    pub fn key(&self) -> (&str, &str, &str) {
+        (&self.upstream, &self.file, &self.fingerprint)
+    }
+
+    /// Its first name, or else that it has none.
+    pub fn name(&self) -> &str {
+        self.names.split(' ').next().filter(|name| !name.is_empty()).unwrap_or("no name")
+    }
+
+    /// Whole days of validity that are left at a moment, in seconds since 1970; negative if it has ended.
+    pub fn days_left(&self, now: u64) -> i64 {
+        let seconds = |unix: u64| i64::try_from(unix).unwrap_or(i64::MAX);
+        (seconds(self.not_after) - seconds(now)).div_euclid(86_400)
+    }
+
+    /// Counts from an earlier record of the same certificate on.
+    pub(crate) fn rebase(&mut self, handshakes_before: u64) {
+        self.handshakes = self.handshakes.saturating_sub(handshakes_before);
+    }
+}
