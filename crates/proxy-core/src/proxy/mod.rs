@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use records::delta::ProxyDelta;
-use records::kinds::NoticeRecord;
+use records::kinds::{CertificateRecord, NoticeRecord};
 use records::setting::{Setting, SettingError, Value};
 
 pub use self::bind::{BoundProxy, ProxyStartError};
@@ -145,6 +145,11 @@ impl Proxy {
     /// The certificates that it may present, now and after each [`Proxy::refresh`].
     pub fn presented(&self) -> PresentedCertificates {
         self.lock_tls().presented()
+    }
+
+    /// The certificates that it serves or served, with their handshakes.
+    pub fn certificates(&self) -> Vec<CertificateRecord> {
+        self.lock_tls().certificate_records()
     }
 
     /// The files of its certificates, authorities and ticket keys. A thread that may block checks them about once a

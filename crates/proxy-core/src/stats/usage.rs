@@ -56,6 +56,7 @@ impl UsageCounts {
         let counted = counted(session, reason, compute_ns);
         let combination = self.combination(session);
         self.combinations[usize::from(combination)].add(&counted, session.single_choices());
+        session.count_certificate();
         let client = self.client(session, &counted);
         if self.records_names
             && let Some(issuer) = session.client_issuer()

@@ -235,3 +235,71 @@ fn the_key_never_shows() {
     let certificate = Certificate::load(&cert, &key).unwrap();
     assert_eq!(format!("{certificate:?}"), "Certificate { kind: \"ECDSA P-256\", .. }");
 }
+
+/// Has an authority of OpenSSL sign `NAME.pem` with these extensions and options.
+fn signed(files: &OpenSslFiles, name: &str, extensions: &str, options: &[&str]) -> (PathBuf, PathBuf) {
+    let (ca, ca_key) = files.make("ca", P256);
+    let [key, request, cert] = [".key", ".csr", ".pem"].map(|end| files.text(&format!("{name}{end}")));
+    let subject = format!("/CN={name}");
+    let mut new = vec!["req", "-new", "-nodes", "-subj", &subject, "-keyout", &key, "-out", &request];
+    new.extend_from_slice(P256);
+    openssl(&new);
+    let extensions = files.write("extensions", format!("subjectAltName=DNS:{name}\n{extensions}").as_bytes());
+    let [ca, ca_key, extensions] = [&ca, &ca_key, &extensions].map(|path| path.to_str().unwrap());
+    let mut sign = vec!["x509", "-req", "-in", &request, "-CA", ca, "-CAkey", ca_key, "-extfile", extensions];
+    sign.extend(["-out", &cert]);
+    sign.extend_from_slice(options);
+    openssl(&sign);
+    (cert.into(), key.into())
+}
+
+/// The warnings about a chain, without the paths.
+fn faults(cert: &Path, key: &Path) -> Vec<String> {
+    let certificate = Certificate::load(cert, key).unwrap();
+    let faults = certificate.warnings().iter().filter_map(|warning| match warning {
+        TlsFileWarning::Chain { fault, .. } => Some(fault.clone()),
+        _ => None,
+    });
+    faults.collect()
+}
+
+#[test]
+fn a_chain_that_clients_may_refuse_is_warned_of() {
+    let files = OpenSslFiles::new();
+    let (cert, key) = signed(&files, "direct", "", &[]);
+    assert_eq!(faults(&cert, &key), [""; 0], "its authority may be a root");
+    let aia = "authorityInfoAccess=caIssuers;URI:http://ca.test/ca.crt";
+    let (cert, key) = signed(&files, "alone", aia, &[]);
+    assert_eq!(faults(&cert, &key), ["the chain is incomplete: CN=localhost is missing"]);
+    let whole = [std::fs::read(&cert).unwrap(), std::fs::read(files.path("ca.pem")).unwrap()].concat();
+    let whole = files.write("whole.pem", &whole);
+    assert_eq!(faults(&whole, &key), [""; 0]);
+    let wrong = [std::fs::read(&cert).unwrap(), std::fs::read(&cert).unwrap()].concat();
+    let wrong = files.write("wrong.pem", &wrong);
+    assert_eq!(
+        faults(&wrong, &key),
+        ["the chain is out of order: CN=alone follows where CN=localhost is due"]
+    );
+    let (cert, key) = signed(&files, "weak", "", &["-sha1"]);
+    assert_eq!(faults(&cert, &key), ["CN=weak is signed with SHA-1"]);
+}
+
+#[test]
+fn text_before_the_pem_carriage_returns_and_a_byte_order_mark_are_read() {
+    let files = OpenSslFiles::new();
+    let (cert, key) = files.make("good", P256);
+    let [cert_text, key_text] = [&cert, &key].map(|path| std::fs::read_to_string(path).unwrap());
+    let before = format!("subject=CN = localhost\nissuer=CN = localhost\n{cert_text}");
+    let returns = cert_text.replace('\n', "\r\n");
+    let marked = format!("\u{feff}{cert_text}");
+    for (name, text) in [("before.pem", before), ("returns.pem", returns), ("marked.pem", marked)] {
+        let cert = files.write(name, text.as_bytes());
+        Certificate::load(&cert, &key).unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    for (name, text) in
+        [("returns.key", key_text.replace('\n', "\r\n")), ("marked.key", format!("\u{feff}{key_text}"))]
+    {
+        let key = files.write(name, text.as_bytes());
+        Certificate::load(&cert, &key).unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+}

@@ -175,3 +175,41 @@ fn reloading_under_load_fails_no_connection() {
     assert_eq!(total.counters[ProxyCounter::Accepted], connections.into_inner());
     assert!(total.counters[ProxyCounter::HandshakesResumed] > 0 && reloads > 4);
 }
+
+#[test]
+fn certificates_are_listed_with_their_handshakes_replacements_and_refusals() {
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
+    pki.issue("one", &P256, &["localhost", "*.example.test"]);
+    pki.issue("two", &P256, &["two.test"]);
+    let mut proxy = start(&served, vec![pki.load("one"), pki.load("two")]);
+    presented(&proxy, &pki);
+    presented(&proxy, &pki);
+    proxy.expect(ProxyCounter::HandshakesFull, 2);
+    let before = proxy.proxy.certificates();
+    let [first, second] = &before[..] else { panic!("{before:?}") };
+    assert_eq!((&*first.names, first.handshakes, first.is_default), ("localhost *.example.test", 2, true));
+    assert_eq!((&*second.names, second.handshakes, second.is_default), ("two.test", 0, false));
+    assert_eq!((&*first.issuer, first.chain, &*first.faults), ("CN=an authority", 1, ""));
+    assert_eq!((first.file.clone(), first.not_after), (pki.text("one.pem"), 4_102_444_800));
+    assert!(first.since > 0 && first.chain_bytes > 200 && !first.serial.is_empty());
+    // Read again and unchanged, it goes on counting.
+    proxy.proxy.reload();
+    assert_eq!(proxy.proxy.certificates(), before);
+    pki.issue("one", &P256, &["localhost"]);
+    fs::write(pki.path("two.key"), "no key").unwrap();
+    refresh(&mut proxy);
+    presented(&proxy, &pki);
+    proxy.expect(ProxyCounter::HandshakesFull, 3);
+    let after = proxy.proxy.certificates();
+    let [renewed, kept, replaced] = &after[..] else { panic!("{after:?}") };
+    assert_eq!((renewed.handshakes, renewed.is_replaced), (1, false));
+    assert!(kept.refusal.contains("there is no private key"), "{}", kept.refusal);
+    assert_eq!((replaced.handshakes, replaced.is_replaced), (2, true));
+    assert_eq!(replaced.fingerprint, first.fingerprint);
+    // Many renewals keep a bounded number.
+    for _ in 0..20 {
+        pki.issue("one", &P256, &["localhost"]);
+        proxy.proxy.reload();
+    }
+    assert_eq!(proxy.proxy.certificates().len(), 2 + 16);
+}

@@ -9,6 +9,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{SignatureAlgorithm, SignatureScheme};
 
 use crate::tls::Certificate;
+use crate::tls::certificates::served::CertificateUse;
 use crate::tls::provider::schemes;
 use crate::tls::server::evidence::{HandshakeNotes, PresentedCertificate};
 use crate::tls::settings::ServerNames;
@@ -22,14 +23,13 @@ struct Candidate {
     certified: Arc<CertifiedKey>,
     /// The signature schemes of its key, the preferred one first.
     schemes: Arc<[SignatureScheme]>,
-    /// Its name in counters.
-    label: Arc<str>,
+    usage: Arc<CertificateUse>,
 }
 
 impl Candidate {
     fn new(certificate: &Certificate) -> Self {
         let certified = certificate.certified();
-        Self { schemes: schemes(&*certified.key).into(), certified, label: certificate.label() }
+        Self { schemes: schemes(&*certified.key).into(), certified, usage: certificate.usage() }
     }
 
     /// The scheme that it signs with for a client that can verify these. rustls makes the same choice.
@@ -123,7 +123,7 @@ impl ResolvesServerCert for CertResolver {
         let name = hello.server_name();
         let chosen = self.choose(name, hello.signature_schemes());
         let presented = chosen.map(|(candidate, scheme, has_name)| PresentedCertificate {
-            certificate: Arc::clone(&candidate.label),
+            certificate: Arc::clone(&candidate.usage),
             scheme: scheme.map(u16::from),
             is_name_uncovered: name.is_some() && !has_name,
         });

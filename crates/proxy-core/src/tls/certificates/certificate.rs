@@ -12,9 +12,11 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use zeroize::Zeroizing;
 
+use crate::tls::certificates::chain;
 use crate::tls::certificates::description::{Description, ParseError, ValidityEnd};
 use crate::tls::certificates::error::{TlsFileError, TlsFileWarning};
 use crate::tls::certificates::files::{self, FileContents, FileOrigin, FromFiles, contains};
+use crate::tls::certificates::served::CertificateUse;
 use crate::tls::provider::time_signatures;
 
 /// The text for the names of a certificate that has none.
@@ -23,8 +25,11 @@ const NO_NAME: &str = "no name";
 /// A certificate chain with its private key.
 #[derive(Clone)]
 pub struct Certificate {
-    certified: Arc<CertifiedKey>,
-    description: Description,
+    pub(super) certified: Arc<CertifiedKey>,
+    pub(super) description: Description,
+    /// What clients may object to in the chain.
+    pub(super) faults: Vec<String>,
+    pub(super) usage: Arc<CertificateUse>,
     warnings: Vec<TlsFileWarning>,
     origin: Option<FileOrigin>,
 }
@@ -49,9 +54,13 @@ impl Certificate {
         if made.certified.key.public_key().is_some_and(|of_key| *of_key != *made.description.public_key) {
             return Err(TlsFileError::Mismatched { cert: cert.to_owned(), key: key.to_owned() });
         }
+        let faulty = made
+            .faults
+            .iter()
+            .map(|fault| TlsFileWarning::Chain { path: cert.to_owned(), fault: fault.clone() });
         let warnings =
             exposure.into_iter().chain(made.validity_warning(cert)).chain(made.version_warning(cert));
-        let warnings = warnings.collect();
+        let warnings = warnings.chain(faulty).collect();
         Ok(Self { warnings, origin: Some(origin), ..made })
     }
 
@@ -79,8 +88,11 @@ impl Certificate {
     fn new(certified: CertifiedKey) -> Result<Self, ParseError> {
         let leaf = certified.cert.first().expect("a certificate is never made of an empty chain");
         let description = Description::read(leaf)?;
+        let faults = chain::faults(&certified.cert);
+        let label = description.names.first().map_or_else(|| NO_NAME.to_owned(), |name| clean::text(name));
+        let usage = Arc::new(CertificateUse::new(label.into()));
         let certified = Arc::new(time_signatures(certified));
-        Ok(Self { certified, description, warnings: Vec::new(), origin: None })
+        Ok(Self { certified, description, faults, usage, warnings: Vec::new(), origin: None })
     }
 
     /// The key type, such as `ECDSA P-256`, `RSA-2048` or `Ed25519`.
@@ -111,11 +123,6 @@ impl Certificate {
     /// in order to trust this proxy and nothing else.
     pub fn leaf_der(&self) -> &[u8] {
         self.certified.cert.first().expect("a certificate is never made of an empty chain")
-    }
-
-    /// The label of handshakes with it in counters: its first name.
-    pub(in crate::tls) fn label(&self) -> Arc<str> {
-        self.names().first().map_or_else(|| NO_NAME.into(), |name| clean::text(name).into())
     }
 
     pub(in crate::tls) fn certified(&self) -> Arc<CertifiedKey> {

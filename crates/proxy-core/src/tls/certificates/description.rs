@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use aws_lc_rs::digest;
 use records::text::clean;
-use x509_parser::asn1_rs::Tag;
+use x509_parser::asn1_rs::{Oid, Tag, oid};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::error::X509Error;
 use x509_parser::extensions::GeneralName;
@@ -16,9 +16,14 @@ use x509_parser::time::ASN1Time;
 use x509_parser::x509::{AttributeTypeAndValue, SubjectPublicKeyInfo};
 
 use crate::accept::proxy_protocol::COMMON_NAME_BYTES_MAX;
+use crate::tls::certificates::chain;
 
 /// Shown bytes of a fingerprint: enough to distinguish certificates, too few to trust one.
 const FINGERPRINT_BYTES: usize = 8;
+/// Bytes of a serial number (RFC 5280, 4.1.2.2).
+const SERIAL_BYTES_MAX: usize = 20;
+/// The extension of the TLS features (RFC 7633, 6).
+const TLS_FEATURE: Oid<'static> = oid!(1.3.6.1.5.5.7.1.24);
 
 pub(in crate::tls) type ParseError = nom::Err<X509Error>;
 
@@ -35,8 +40,13 @@ pub(in crate::tls) struct Description {
     pub(in crate::tls) names: Vec<String>,
     pub(in crate::tls) not_before: ValidityEnd,
     pub(in crate::tls) not_after: ValidityEnd,
+    pub(in crate::tls) issuer: String,
+    /// The serial number, in hexadecimal.
+    pub(in crate::tls) serial: String,
+    /// Whether it demands a stapled OCSP response (RFC 7633).
+    pub(in crate::tls) must_staple: bool,
     /// The beginning of its SHA-256, in hexadecimal.
-    fingerprint: String,
+    pub(in crate::tls) fingerprint: String,
 }
 
 /// The start or end of a validity period.
@@ -53,7 +63,6 @@ impl Description {
     pub(in crate::tls) fn read(der: &[u8]) -> Result<Self, ParseError> {
         let certificate = parse(der)?;
         let digest = digest::digest(&digest::SHA256, der);
-        let fingerprint = digest.as_ref().iter().take(FINGERPRINT_BYTES);
         Ok(Self {
             version: certificate.version().0 + 1,
             public_key: certificate.public_key().raw.into(),
@@ -66,10 +75,10 @@ impl Description {
                 .collect(),
             not_before: ValidityEnd::from(certificate.validity().not_before),
             not_after: ValidityEnd::from(certificate.validity().not_after),
-            fingerprint: fingerprint.fold(String::new(), |mut hex, byte| {
-                let _ = write!(hex, "{byte:02x}");
-                hex
-            }),
+            issuer: chain::name(certificate.issuer()),
+            serial: hex(certificate.raw_serial(), SERIAL_BYTES_MAX),
+            must_staple: must_staple(&certificate),
+            fingerprint: hex(digest.as_ref(), FINGERPRINT_BYTES),
         })
     }
 
@@ -189,7 +198,20 @@ impl From<ASN1Time> for ValidityEnd {
     }
 }
 
-fn key_kind(key: &SubjectPublicKeyInfo<'_>) -> String {
+fn hex(bytes: &[u8], most: usize) -> String {
+    bytes.iter().take(most).fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+/// Whether the TLS features (RFC 7633) name `status_request`, as the integer 5.
+fn must_staple(certificate: &X509Certificate<'_>) -> bool {
+    let feature = certificate.extensions().iter().find(|extension| extension.oid == TLS_FEATURE);
+    feature.is_some_and(|feature| feature.value.windows(3).any(|integer| integer == [2, 1, 5]))
+}
+
+pub(in crate::tls) fn key_kind(key: &SubjectPublicKeyInfo<'_>) -> String {
     let curve = || {
         let oid = key.algorithm.parameters.as_ref().and_then(|any| any.as_oid().ok());
         let curves = [(OID_EC_P256, "P-256"), (OID_NIST_EC_P384, "P-384"), (OID_NIST_EC_P521, "P-521")];

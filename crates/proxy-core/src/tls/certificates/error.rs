@@ -77,6 +77,8 @@ pub enum TlsFileWarning {
          refuse it; issue it with extensions (openssl x509 -req … -extfile FILE)"
     )]
     OldVersion { path: PathBuf, version: u32 },
+    #[error("{path}: {fault}; some clients will refuse it")]
+    Chain { path: PathBuf, fault: String },
     #[error("the certificate in {path} has expired on {date}; clients will refuse it")]
     Expired {
         path: PathBuf,

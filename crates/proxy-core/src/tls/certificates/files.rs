@@ -12,6 +12,9 @@ use crate::tls::certificates::error::{TlsFileError, TlsFileWarning};
 /// Largest file that is read, in bytes; chains are a few kilobytes, bundles of authorities a few hundred.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
+/// In UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// The contents of a file, and its permissions, both of the same open file.
 pub(in crate::tls) struct FileContents {
     pub(in crate::tls) bytes: Zeroizing<Vec<u8>>,
@@ -38,7 +41,14 @@ pub(in crate::tls) fn read(path: &Path) -> Result<FileContents, TlsFileError> {
 
 /// Reads a file that must hold PEM.
 pub(in crate::tls) fn read_pem(path: &Path) -> Result<FileContents, TlsFileError> {
-    let contents = read(path)?;
+    let mut contents = read(path)?;
+    // Editors of Windows begin a file with it, and the first line of PEM must begin with a hyphen.
+    if contents.bytes.starts_with(BYTE_ORDER_MARK) {
+        contents.bytes.drain(..BYTE_ORDER_MARK.len());
+    }
+    if contents.bytes.is_empty() {
+        return Err(TlsFileError::Empty(path.to_owned()));
+    }
     // Certificates and keys in DER are a SEQUENCE; text may begin with the same byte, a zero.
     if contents.bytes[0] == 0x30 && !contains(&contents.bytes, b"-----BEGIN") {
         return Err(TlsFileError::NotPem(path.to_owned()));

@@ -2,6 +2,7 @@
 
 pub(in crate::tls) mod cert_resolver;
 pub(in crate::tls) mod certificate;
+pub(in crate::tls) mod chain;
 pub(in crate::tls) mod client_auth;
 pub(in crate::tls) mod description;
 pub(in crate::tls) mod error;
@@ -9,4 +10,5 @@ pub(in crate::tls) mod files;
 pub(in crate::tls) mod identity;
 pub(in crate::tls) mod presented;
 pub(in crate::tls) mod revocation;
+pub(in crate::tls) mod served;
 pub(in crate::tls) mod watch;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use records::metrics::FullReason;
 
+use crate::tls::certificates::served::CertificateUse;
 use crate::tls::resumption::session::SessionState;
 use crate::tls::server::negotiated::NegotiatedTls;
 use crate::tls::settings::Resumption;
@@ -57,10 +58,9 @@ impl OfferedSession {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(in crate::tls) struct PresentedCertificate {
-    /// The certificate's first name.
-    pub(in crate::tls) certificate: Arc<str>,
+    pub(in crate::tls) certificate: Arc<CertificateUse>,
     /// The signature scheme of its key; `None` if the client can verify none of its schemes.
     pub(in crate::tls) scheme: Option<u16>,
     /// Whether the client asked for a name that no certificate covers, so this certificate is used instead.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use records::kinds::CertificateRecord;
 use records::setting::{Applies, Setting, SettingError, Value, certificate_name, is_certificate};
 
 use crate::tls::Certificate;
@@ -10,6 +11,7 @@ use crate::tls::certificates::client_auth::{Authorities, binding};
 use crate::tls::certificates::error::TlsFileWarning;
 use crate::tls::certificates::presented::PresentedCertificates;
 use crate::tls::certificates::revocation::{Revocation, RevocationLists};
+use crate::tls::certificates::served::ServedHistory;
 use crate::tls::certificates::watch::{FileChanges, TlsFiles};
 use crate::tls::client::config::UpstreamTls;
 use crate::tls::client::live::LiveUpstreamTls;
@@ -93,6 +95,7 @@ pub enum TicketKeyError {
 #[derive(Debug)]
 pub(crate) struct LiveTls {
     certificates: Vec<Certificate>,
+    served: ServedHistory,
     client_ca: Option<Authorities>,
     client_crl: Option<RevocationLists>,
     ticket_keys: Option<TicketKeyFile>,
@@ -119,6 +122,7 @@ impl LiveTls {
             presented,
             client,
             certificates: tls.certificates,
+            served: ServedHistory::default(),
             client_ca: tls.client_ca,
             client_crl: tls.client_crl,
             ticket_keys: tls.ticket_keys,
@@ -188,10 +192,14 @@ impl LiveTls {
         let mut is_new = false;
         let former = self.leaves();
         for (i, read) in certificates {
-            if let Some(new) = refreshed.usable(read, at_once) {
+            if let Err(error) = &read {
+                self.served.refuse(i, error.to_string());
+            }
+            if let Some(mut new) = refreshed.usable(read, at_once) {
                 refreshed.warnings.extend_from_slice(new.warnings());
                 let before = certificate_setting(i, &self.certificates[i]);
                 refreshed.note(&before, certificate_setting(i, &new));
+                self.served.replace(i, &self.certificates[i], &mut new);
                 self.certificates[i] = new;
                 is_new = true;
             }
@@ -279,6 +287,11 @@ impl LiveTls {
 
     fn leaves(&self) -> Vec<Vec<u8>> {
         self.certificates.iter().map(|certificate| certificate.leaf_der().to_vec()).collect()
+    }
+
+    /// The certificates that it serves or served, as records.
+    pub(crate) fn certificate_records(&self) -> Vec<CertificateRecord> {
+        self.served.records(&self.certificates)
     }
 
     pub(crate) fn presented(&self) -> PresentedCertificates {

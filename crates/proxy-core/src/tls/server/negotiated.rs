@@ -225,7 +225,12 @@ impl<'a> NegotiatedTls<'a> {
 
     /// The first name of the certificate that the client was presented with; `None` if the session was resumed.
     pub(crate) fn certificate(&self) -> Option<&'a str> {
-        Some(&*self.presented()?.certificate)
+        Some(&*self.presented()?.certificate.label)
+    }
+
+    /// Counts a full handshake for the certificate that the client was presented with.
+    pub(crate) fn count_certificate(&self) {
+        self.presented().into_iter().for_each(|presented| presented.certificate.count());
     }
 
     /// The IANA name of the scheme of the proxy's signature; `None` if there is none, as in a resumed session.

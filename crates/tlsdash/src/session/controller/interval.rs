@@ -24,6 +24,7 @@ impl RunController {
         let deadline = Instant::now() + patience;
         if let Some(proxy) = &mut self.workload.proxy {
             proxy.collect(&mut self.proxy_delta, patience);
+            self.publisher.set_certificates(proxy.certificates());
         }
         if let Some(observer) = &mut self.workload.observer {
             observer.collect(&mut self.proxy_delta, patience);

@@ -1,0 +1,125 @@
+//! The certificates that clients get as records: what each holds, how often it was presented, and what has replaced it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use records::kinds::{CERTIFICATES_MAX, CertificateRecord};
+use records::text::clean;
+
+use crate::tls::Certificate;
+use crate::tls::certificates::files::{FileOrigin, FromFiles as _};
+
+/// Names that a record lists; further ones are counted.
+const NAMES_MAX: usize = 16;
+/// Replaced certificates that are kept: handshakes with them may still end.
+const REPLACED_MAX: usize = 16;
+
+/// What is counted of a certificate. The workers share it.
+#[derive(Debug)]
+pub(in crate::tls) struct CertificateUse {
+    /// Its name in counters.
+    pub(in crate::tls) label: Box<str>,
+    /// Full handshakes in which it was presented.
+    handshakes: AtomicU64,
+    /// When it was loaded, in seconds since 1970.
+    since: u64,
+}
+
+impl CertificateUse {
+    pub(in crate::tls) fn new(label: Box<str>) -> Self {
+        Self { label, handshakes: AtomicU64::new(0), since: now() }
+    }
+
+    /// Counts a full handshake.
+    pub(in crate::tls) fn count(&self) {
+        self.handshakes.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What became of the certificates' files during a run.
+#[derive(Debug, Default)]
+pub(in crate::tls) struct ServedHistory {
+    replaced: VecDeque<Certificate>,
+    /// Why a certificate's files, as they are now, are not in use, by its place.
+    refusals: BTreeMap<usize, String>,
+}
+
+impl ServedHistory {
+    /// Notes that the files at this place cannot be used.
+    pub(in crate::tls) fn refuse(&mut self, place: usize, reason: String) {
+        self.refusals.insert(place, reason);
+    }
+
+    /// Notes that `new`, from the files at this place, takes the place of `old`; counts go on if the chain is the same.
+    pub(in crate::tls) fn replace(&mut self, place: usize, old: &Certificate, new: &mut Certificate) {
+        self.refusals.remove(&place);
+        if new.chain_der().eq(old.chain_der()) {
+            new.usage = old.usage();
+            return;
+        }
+        if self.replaced.len() >= REPLACED_MAX {
+            self.replaced.pop_front();
+        }
+        self.replaced.push_back(old.clone());
+    }
+
+    /// The records of `present` and of those that they have replaced. Of too many, those that end first.
+    pub(in crate::tls) fn records(&self, present: &[Certificate]) -> Vec<CertificateRecord> {
+        let served = present.iter().enumerate().map(|(place, certificate)| CertificateRecord {
+            is_default: place == 0,
+            refusal: self.refusals.get(&place).cloned().unwrap_or_default(),
+            ..certificate.record()
+        });
+        let replaced =
+            self.replaced.iter().map(|one| CertificateRecord { is_replaced: true, ..one.record() });
+        let mut records: Vec<_> = served.chain(replaced).collect();
+        if records.len() > CERTIFICATES_MAX {
+            records.sort_by_key(|record| (record.is_replaced, record.not_after));
+            records.truncate(CERTIFICATES_MAX);
+        }
+        records
+    }
+}
+
+impl Certificate {
+    fn record(&self) -> CertificateRecord {
+        let description = &self.description;
+        let names = description.names.iter().take(NAMES_MAX).map(|name| clean::text(name));
+        let path = self.origin().map(FileOrigin::paths).and_then(<[_]>::first);
+        let seconds = |unix: i64| unix.max(0).cast_unsigned();
+        CertificateRecord {
+            fingerprint: description.fingerprint.clone(),
+            file: path.map(|path| file(path)).unwrap_or_default(),
+            names: names.collect::<Vec<_>>().join(" "),
+            more_names: description.names.len().saturating_sub(NAMES_MAX) as u64,
+            issuer: description.issuer.clone(),
+            serial: description.serial.clone(),
+            key: description.kind.clone(),
+            chain: self.certified.cert.len() as u64,
+            chain_bytes: self.chain_der().map(|der| der.len() as u64).sum(),
+            not_before: seconds(description.not_before.unix),
+            not_after: seconds(description.not_after.unix),
+            since: self.usage.since,
+            handshakes: self.usage.handshakes.load(Ordering::Relaxed),
+            must_staple: description.must_staple,
+            faults: self.faults.join("; "),
+            ..CertificateRecord::default()
+        }
+    }
+
+    /// Where handshakes with it are counted.
+    pub(in crate::tls) fn usage(&self) -> Arc<CertificateUse> {
+        Arc::clone(&self.usage)
+    }
+}
+
+fn file(path: &Path) -> String {
+    clean::text(&path.to_string_lossy())
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
