@@ -14,6 +14,7 @@ mod limits;
 mod logs;
 mod measurement;
 mod revocation;
+mod served;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -190,11 +191,15 @@ struct Rule {
     text: fn(&FindingContext<'_>) -> FindingText,
 }
 
-const RULES: [Rule; 30] = [
+const RULES: [Rule; 34] = [
     certificates::EXPIRES,
     revocation::EXPIRES,
+    served::NOT_LOADED,
+    served::CHAIN,
+    served::STAPLE_MISSING,
     certificates::NOT_COVERED,
     certificates::RSA_KEY,
+    served::CHAIN_SIZE,
     clients::TLS12_ONLY,
     clients::ONLY_CHOICE,
     logs::OLD_VERSIONS,

@@ -7,8 +7,8 @@ use crate::insight::testing::{RunBuilder, add, calm};
 use crate::testing::{client, connection};
 use records::histogram::{Histograms, Sketch};
 use records::kinds::{
-    Body, ClientRecord, HealthRecord, HostRecord, HttpRecord, LoadRecord, RunRecord, TlsRecord,
-    UpstreamRecord, UsageRecord,
+    Body, CertificateRecord, ClientRecord, HealthRecord, HostRecord, HttpRecord, LoadRecord, RunRecord,
+    TlsRecord, UpstreamRecord, UsageRecord,
 };
 use records::metrics::{
     ClientCounter, Counters, CpuGroup, Dimension, HostCounter, HttpCounter, LoadCounter, Metric,
@@ -608,5 +608,42 @@ fn a_single_upstream_has_nothing_to_stand_out_against() {
         record.counters[UpstreamCounter::Refused] = 500;
         recorder.write(Body::Upstream(Box::new(record)));
     }
+    assert_eq!(open(&recorder), []);
+}
+
+#[test]
+fn defects_of_served_certificates_are_found_until_one_without_them_replaces_it() {
+    let mut recorder = begun(&[]);
+    let bad = CertificateRecord {
+        fingerprint: "1".into(),
+        names: "www.example.org".into(),
+        chain_bytes: 20_000,
+        must_staple: true,
+        faults: "CN=a is signed with SHA-1".into(),
+        refusal: "cannot read b".into(),
+        ..CertificateRecord::default()
+    };
+    recorder.write(Body::Certificate(Box::new(bad.clone())));
+    recorder.seconds(2, calm);
+    let found = [
+        ("certificate-chain", Severity::Warning),
+        ("certificate-chain-size", Severity::Info),
+        ("certificate-not-loaded", Severity::Warning),
+        ("staple-missing", Severity::Warning),
+    ];
+    let mut all = open(&recorder);
+    all.sort_by_key(|(id, _)| *id);
+    assert_eq!(all, found);
+    let text = finding_text(&recorder, "certificate-chain");
+    assert_eq!(text.title, "1 certificate with a chain that some clients refuse");
+    assert_eq!(text.whom, ["www.example.org: CN=a is signed with SHA-1"]);
+    let good = CertificateRecord {
+        fingerprint: "2".into(),
+        names: bad.names.clone(),
+        ..CertificateRecord::default()
+    };
+    recorder.write(Body::Certificate(Box::new(CertificateRecord { is_replaced: true, ..bad })));
+    recorder.write(Body::Certificate(Box::new(good)));
+    recorder.seconds(2, calm);
     assert_eq!(open(&recorder), []);
 }

@@ -1,0 +1,110 @@
+//! Findings about the certificates that are served: faulty chains, renewals that are not loaded, missing stapled responses,
+//! and chains that cost a round trip.
+
+use super::context::FindingContext;
+use super::{FindingText, Rule, Severity};
+use crate::runs::Run;
+use records::kinds::CertificateRecord;
+use records::metrics::TlsLatency;
+use records::text::quantity::counted;
+
+/// A chain from which on the server's flight exceeds the initial congestion window of ten segments of 1,460 bytes (RFC
+/// 6928): the rest of the flight takes up to 1,800 bytes.
+const CHAIN_BYTES_MAX: u64 = 12_800;
+
+pub(super) const CHAIN: Rule =
+    Rule { id: "certificate-chain", judge: |context| warn(context, is_faulty), text: chain_text };
+pub(super) const NOT_LOADED: Rule = Rule {
+    id: "certificate-not-loaded",
+    judge: |context| warn(context, is_not_loaded),
+    text: not_loaded_text,
+};
+pub(super) const STAPLE_MISSING: Rule =
+    Rule { id: "staple-missing", judge: |context| warn(context, lacks_staple), text: staple_text };
+pub(super) const CHAIN_SIZE: Rule =
+    Rule { id: "certificate-chain-size", judge: chain_size, text: chain_size_text };
+
+type Is = fn(&CertificateRecord, &Run) -> bool;
+
+fn is_faulty(record: &CertificateRecord, _: &Run) -> bool {
+    !record.faults.is_empty()
+}
+
+fn is_not_loaded(record: &CertificateRecord, _: &Run) -> bool {
+    !record.refusal.is_empty()
+}
+
+fn lacks_staple(record: &CertificateRecord, run: &Run) -> bool {
+    record.must_staple && record.stapled_until <= run.last_realtime_us() / 1_000_000
+}
+
+fn is_large(record: &CertificateRecord, _: &Run) -> bool {
+    record.chain_bytes > CHAIN_BYTES_MAX
+}
+
+fn served(run: &Run, is: Is) -> impl Iterator<Item = &CertificateRecord> {
+    run.certificates().served().filter(move |record| is(record, run))
+}
+
+fn warn(context: &FindingContext<'_>, is: Is) -> Option<Severity> {
+    served(context.run, is).next().map(|_| Severity::Warning)
+}
+
+/// A finding about certificates: how many, and of whom.
+fn text(
+    context: &FindingContext<'_>,
+    title: &str,
+    is: Is,
+    why: fn(&CertificateRecord) -> &str,
+) -> FindingText {
+    let all = context.run.certificates().served().count();
+    let n = served(context.run, is).count();
+    let whom = served(context.run, is).map(|one| format!("{}: {}", one.name(), why(one)));
+    FindingText::new(format!("{} {title}", counted(n as u64, "certificate")))
+        .figure("certificates", format!("{n} of {all}"))
+        .about("proxy.certificate")
+        .whom(whom)
+}
+
+fn chain_text(context: &FindingContext<'_>) -> FindingText {
+    text(context, "with a chain that some clients refuse", is_faulty, |one| &one.faults)
+        .advise("write the leaf and then each issuer into the file of --cert, without the root; authorities call it the full chain")
+}
+
+fn not_loaded_text(context: &FindingContext<'_>) -> FindingText {
+    text(context, "on disk that is not in use: the former one still is", is_not_loaded, |one| &one.refusal)
+        .advise("repair the files; the proxy reads them again by itself")
+}
+
+fn staple_text(context: &FindingContext<'_>) -> FindingText {
+    text(context, "that demands a stapled OCSP response, and none is stapled", lacks_staple, |one| {
+        &one.issuer
+    })
+    .advise("have the certificate issued without must-staple")
+}
+
+fn chain_size(context: &FindingContext<'_>) -> Option<Severity> {
+    served(context.run, is_large).next().map(|_| Severity::Info)
+}
+
+fn chain_size_text(context: &FindingContext<'_>) -> FindingText {
+    let run = context.run;
+    let largest = served(run, is_large).map(|one| one.chain_bytes).max().unwrap_or(0);
+    let handshakes = served(run, is_large).fold(0_u64, |sum, one| sum.saturating_add(one.handshakes));
+    let mut text =
+        text(context, "with a chain beyond the initial congestion window", is_large, |one| &one.issuer)
+            .figure("bytes of the largest chain", largest)
+            .figure("full handshakes with such a chain", handshakes);
+    let times = run.tls().map(crate::runs::MetricSeries::whole);
+    let classes = [
+        ("waiting for the client in full handshakes, median", TlsLatency::ClientFull),
+        ("waiting for the client in resumed handshakes, median", TlsLatency::ClientResumed),
+    ];
+    for (figure, class) in classes {
+        let times = times.map(|times| &times[class]).filter(|times| times.count() > 0);
+        if let Some((times, ns)) = times.and_then(|times| Some((times, times.quantile_ns(0.5)?))) {
+            text = text.figure(figure, format!("{:.2} ms (n = {})", ns as f64 / 1e6, times.count()));
+        }
+    }
+    text.advise("omit the root and unneeded certificates, or take a chain of ECDSA keys: a full handshake then saves a round trip")
+}
