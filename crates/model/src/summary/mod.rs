@@ -1,6 +1,7 @@
 //! A run in one document: the summary that `--format json` prints.
 
 mod alert;
+mod certificates;
 mod experiment;
 mod http;
 mod load;
@@ -24,6 +25,7 @@ use records::metrics::{
 use records::values::ProcessCpu;
 
 pub use alert::AlertSummary;
+pub use certificates::CertificateSummary;
 pub use experiment::{ComparedFigureSummary, ExperimentSummary};
 pub use http::{ByDirection, Http2Summary, HttpNow, HttpRequestCounts, HttpSummary, RouteSummary};
 pub use load::{GeneratorSummary, LoadSummary, MessageBytes, Resumptions};
@@ -172,6 +174,9 @@ pub struct ProxySummary {
     /// The upstreams; absent in a run that has none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub upstreams: Vec<UpstreamSummary>,
+    /// The certificates; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub certificates: Vec<CertificateSummary>,
 }
 
 /// A client's figures. In JSON each counter has the key of its declaration, where a dot begins an object.
@@ -400,6 +405,7 @@ fn proxy_summary(run: &Run, series: &MetricSeries<ProxyCounter, ProxyLatency>) -
         tls: TlsSummary::of(run),
         http: HttpSummary::of(run),
         upstreams: UpstreamSummary::all(run),
+        certificates: CertificateSummary::all(run),
     }
 }
 

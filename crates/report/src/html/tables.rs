@@ -47,6 +47,7 @@ impl Report<'_> {
     pub(super) fn http_tables(&self) -> Markup {
         html! {
             (folded(&self.upstream_rows(), LINES_SHOWN))
+            (folded(&self.certificate_rows(), LINES_SHOWN))
             (folded(&self.route_rows(), LINES_SHOWN))
             (whole(&self.http_status_rows()))
             (whole(&self.http_rows()))

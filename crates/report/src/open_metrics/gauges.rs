@@ -2,7 +2,7 @@
 
 use model::insight::Severity;
 use model::runs::{Run, UpstreamStats};
-use records::kinds::{UpstreamRecord, UpstreamState};
+use records::kinds::{CertificateRecord, UpstreamRecord, UpstreamState};
 use records::metrics::{CpuGroup, HostCounter, Metric, Unit};
 
 use super::counters::{label, named};
@@ -95,6 +95,35 @@ pub(super) fn of_upstreams(run: &Run) -> Vec<Family> {
             "upstream_connections_idle",
             "Connections to this upstream without a request",
             samples(|record| Some(record.idle as f64)),
+        ),
+    ]
+}
+
+/// The end of each certificate in use, and how often it was presented.
+pub(super) fn of_certificates(run: &Run) -> Vec<Family> {
+    let sample = |of: fn(&CertificateRecord) -> u64| {
+        let sample = move |one: &CertificateRecord| {
+            let labels = [
+                ("name", one.name()),
+                ("serial", &one.serial),
+                ("issuer", &one.issuer),
+                ("file", &one.file),
+                ("default", if one.is_default { "1" } else { "0" }),
+            ];
+            (labels.map(|(name, value)| label(name, value)).into(), of(one) as f64)
+        };
+        run.certificates().served().map(sample).collect::<Vec<_>>()
+    };
+    vec![
+        Family::gauge(
+            "certificate_not_after_seconds",
+            "When this certificate ends, in seconds since 1970; absent once it is replaced",
+            sample(|one| one.not_after),
+        ),
+        Family::counter(
+            "certificate_handshakes",
+            "Full handshakes in which this certificate was presented",
+            sample(|one| one.handshakes),
         ),
     ]
 }

@@ -1,8 +1,8 @@
 //! A run's figures for Prometheus and others that scrape.
 //!
 //! Counters and histograms cover the whole run; rates and quantiles are made of them elsewhere. The names are stable, and
-//! `docs/metrics.md` lists them. Label values are bounded: versions, groups, ciphers, causes, the routes and upstreams
-//! of the configuration, and as many clients as are asked for.
+//! `docs/metrics.md` lists them. Label values are bounded: versions, groups, ciphers, causes, the routes, upstreams
+//! and certificates of the configuration, and as many clients as are asked for.
 
 mod counters;
 mod family;
@@ -38,6 +38,7 @@ fn families(run: &Run, version: &str, clients_max: usize) -> Vec<Family> {
     all.extend(histograms::of_proxy(run));
     all.extend(counters::of_http(run));
     all.extend(histograms::of_http(run));
+    all.extend(gauges::of_certificates(run));
     all.extend(gauges::of_upstreams(run));
     all.extend(counters::of_named::<UpstreamRecord>(run));
     all.extend(histograms::of_named::<UpstreamRecord>(run));

@@ -102,6 +102,7 @@ fn anonymised_proxy(mut proxy: ProxySummary) -> ProxySummary {
         upstream.upstream = format!("upstream {number}");
         upstream.reason.clear();
     });
+    proxy.certificates.clear();
     let naming = [
         Dimension::Certificate,
         Dimension::Name,

@@ -2,6 +2,7 @@
 
 mod alerts;
 mod anonymous;
+mod certificates;
 pub(crate) mod columns;
 mod contents;
 pub(crate) mod events;

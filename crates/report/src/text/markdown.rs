@@ -35,6 +35,7 @@ impl Report<'_> {
         self.experiment_rows().markdown(&mut out, usize::MAX);
         self.error_table().markdown(&mut out, usize::MAX);
         self.upstream_rows().markdown(&mut out, usize::MAX);
+        self.certificate_rows().markdown(&mut out, usize::MAX);
         self.route_rows().markdown(&mut out, usize::MAX);
         self.http_status_rows().markdown(&mut out, usize::MAX);
         self.http_rows().markdown(&mut out, usize::MAX);

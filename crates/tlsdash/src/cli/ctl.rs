@@ -78,6 +78,8 @@ pub(crate) enum CtlRequest {
         #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole::<usize>(1..=1_000_000))]
         limit: usize,
     },
+    /// The certificates, the one that ends first at the top
+    Certificates,
     /// Measure what handshakes cost on this machine
     Calibrate,
 }

@@ -52,6 +52,7 @@ fn request(args: &CtlRequest) -> ControlRequest {
         CtlRequest::Ab { words } if words == "end" => ControlRequest::EndExperiment {},
         CtlRequest::Ab { words } => ControlRequest::Experiment { words: words.clone() },
         CtlRequest::Clients { limit } => ControlRequest::Clients { limit: *limit },
+        CtlRequest::Certificates => ControlRequest::Certificates {},
         CtlRequest::Calibrate => ControlRequest::Calibrate {},
     }
 }
@@ -63,6 +64,7 @@ fn text(request: &ControlRequest, response: &ControlResponse) -> String {
     match request {
         ControlRequest::Settings {} => settings(data, &mut text),
         ControlRequest::Clients { .. } => clients(data, &mut text),
+        ControlRequest::Certificates {} => certificates(data, &mut text),
         ControlRequest::Status {} => status(data, &mut text),
         _ => {}
     }
@@ -94,6 +96,39 @@ fn clients(data: &Json, text: &mut String) {
             bytes("bytes_out"),
             number("errors"),
         );
+    }
+}
+
+fn certificates(data: &Json, text: &mut String) {
+    for one in data.as_array().into_iter().flatten() {
+        let names = one["names"].as_array().into_iter().flatten().map(word);
+        let number = |name: &str| one[name].as_u64().unwrap_or(0);
+        let is = |name: &str| one[name].as_bool().unwrap_or(false);
+        let marks = [("default", "default"), ("replaced", "replaced"), ("must_staple", "must-staple")];
+        let marks: Vec<_> = marks.into_iter().filter(|(key, _)| is(key)).map(|(_, mark)| mark).collect();
+        let _ = writeln!(
+            text,
+            "{:>5} days  {:<12} {:>2} in chain, {:>6} B  {:>8} full  {}  {}",
+            one["days_left"].as_i64().unwrap_or(0),
+            word(&one["key"]),
+            number("chain"),
+            number("chain_bytes"),
+            number("handshakes"),
+            names.collect::<Vec<_>>().join(" "),
+            marks.join(", "),
+        );
+        let _ = writeln!(
+            text,
+            "            serial {} of {}  {}",
+            word(&one["serial"]),
+            word(&one["issuer"]),
+            word(&one["file"])
+        );
+        for problem in
+            ["faults", "refusal"].map(|name| word(&one[name])).into_iter().filter(|it| !it.is_empty())
+        {
+            let _ = writeln!(text, "            {problem}");
+        }
     }
 }
 

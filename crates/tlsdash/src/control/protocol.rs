@@ -28,6 +28,8 @@ pub(crate) enum ControlRequest {
         #[serde(default = "clients_default")]
         limit: usize,
     },
+    /// The certificates, the one that ends first at the top.
+    Certificates {},
     Set {
         /// Its dotted name.
         name: String,
@@ -157,7 +159,8 @@ impl ControlRequest {
             | Self::Status {}
             | Self::Settings {}
             | Self::CompareConfiguration { .. }
-            | Self::Clients { .. } => false,
+            | Self::Clients { .. }
+            | Self::Certificates {} => false,
             Self::Set { .. }
             | Self::Mark { .. }
             | Self::Reload {}

@@ -15,8 +15,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use model::runs::Model;
+use model::summary::CertificateSummary;
 use proxy_core::UpstreamChange;
 use records::ids::RunId;
+use records::text::quantity::counted;
 use serde_json::json;
 use tui::{DashboardSender, Event};
 
@@ -228,6 +230,7 @@ impl ControlTarget {
                 return self.ask(ControlAction::CompareConfiguration(text.clone()), by);
             }
             ControlRequest::Clients { limit } => return self.clients(*limit),
+            ControlRequest::Certificates {} => return self.certificates(),
             ControlRequest::Drain {} => return self.drain(by),
             ControlRequest::Set { name, value, for_s } => match revert_after(*for_s) {
                 Ok(revert_after) => {
@@ -317,6 +320,14 @@ impl ControlTarget {
             });
             let addresses = began.map_or_else(String::new, |began| format!(", {} > {}", began.listen, began.upstream));
             Some(ControlResponse::data(format!("run {} for {:.0} s{addresses}", run.id().short(), summary.duration_s), data))
+        })
+    }
+
+    fn certificates(&self) -> ControlResponse {
+        self.read(|model, run| {
+            let certificates = CertificateSummary::all(model.run(run)?);
+            let text = counted(certificates.len() as u64, "certificate");
+            Some(ControlResponse::data(text, serde_json::to_value(certificates).ok()?))
         })
     }
 

@@ -106,6 +106,10 @@ fn a_service_is_tuned_marked_and_drained() {
     assert!(told.contains("load.rate is locked: an experiment compares it"), "{told}");
     done(&ctl(folder, &socket, &["ab", "end"]));
 
+    let certificates = json(&ctl(folder, &socket, &["certificates", "--format", "json"]));
+    let certificate = &certificates["data"][0];
+    assert_eq!((&certificate["default"], &certificate["replaced"]), (&true.into(), &false.into()));
+    assert!(certificate["days_left"].as_i64().unwrap() > 0 && certificate["chain"] == 1, "{certificates}");
     let clients = json(&ctl(folder, &socket, &["clients", "--limit", "1", "--format", "json"]));
     assert_eq!(clients["data"].as_array().unwrap().len(), 1);
     done(&ctl(folder, &socket, &["drain"]));
@@ -324,6 +328,7 @@ fn every_command_answers_in_json() {
         (&["status"][..], true),
         (&["settings"], true),
         (&["clients"], true),
+        (&["certificates"], true),
         (&["set", "load.rate", "40", "--for", "10s"], false),
         (&["mark", "here"], false),
         (&["load", "stop"], false),

@@ -1,0 +1,46 @@
+//! The table of certificates, for the page and for Markdown.
+
+use model::summary::CertificateSummary;
+
+use crate::numbers::{grouped, iso};
+use crate::report::Report;
+use crate::table::Heading::{Number, Words};
+use crate::table::ReportTable;
+
+impl Report<'_> {
+    /// The certificates, those in use first, and of these the one that ends first.
+    pub(crate) fn certificate_rows(&self) -> ReportTable {
+        let row = |one: &CertificateSummary| {
+            let more = one.names.len() as u64 + one.more_names;
+            let more = if more > 1 { format!(" and {} more", more - 1) } else { String::new() };
+            let remarks = [&*one.faults, &*one.refusal, if one.replaced { "replaced" } else { "" }];
+            let remarks: Vec<_> = remarks.into_iter().filter(|remark| !remark.is_empty()).collect();
+            vec![
+                format!("{}{more}", one.name()),
+                one.key.clone(),
+                iso(one.not_after.saturating_mul(1_000_000)),
+                one.days_left.to_string(),
+                one.chain.to_string(),
+                grouped(one.chain_bytes),
+                grouped(one.handshakes),
+                one.issuer.clone(),
+                one.serial.clone(),
+                remarks.join("; "),
+            ]
+        };
+        let columns = [
+            Words("certificate"),
+            Words("key"),
+            Words("valid until"),
+            Number("days left"),
+            Number("chain"),
+            Number("chain bytes"),
+            Number("full handshakes"),
+            Words("issuer"),
+            Words("serial"),
+            Words("remarks"),
+        ];
+        let all = self.summary.proxy.iter().flat_map(|proxy| &proxy.certificates);
+        ReportTable::new("Certificates", columns, all.map(row))
+    }
+}
