@@ -40,7 +40,7 @@ pub(crate) struct ClientConn {
     pub(crate) tls_version: &'static str,
     /// The server name of its handshake, for rules.
     pub(crate) server_name: Box<str>,
-    /// The server name of its handshake, if it has a certificate: such a client may ask for no other host.
+    /// The server name of its handshake, if it may ask for no other host, since certificates are for names.
     pub(crate) bound_host: Option<Box<str>>,
     pub(crate) http1: Option<Rc<Http1Requests>>,
     /// A tunnel to begin once hyper has ended.
@@ -89,7 +89,7 @@ impl ClientConn {
         worker.count(|delta| {
             delta.counters[HttpCounter::Connections2] += u64::from(version == HttpVersion::Http2);
         });
-        let bound_host = session.has_client_certificate().then(|| session.tls_server_name().into());
+        let bound_host = session.is_bound_to_name().then(|| session.tls_server_name().into());
         let shared = &worker.shared;
         let has_rules = !(shared.request_rules.is_empty() && shared.response_rules.is_empty());
         Rc::new(Self {

@@ -38,6 +38,9 @@ pub enum OptionError {
     /// The name of an application protocol is empty, too long or not printable.
     #[error("expected printable names of 1 to 255 bytes, separated by commas")]
     Protocol,
+    /// What a rule is for cannot be what a client asks for in TLS.
+    #[error("{}: expected a DNS name with its rule, such as admin.example=required", clean::text(.0))]
+    ServerName(String),
     #[error("expected a rate up to 1000000, such as 100/s, 6000/m or 100/s,burst=200, or off")]
     Rate,
 }

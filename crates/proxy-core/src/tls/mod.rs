@@ -47,4 +47,6 @@ pub use server::live::{TicketKeyError, Tls};
 pub(crate) use server::negotiated::NegotiatedTls;
 pub(crate) use server::passed_tls::{PassedTls, PassedVerdict};
 pub use server::refresh::{RefreshError, TlsRefresh};
-pub use settings::{CipherOrder, ClientAuth, CrlExpired, Resumption, ServerNames, TicketSend, TlsSettings};
+pub use settings::{
+    CipherOrder, ClientAuth, ClientAuthPolicy, CrlExpired, Resumption, ServerNames, TicketSend, TlsSettings,
+};

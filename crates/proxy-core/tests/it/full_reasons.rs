@@ -267,7 +267,7 @@ fn a_session_of_other_rules_for_clients_is_told_from_others() {
                 config.workers = 1.try_into().unwrap();
                 config.tls.certificates = vec![pki.certificate(&P256, &["localhost"])];
                 config.tls.client_ca = Some(pki.client_ca());
-                config.tls.settings.client_auth = ClientAuth::Optional;
+                config.tls.settings.client_auth = ClientAuth::Optional.into();
                 config.tls.settings.resumption = resumption;
             });
             let client = Arc::new(pki.client(version, Some(&own)));

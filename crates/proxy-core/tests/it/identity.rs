@@ -39,7 +39,7 @@ fn start(pki: &Pki, upstream: &Upstream) -> TestProxy {
         config.proxy_protocol = Some(ProxyProtocol::V2);
         config.tls.certificates = vec![pki.certificate(&P256, &["localhost"])];
         config.tls.client_ca = Some(pki.client_ca());
-        config.tls.settings.client_auth = ClientAuth::Optional;
+        config.tls.settings.client_auth = ClientAuth::Optional.into();
     })
 }
 

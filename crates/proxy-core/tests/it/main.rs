@@ -4,6 +4,7 @@
 
 mod certificates;
 mod checks;
+mod client_auth_names;
 mod client_certificates;
 mod counting;
 mod dice;

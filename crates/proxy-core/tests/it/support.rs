@@ -206,7 +206,11 @@ pub(crate) fn tcp_from(source: &str, addr: SocketAddr) -> TcpStream {
 }
 
 pub(crate) fn tls_over(socket: TcpStream, config: &Arc<ClientConfig>) -> Tls {
-    let name = ServerName::try_from("localhost").unwrap();
+    tls_named(socket, config, "localhost")
+}
+
+pub(crate) fn tls_named(socket: TcpStream, config: &Arc<ClientConfig>, name: &str) -> Tls {
+    let name = ServerName::try_from(name.to_owned()).unwrap();
     StreamOwned::new(ClientConnection::new(Arc::clone(config), name).unwrap(), socket)
 }
 

@@ -22,7 +22,7 @@ fn start_with(pki: &Pki, served: &TestUpstream, auth: ClientAuth, shares: bool) 
         config.workers = 1.try_into().unwrap();
         config.tls.certificates = vec![pki.certificate(&P256, &["localhost"])];
         config.tls.client_ca = Some(pki.client_ca());
-        config.tls.settings.client_auth = auth;
+        config.tls.settings.client_auth = auth.into();
         config.tls.ticket_keys = shares.then(|| TicketKeyFile::load(&pki.path("keys")).unwrap());
     })
 }

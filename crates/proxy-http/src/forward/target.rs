@@ -131,8 +131,8 @@ fn is_plain(host: &str) -> bool {
     has_name && !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether the connection may serve what is asked for (RFC 9110, section 7.4): a client with a certificate has proved
-/// itself to one server name only.
+/// Whether the connection may serve what is asked for (RFC 9110, section 7.4): where clients prove themselves, they do so
+/// to one server name only.
 fn check_connection<B>(client: &ClientConn, request: &Request<B>, host: &str) -> Result<(), RequestFailure> {
     let is_other_scheme = request.uri().scheme_str().is_some_and(|scheme| scheme != "https");
     let is_other_host = client.bound_host.as_deref().is_some_and(|bound| {

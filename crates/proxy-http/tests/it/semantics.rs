@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use proxy_core::{Authorities, ClientAuth};
 use records::ids::ClientId;
 use records::metrics::{HttpCounter, HttpLatency, ProxyCounter};
+use records::setting::Value;
 use rustls::ClientConfig;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::PrivateKeyDer;
@@ -67,6 +68,26 @@ fn forwarding_fields_of_untrusted_clients_are_replaced() {
 }
 
 #[test]
+fn where_names_have_rules_a_client_may_ask_for_the_host_of_its_name_only() {
+    let upstream = ScriptedUpstream::answering(HELLO);
+    let (made, folder) = (rcgen::generate_simple_self_signed([]).unwrap(), tempfile::tempdir().unwrap());
+    let file = folder.path().join("client.pem");
+    std::fs::write(&file, made.cert.pem()).unwrap();
+    let proxy = TestHttpProxy::start_with(&upstream.upstream, |config, _| {
+        config.tls.client_ca = Some(Authorities::load(&file).unwrap());
+        let rules = Value::Text("off,admin.test=required".to_owned());
+        config.tls.settings.set("client-auth", &rules).unwrap();
+    });
+    let statuses = ["localhost", "admin.test", "ADMIN.test:8443", "other.test", "localhost"].map(|host| {
+        let mut client = proxy.connect();
+        client.send(format!("GET / HTTP/1.1\r\nhost: {host}\r\n\r\n"));
+        client.answer().status
+    });
+    assert_eq!(statuses, [200, 421, 421, 421, 200]);
+    proxy.finish();
+}
+
+#[test]
 fn upstreams_get_the_verified_certificate_and_none_that_a_client_claims() {
     let upstream = ScriptedUpstream::answering(HELLO);
     let (made, folder) = (rcgen::generate_simple_self_signed([]).unwrap(), tempfile::tempdir().unwrap());
@@ -75,7 +96,7 @@ fn upstreams_get_the_verified_certificate_and_none_that_a_client_claims() {
     let proxy = TestHttpProxy::start_with(&upstream.upstream, |config, http| {
         http.sends_tls_fields = true;
         config.tls.client_ca = Some(Authorities::load(&file).unwrap());
-        config.tls.settings.client_auth = ClientAuth::Optional;
+        config.tls.settings.client_auth = ClientAuth::Optional.into();
     });
     let anonymous = proxy.client_config(&["http/1.1"]);
     let mut own = ClientConfig::clone(&anonymous);

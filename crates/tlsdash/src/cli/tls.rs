@@ -68,9 +68,9 @@ impl TlsFileOptions {
         }
         let lists = Some(&self.client_crl).filter(|paths| !paths.is_empty());
         let client_crl = lists.map(|paths| RevocationLists::load(paths)).transpose().map_err(usage)?;
-        if client_ca.is_some() && settings.client_auth == ClientAuth::Required && is_loaded {
+        if client_ca.is_some() && settings.client_auth.strictest() == ClientAuth::Required && is_loaded {
             return Err(usage(
-                "--load has no certificate to present: give --client-auth optional, or no --load",
+                "--load has no certificate to present: give --client-auth optional or off, or no --load",
             ));
         }
         if self.ticket_keys.is_some() && settings.resumption != Resumption::Tickets {

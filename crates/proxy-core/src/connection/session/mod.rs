@@ -300,9 +300,10 @@ impl ClientSession {
         self.tls.session().raw_server_name()
     }
 
-    /// Whether the client has a certificate, which has been verified.
-    pub fn has_client_certificate(&self) -> bool {
-        self.tls.session().has_client_certificate()
+    /// Whether the client may ask for the host of its server name only: it has a verified certificate, or needs one for
+    /// other names.
+    pub fn is_bound_to_name(&self) -> bool {
+        self.tls.is_bound_to_name()
     }
 
     /// The client's verified certificate, in DER.

@@ -22,7 +22,7 @@ use crate::tls::resumption::tickets::AuthDigest;
 use crate::tls::server::config::TlsConfigError;
 use crate::tls::server::evidence::{HandshakeNotes, RefusedCertificate};
 use crate::tls::server::refusal::describe;
-use crate::tls::settings::{ClientAuth, CrlExpired};
+use crate::tls::settings::{ClientAuth, ClientAuthPolicy, CrlExpired};
 
 /// Authorities that vouch for clients, or for upstreams.
 #[derive(Clone, Debug)]
@@ -77,16 +77,12 @@ impl Authorities {
 
     pub(in crate::tls) fn verifier(
         &self,
-        auth: ClientAuth,
+        policy: &ClientAuthPolicy,
         revocation: Option<&Revocation>,
         provider: &Arc<CryptoProvider>,
     ) -> Result<Arc<dyn ClientCertVerifier>, TlsConfigError> {
         let builder =
             WebPkiClientVerifier::builder_with_provider(Arc::clone(&self.roots), Arc::clone(provider));
-        let builder = match auth {
-            ClientAuth::Required => builder,
-            ClientAuth::Optional => builder.allow_unauthenticated(),
-        };
         let builder = match revocation {
             Some(Revocation { lists, expired: CrlExpired::Refuse }) => {
                 builder.with_crls(lists.ders()).enforce_revocation_expiration()
@@ -95,15 +91,23 @@ impl Authorities {
             None => builder,
         };
         let verifier = builder.build().map_err(TlsConfigError::ClientCa)?;
-        Ok(Arc::new(NotingVerifier(verifier)))
+        Ok(Arc::new(PolicyVerifier { verifier, policy: policy.clone() }))
     }
 }
 
-/// Notes whose certificate is refused, which rustls forgets.
+/// Asks clients for certificates as the policy of their server name says, and notes whose is refused, which rustls forgets.
 #[derive(Debug)]
-struct NotingVerifier(Arc<dyn ClientCertVerifier>);
+struct PolicyVerifier {
+    verifier: Arc<dyn ClientCertVerifier>,
+    policy: ClientAuthPolicy,
+}
 
-impl NotingVerifier {
+impl PolicyVerifier {
+    /// What holds for the client of the present call into rustls.
+    fn auth(&self) -> ClientAuth {
+        HandshakeNotes::with_server_name(|name| self.policy.of(name))
+    }
+
     fn noted<T>(certificate: &CertificateDer<'_>, verified: Result<T, Error>) -> Result<T, Error> {
         if verified.is_err() {
             HandshakeNotes::refuse_certificate(RefusedCertificate {
@@ -115,13 +119,17 @@ impl NotingVerifier {
     }
 }
 
-impl ClientCertVerifier for NotingVerifier {
+impl ClientCertVerifier for PolicyVerifier {
+    fn offer_client_auth(&self) -> bool {
+        self.auth() != ClientAuth::Off
+    }
+
     fn client_auth_mandatory(&self) -> bool {
-        self.0.client_auth_mandatory()
+        self.auth() == ClientAuth::Required
     }
 
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.0.root_hint_subjects()
+        self.verifier.root_hint_subjects()
     }
 
     fn verify_client_cert(
@@ -130,7 +138,7 @@ impl ClientCertVerifier for NotingVerifier {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        Self::noted(end_entity, self.0.verify_client_cert(end_entity, intermediates, now))
+        Self::noted(end_entity, self.verifier.verify_client_cert(end_entity, intermediates, now))
     }
 
     fn verify_tls12_signature(
@@ -139,7 +147,7 @@ impl ClientCertVerifier for NotingVerifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        Self::noted(certificate, self.0.verify_tls12_signature(message, certificate, signature))
+        Self::noted(certificate, self.verifier.verify_tls12_signature(message, certificate, signature))
     }
 
     fn verify_tls13_signature(
@@ -148,11 +156,11 @@ impl ClientCertVerifier for NotingVerifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        Self::noted(certificate, self.0.verify_tls13_signature(message, certificate, signature))
+        Self::noted(certificate, self.verifier.verify_tls13_signature(message, certificate, signature))
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
+        self.verifier.supported_verify_schemes()
     }
 }
 
@@ -171,13 +179,13 @@ impl FromFiles for Authorities {
 /// revocation lists only the issuers are part of it: a resumption looks the certificate up in the lists themselves.
 pub(in crate::tls) fn binding(
     ca: Option<&Authorities>,
-    auth: ClientAuth,
+    policy: &ClientAuthPolicy,
     revocation: Option<&Revocation>,
 ) -> AuthDigest {
     let mut all = digest::Context::new(&digest::SHA256);
     if let Some(ca) = ca {
-        all.update(&[1 + u8::from(auth == ClientAuth::Required)]);
         all.update(&ca.digest);
+        all.update(policy.to_string().as_bytes());
     }
     if let Some(Revocation { lists, expired }) = revocation {
         all.update(&[u8::from(*expired == CrlExpired::Refuse)]);

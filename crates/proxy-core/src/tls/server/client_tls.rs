@@ -58,6 +58,10 @@ impl ClientTls {
         }
     }
 
+    pub(crate) fn is_bound_to_name(&self) -> bool {
+        matches!(self, Self::Terminated(engine) if engine.is_bound_to_name())
+    }
+
     pub(crate) fn forget_handshake(&mut self) {
         if let Self::Terminated(engine) = self {
             engine.forget_handshake();

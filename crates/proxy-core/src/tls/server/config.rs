@@ -159,7 +159,7 @@ impl TlsConfig {
             ServerConfig::builder_with_provider(Arc::clone(&provider)).with_protocol_versions(&versions)?;
         let builder = match inputs.client_ca {
             Some(ca) => builder.with_client_cert_verifier(ca.verifier(
-                settings.client_auth,
+                &settings.client_auth,
                 inputs.revocation,
                 &provider,
             )?),
@@ -182,7 +182,8 @@ impl TlsConfig {
         }
         let holds_tickets = settings.ticket_send == TicketSend::WithAnswer;
         let allowed = settings.choices(&inputs.certificates);
-        let policy = Policy { resumption: settings.resumption, allowed };
+        let is_by_name = inputs.client_ca.is_some() && settings.client_auth.is_by_name();
+        let policy = Policy { resumption: settings.resumption, allowed, is_by_name };
         Ok(Self { server: Arc::new(config), upstream: inputs.upstream, holds_tickets, policy })
     }
 

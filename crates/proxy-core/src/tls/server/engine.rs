@@ -24,6 +24,8 @@ pub(crate) struct Engine {
     evidence: Option<Box<HandshakeEvidence>>,
     /// Whether any byte was produced for the peer, which only happens after it sent a valid `ClientHello`.
     has_answered: bool,
+    /// Whether clients need certificates for some server names.
+    is_by_name: bool,
 }
 
 impl Engine {
@@ -33,6 +35,7 @@ impl Engine {
             server_name: None,
             evidence: Some(Box::new(HandshakeEvidence::new(config.policy()))),
             has_answered: false,
+            is_by_name: config.policy().is_by_name,
         })
     }
 
@@ -53,6 +56,12 @@ impl Engine {
     /// True once the peer has shown that it speaks TLS.
     pub(crate) fn has_answered(&self) -> bool {
         self.has_answered
+    }
+
+    /// Whether the client may ask for the host of its server name only: what it has proved, or need not prove, holds for
+    /// that name.
+    pub(crate) fn is_bound_to_name(&self) -> bool {
+        self.is_by_name || self.session().has_client_certificate()
     }
 
     pub(crate) fn session(&self) -> NegotiatedTls<'_> {

@@ -126,6 +126,11 @@ impl HandshakeNotes {
         NOTES.with_borrow_mut(|notes| notes.is_name_refused = true);
     }
 
+    /// The server name that the client of this call asks for, as rustls has it.
+    pub(in crate::tls) fn with_server_name<T>(look: impl FnOnce(Option<&str>) -> T) -> T {
+        NOTES.with_borrow(|notes| look(notes.server_name.as_deref()))
+    }
+
     /// Notes the client's certificate that is refused.
     pub(in crate::tls) fn refuse_certificate(refused: RefusedCertificate) {
         NOTES.with_borrow_mut(|notes| notes.refused = Some(Box::new(refused)));
@@ -162,6 +167,8 @@ fn better(one: Option<OfferedSession>, other: Option<OfferedSession>) -> Option<
 pub(in crate::tls) struct Policy {
     pub(in crate::tls) resumption: Resumption,
     pub(in crate::tls) allowed: Choices,
+    /// Whether clients need certificates for some server names.
+    pub(in crate::tls) is_by_name: bool,
 }
 
 /// The evidence about a handshake, kept until it has been counted.

@@ -149,7 +149,7 @@ impl LiveTls {
         let client_ca = self.client_ca.as_ref();
         let expired = self.settings.crl_expired;
         let revocation = self.client_crl.clone().map(|lists| Revocation { lists, expired });
-        let binding = binding(client_ca, self.settings.client_auth, revocation.as_ref());
+        let binding = binding(client_ca, &self.settings.client_auth, revocation.as_ref());
         self.sessions.resize(self.settings.session_cache);
         let keys = self.ticket_keys.as_ref().map_or_else(|| self.own_keys.keys(), TicketKeyFile::keys);
         let mut ticketer = Ticketer::new(keys, self.settings.ticket_lifetime, binding);

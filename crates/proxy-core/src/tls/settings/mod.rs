@@ -1,5 +1,6 @@
 //! How the proxy speaks TLS.
 
+pub(in crate::tls) mod client_auth;
 pub(in crate::tls) mod options;
 
 use std::time::Duration;
@@ -8,6 +9,8 @@ use records::values::TlsVersion;
 use rustls::crypto::SupportedKxGroup;
 use rustls::crypto::aws_lc_rs::{cipher_suite, kx_group};
 use rustls::{SupportedCipherSuite, SupportedProtocolVersion, Tls13CipherSuite};
+
+pub use client_auth::{ClientAuth, ClientAuthPolicy};
 
 use crate::tls::provider::{CountedAead, TimedGroup};
 
@@ -44,15 +47,6 @@ pub enum ServerNames {
     Any,
     /// The alert `unrecognized_name`, as with `strict-sni` of `HAProxy`.
     Strict,
-}
-
-/// Whether a client must have a certificate, where authorities for them are given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClientAuth {
-    /// A client may have no certificate, but not an invalid one.
-    Optional,
-    /// The handshake fails without one.
-    Required,
 }
 
 /// What becomes of clients whose certificates' revocation list has ended.
@@ -130,7 +124,7 @@ pub struct TlsSettings {
     /// Sessions that are kept with [`Resumption::Cache`]; at least one.
     pub session_cache: usize,
     /// Whether clients need certificates, if there are authorities for them.
-    pub client_auth: ClientAuth,
+    pub client_auth: ClientAuthPolicy,
     pub crl_expired: CrlExpired,
 }
 
@@ -150,7 +144,7 @@ impl Default for TlsSettings {
             ticket_rotation: Duration::from_secs(6 * 3600),
             ticket_send: TicketSend::WithAnswer,
             session_cache: 20_000,
-            client_auth: ClientAuth::Required,
+            client_auth: ClientAuthPolicy::default(),
             crl_expired: CrlExpired::Refuse,
         }
     }

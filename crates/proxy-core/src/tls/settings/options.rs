@@ -10,7 +10,8 @@ use crate::config::options::{
 };
 
 use crate::tls::settings::{
-    CIPHERS, CipherOrder, ClientAuth, CrlExpired, GROUPS, Resumption, ServerNames, TicketSend, TlsSettings,
+    CIPHERS, CipherOrder, ClientAuthPolicy, CrlExpired, GROUPS, Resumption, ServerNames, TicketSend,
+    TlsSettings,
 };
 
 /// TLS 1.3 tickets sent after a handshake at most; clients keep about as many.
@@ -30,8 +31,6 @@ const RESUMPTIONS: &[(Resumption, &str)] =
 const TICKET_SENDS: &[(TicketSend, &str)] =
     &[(TicketSend::WithAnswer, "answer"), (TicketSend::AtOnce, "at-once")];
 const SERVER_NAMES: &[(ServerNames, &str)] = &[(ServerNames::Any, "any"), (ServerNames::Strict, "strict")];
-const CLIENT_AUTHS: &[(ClientAuth, &str)] =
-    &[(ClientAuth::Optional, "optional"), (ClientAuth::Required, "required")];
 const CRL_EXPIRED: &[(CrlExpired, &str)] = &[(CrlExpired::Refuse, "refuse"), (CrlExpired::Accept, "accept")];
 
 /// The settings. A new one is a field of [`TlsSettings`] and an entry here.
@@ -122,13 +121,13 @@ const SETTINGS: [OptionSpec<TlsSettings>; 15] = [
         "Sessions kept with --resumption cache",
     ),
     text(
-        ("client-auth", "WHICH"),
-        |s| word(CLIENT_AUTHS, s.client_auth),
-        |s, text| choose(CLIENT_AUTHS, text).map(|auth| s.client_auth = auth),
-        AllowedValues::OneOf(|| words(CLIENT_AUTHS)),
-        "Whether a client needs a certificate: optional or required",
+        ("client-auth", "WHICH[,HOST=WHICH]..."),
+        |s| s.client_auth.to_string(),
+        |s, text| ClientAuthPolicy::parse(text).map(|policy| s.client_auth = policy),
+        AllowedValues::Any,
+        "Whether a client needs a certificate: off, optional or required; other rules for server names may follow",
     )
-    .absent("required with --client-ca", "required"),
+    .absent("required with --client-ca", "off,admin.example=required"),
     text(
         ("client-crl-expired", "WHAT"),
         |s| word(CRL_EXPIRED, s.crl_expired),
@@ -175,7 +174,7 @@ impl TlsSettings {
     }
 }
 
-fn word<T: Copy + PartialEq>(words: &[(T, &str)], value: T) -> String {
+pub(super) fn word<T: Copy + PartialEq>(words: &[(T, &str)], value: T) -> String {
     words.iter().find(|(known, _)| *known == value).map_or_else(String::new, |(_, word)| (*word).to_owned())
 }
 
@@ -183,7 +182,7 @@ fn words<T>(words: &[(T, &str)]) -> Vec<String> {
     words.iter().map(|(_, word)| (*word).to_owned()).collect()
 }
 
-fn choose<T: Copy>(known: &[(T, &str)], text: &str) -> Result<T, OptionError> {
+pub(super) fn choose<T: Copy>(known: &[(T, &str)], text: &str) -> Result<T, OptionError> {
     let found = known.iter().find(|(_, word)| *word == text).map(|(value, _)| *value);
     found.ok_or_else(|| not_known(text, &words(known)))
 }
@@ -318,7 +317,7 @@ mod tests {
             ("alpn", "h2,\u{1b}[2J", "printable"),
             ("resumption", "on", "known: tickets, cache, off"),
             ("ticket-send", "late", "answer, at-once"),
-            ("client-auth", "no", "optional, required"),
+            ("client-auth", "no", "off, optional, required"),
             ("client-crl-expired", "warn", "refuse, accept"),
             ("tickets", "9", "from 0 to 8"),
             ("nothing", "1", "no such setting"),

@@ -26,8 +26,10 @@ thread_local! {
 
 /// A server with a clock of its own.
 fn server(certificate: &Certificate, resumption: Resumption, client_ca: Option<&Authorities>) -> TlsConfig {
-    let (keys, binding) =
-        (RotatingTicketKeys::new(Instant::now()).unwrap(), binding(client_ca, ClientAuth::Required, None));
+    let (keys, binding) = (
+        RotatingTicketKeys::new(Instant::now()).unwrap(),
+        binding(client_ca, &ClientAuth::Required.into(), None),
+    );
     let mut ticketer = Ticketer::new(keys.keys(), LIFETIME, binding);
     ticketer.clock = || unix_now().saturating_add_signed(AHEAD.get());
     let ticketer = Arc::new(ticketer);
