@@ -4,7 +4,9 @@ use super::{PendingRecord, Publisher, Sink};
 use records::kinds::{CERTIFICATES_MAX, CertificateRecord};
 
 /// How soon a certificate gets a record again if only its handshakes have changed, in microseconds.
-const TURN_US: u64 = 10_000_000;
+const TURN_US_MIN: u64 = 2_000_000;
+/// Of many whose handshakes have changed, one in so many gets a record in an interval: each about every ten seconds.
+const TURNS: usize = 10;
 /// How often an unchanged certificate gets a record, in microseconds: a reader that begins later learns of it.
 const REPEAT_US: u64 = 60_000_000;
 
@@ -53,8 +55,12 @@ impl CertificateTable {
 
     /// The records that are due at `now_us`, at most `budget`: those that have waited longest first.
     pub(super) fn due(&self, budget: usize, now_us: u64) -> Vec<CertificateRecord> {
-        let mut due: Vec<_> = self.rows.iter().filter(|row| row.is_due(now_us)).collect();
-        due.sort_by_key(|row| row.sent.as_ref().map_or(0, |(_, sent_us)| *sent_us));
+        let mut rows: Vec<_> = self.rows.iter().collect();
+        rows.sort_by_key(|row| row.sent.as_ref().map_or(0, |(_, sent_us)| *sent_us));
+        let (mut due, others): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.is_due(now_us));
+        let counted: Vec<_> = others.into_iter().filter(|row| row.has_counted(now_us)).collect();
+        let in_turn = counted.len().div_ceil(TURNS);
+        due.extend(counted.into_iter().take(in_turn));
         due.into_iter().take(budget).map(|row| row.record.clone()).collect()
     }
 
@@ -80,8 +86,13 @@ impl PublishedCertificate {
         let Some((sent, sent_us)) = &self.sent else { return true };
         let age_us = now_us.saturating_sub(*sent_us);
         let counted = CertificateRecord { handshakes: self.record.handshakes, ..sent.clone() };
-        let is_other = counted != self.record;
-        is_other || age_us >= REPEAT_US || (age_us >= TURN_US && self.is_changed())
+        counted != self.record || age_us >= REPEAT_US
+    }
+
+    /// Whether its handshakes have changed since its last record, and that is old enough.
+    fn has_counted(&self, now_us: u64) -> bool {
+        let age_us = self.sent.as_ref().map_or(0, |(_, sent_us)| now_us.saturating_sub(*sent_us));
+        self.is_changed() && age_us >= TURN_US_MIN
     }
 
     /// Whether its last record, that it has been replaced, is written.
@@ -105,18 +116,18 @@ mod tests {
         let due = table.due(9, 0);
         assert_eq!(due, [record(1, 0)]);
         table.sent(&due[0], 0);
-        assert!(table.due(9, TURN_US).is_empty());
+        assert!(table.due(9, TURN_US_MIN).is_empty());
         table.update(vec![record(1, 5)]);
-        assert!(table.due(9, TURN_US - 1).is_empty(), "handshakes alone wait for their turn");
-        assert_eq!(table.due(9, TURN_US), [record(1, 5)]);
-        table.sent(&record(1, 5), TURN_US);
-        assert_eq!(table.due(9, TURN_US + REPEAT_US).len(), 1);
+        assert!(table.due(9, TURN_US_MIN - 1).is_empty(), "handshakes alone wait for their turn");
+        assert_eq!(table.due(9, TURN_US_MIN), [record(1, 5)]);
+        table.sent(&record(1, 5), TURN_US_MIN);
+        assert_eq!(table.due(9, TURN_US_MIN + REPEAT_US).len(), 1);
         // It is replaced.
         table.update(vec![record(2, 0)]);
-        let due = table.due(9, TURN_US + 1);
+        let due = table.due(9, TURN_US_MIN + 1);
         assert_eq!(due.iter().filter(|record| record.is_replaced).count(), 1);
         for record in &due {
-            table.sent(record, TURN_US + 1);
+            table.sent(record, TURN_US_MIN + 1);
         }
         table.update(vec![record(2, 0)]);
         assert_eq!(table.rows.len(), 1);
@@ -133,5 +144,10 @@ mod tests {
         }
         let second = table.due(10, 2);
         assert!(second.len() == 10 && second.iter().all(|record| !first.contains(record)));
+        // Where only handshakes have changed, of many a tenth has its turn.
+        (0..40).for_each(|n| table.sent(&record(n, 0), 3));
+        table.rows.truncate(40);
+        table.update((0..40).map(|n| record(n, 1)).collect());
+        assert_eq!(table.due(40, 3 + TURN_US_MIN).len(), 4);
     }
 }
