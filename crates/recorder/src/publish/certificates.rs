@@ -40,7 +40,9 @@ impl CertificateTable {
     /// Takes over the certificates as they are now. One that is not among them has been replaced, and is forgotten once
     /// that is written.
     pub(super) fn update(&mut self, present: Vec<CertificateRecord>) {
-        self.rows.retain(|row| !row.is_over());
+        // A replaced one that is still listed keeps its row: without it, it would count as new, and be written again.
+        self.rows
+            .retain(|row| !row.is_over() || present.iter().any(|record| record.key() == row.record.key()));
         for row in &mut self.rows {
             row.record.is_replaced |= !present.iter().any(|record| record.key() == row.record.key());
         }
@@ -131,6 +133,18 @@ mod tests {
         }
         table.update(vec![record(2, 0)]);
         assert_eq!(table.rows.len(), 1);
+    }
+
+    #[test]
+    fn a_replaced_certificate_that_is_still_listed_is_written_once() {
+        let replaced = CertificateRecord { is_replaced: true, ..record(1, 5) };
+        let mut table = CertificateTable::default();
+        for second in 0..10 {
+            table.update(vec![record(2, 0), replaced.clone()]);
+            let due = table.due(9, second * 1_000_000);
+            assert_eq!(due.len(), if second == 0 { 2 } else { 0 }, "in second {second}: {due:?}");
+            due.iter().for_each(|record| table.sent(record, second * 1_000_000));
+        }
     }
 
     #[test]
