@@ -35,6 +35,53 @@ fn refresh(proxy: &mut TestProxy) -> TlsRefresh {
     second
 }
 
+/// The records of certificates in use: the beginnings of fingerprints, and full handshakes.
+fn in_use(proxy: &TestProxy) -> Vec<(String, u64)> {
+    // As a reader does: of a certificate with several records the last counts.
+    let mut last = std::collections::BTreeMap::new();
+    for record in proxy.proxy.certificates() {
+        let (upstream, file, fingerprint) = record.key();
+        last.insert((upstream.to_owned(), file.to_owned(), fingerprint.to_owned()), record.clone());
+    }
+    let in_use = last.into_values().filter(|record| !record.is_replaced);
+    in_use.map(|record| (record.fingerprint, record.handshakes)).collect()
+}
+
+#[test]
+fn a_certificate_whose_chain_is_completed_is_still_recorded_as_served() {
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
+    let (cert, _) = pki.issue("one", &P256, &["localhost"]);
+    let mut proxy = start(&served, vec![pki.load("one")]);
+    presented(&proxy, &pki);
+    proxy.collect();
+    let before = in_use(&proxy);
+    assert_eq!(before.len(), 1);
+    let whole = [fs::read(&cert).unwrap(), fs::read(pki.path("ca.pem")).unwrap()].concat();
+    replace(&cert, &whole);
+    refresh(&mut proxy);
+    assert_eq!(in_use(&proxy), before);
+    proxy.finish();
+}
+
+#[test]
+fn a_certificate_that_is_restored_is_recorded_as_served_again() {
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
+    let files = pki.issue("one", &P256, &["localhost"]);
+    let former = [&files.0, &files.1].map(|file| fs::read(file).unwrap());
+    let mut proxy = start(&served, vec![pki.load("one")]);
+    presented(&proxy, &pki);
+    proxy.collect();
+    let before = in_use(&proxy);
+    pki.issue("one", &P256, &["localhost"]);
+    refresh(&mut proxy);
+    assert_ne!(in_use(&proxy), before);
+    replace(&files.0, &former[0]);
+    replace(&files.1, &former[1]);
+    refresh(&mut proxy);
+    assert_eq!(in_use(&proxy), before);
+    proxy.finish();
+}
+
 #[test]
 fn a_renewed_certificate_is_taken_up_without_touching_what_is_open() {
     let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));

@@ -53,12 +53,17 @@ impl ServedHistory {
         self.refusals.insert(place, reason);
     }
 
-    /// Notes that `new`, from the files at this place, takes the place of `old`; counts go on if the chain is the same.
+    /// Notes that `new`, from the files at this place, takes the place of `old`. Counts go on if it is the same
+    /// certificate, also with another chain, or one that `old` had replaced.
     pub(in crate::tls) fn replace(&mut self, place: usize, old: &Certificate, new: &mut Certificate) {
         self.refusals.remove(&place);
-        if new.chain_der().eq(old.chain_der()) {
+        if new.leaf_der() == old.leaf_der() {
             new.usage = old.usage();
             return;
+        }
+        let restored = self.replaced.iter().position(|one| one.record().key() == new.record().key());
+        if let Some(restored) = restored.and_then(|at| self.replaced.remove(at)) {
+            new.usage = restored.usage();
         }
         if self.replaced.len() >= REPLACED_MAX {
             self.replaced.pop_front();
