@@ -8,9 +8,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use proxy_core::{Authorities, Certificate};
 use rcgen::{
-    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DistinguishedName,
-    DnType, DnValue, IsCa, Issuer, KeyIdMethod, KeyPair, RevokedCertParams, SanType, SignatureAlgorithm,
-    date_time_ymd,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer,
+    CrlDistributionPoint, CrlIssuingDistributionPoint, CrlScope, DistinguishedName, DnType, DnValue, IsCa,
+    Issuer, KeyIdMethod, KeyPair, RevokedCertParams, SanType, SignatureAlgorithm, date_time_ymd,
 };
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::pem::PemObject;
@@ -95,6 +95,11 @@ impl Pki {
 
     /// A list of revoked serial numbers, in PEM.
     pub(crate) fn crl(&self, serials: &[u64], end: SystemTime) -> String {
+        self.crl_of(serials, end, None)
+    }
+
+    /// The same for certificates of authorities or of others only, at a distribution point.
+    pub(crate) fn crl_of(&self, serials: &[u64], end: SystemTime, scope: Option<CrlScope>) -> String {
         let revoked = serials.iter().map(|serial| RevokedCertParams {
             serial_number: (*serial).into(),
             revocation_time: date_time_ymd(2020, 1, 1),
@@ -105,7 +110,10 @@ impl Pki {
             this_update: date_time_ymd(2020, 1, 1),
             next_update: date_time_ymd(1970, 1, 1) + end.duration_since(UNIX_EPOCH).unwrap(),
             crl_number: 1.into(),
-            issuing_distribution_point: None,
+            issuing_distribution_point: scope.map(|scope| CrlIssuingDistributionPoint {
+                distribution_point: CrlDistributionPoint { uris: vec!["http://ca.test/crl".to_owned()] },
+                scope: Some(scope),
+            }),
             revoked_certs: revoked.collect(),
             key_identifier_method: KeyIdMethod::Sha256,
         };

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use proxy_core::{Resumption, RevocationLists, TlsFileWarning};
+use rcgen::CrlScope;
 use records::metrics::{CertificateRefusal, FullReason, ProxyCounter};
 use records::setting::Value;
 use rustls::{ClientConfig, HandshakeKind};
@@ -108,6 +109,39 @@ fn an_expired_list_stops_resumption_too() {
     proxy.collect();
     assert!(!is_served(&proxy, &client));
     assert_eq!(proxy.finish().counters[CertificateRefusal::RevocationUnknown.counter()], 1);
+}
+
+/// Whether a client whose session resumes is refused after this list has replaced the former one.
+fn is_refused_after(list: impl Fn(&Pki) -> String, resumption: Resumption) -> bool {
+    let (pki, served) = (Pki::new(), TestUpstream::unix(serve_echo));
+    revoke(&pki, &[]);
+    let mut proxy = start(&pki, &served, resumption);
+    let client = Arc::new(pki.client(&TLS13, Some(&pki.issue_serial(1))));
+    assert_eq!(visit(&proxy, &client, 1), Some(HandshakeKind::Full));
+    assert_eq!(visit(&proxy, &client, 1), Some(HandshakeKind::Resumed));
+    replace(&pki.path("crl.pem"), list(&pki).as_bytes());
+    reload(&mut proxy);
+    let newcomer = Arc::new(pki.client(&TLS13, Some(&pki.issue_serial(1))));
+    assert!(!is_served(&proxy, &newcomer), "a full handshake is refused");
+    let is_refused = !is_served(&proxy, &client);
+    proxy.finish();
+    is_refused
+}
+
+#[test]
+fn a_list_with_a_wrong_signature_stops_resumption_too() {
+    for resumption in [Resumption::Tickets, Resumption::Cache] {
+        // Another key, and the same name.
+        assert!(is_refused_after(|_| Pki::new().crl(&[], far_end()), resumption), "{resumption:?}");
+    }
+}
+
+#[test]
+fn a_list_for_other_certificates_stops_resumption_too() {
+    for resumption in [Resumption::Tickets, Resumption::Cache] {
+        let list = |pki: &Pki| pki.crl_of(&[], far_end(), Some(CrlScope::CaCertsOnly));
+        assert!(is_refused_after(list, resumption), "{resumption:?}");
+    }
 }
 
 #[test]

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use aws_lc_rs::digest;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::CryptoProvider;
+use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
+use x509_parser::revocation_list::CertificateRevocationList;
 
 use crate::tls::certificates::certificate::read_chain;
 use crate::tls::certificates::error::TlsFileError;
@@ -63,6 +65,19 @@ impl Authorities {
         self.listed
             .iter()
             .any(|der| X509Certificate::from_der(der).is_ok_and(|(_, one)| one.subject().as_raw() == name))
+    }
+
+    /// Whether one of them that has this name, in DER, has signed a revocation list.
+    pub(in crate::tls) fn has_signed(&self, issuer: &[u8], list: &[u8]) -> bool {
+        let Ok((_, list)) = CertificateRevocationList::from_der(list) else { return false };
+        let (message, signature) = (list.tbs_cert_list.as_ref(), &list.signature_value.data);
+        let algorithms = default_provider().signature_verification_algorithms.all;
+        let named = self.listed.iter().filter_map(|der| Some(X509Certificate::from_der(der).ok()?.1));
+        named.filter(|one| one.subject().as_raw() == issuer).any(|one| {
+            let key = &one.public_key().subject_public_key.data;
+            // The key alone decides: a signature that one of them finds right was made with it.
+            algorithms.iter().any(|algorithm| algorithm.verify_signature(key, message, signature).is_ok())
+        })
     }
 
     fn path(&self) -> &Path {
@@ -176,7 +191,8 @@ impl FromFiles for Authorities {
 
 /// The digest that sessions are bound to. A session that began without a certificate, or with one of other
 /// authorities, must not be resumed where a certificate is required, because a resumption does not verify it again. Of
-/// revocation lists only the issuers are part of it: a resumption looks the certificate up in the lists themselves.
+/// revocation lists only issuers, scopes and whether the signature is right are part of it: a resumption looks the
+/// certificate up in the lists themselves, and does not verify them.
 pub(in crate::tls) fn binding(
     ca: Option<&Authorities>,
     policy: &ClientAuthPolicy,
@@ -189,9 +205,12 @@ pub(in crate::tls) fn binding(
     }
     if let Some(Revocation { lists, expired }) = revocation {
         all.update(&[u8::from(*expired == CrlExpired::Refuse)]);
-        for issuer in lists.issuers() {
-            all.update(&(issuer.len() as u64).to_be_bytes());
-            all.update(issuer);
+        for (issuer, scope, is_signed) in lists.scopes(ca) {
+            for part in [issuer, scope] {
+                all.update(&(part.len() as u64).to_be_bytes());
+                all.update(part);
+            }
+            all.update(&[u8::from(is_signed)]);
         }
     }
     to_binding(&all.finish())

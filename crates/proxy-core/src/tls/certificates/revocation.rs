@@ -78,11 +78,14 @@ impl RevocationLists {
         self.lists.iter().map(|list| list.der.clone())
     }
 
-    /// The authorities that have issued them, in DER, in order.
-    pub(in crate::tls) fn issuers(&self) -> Vec<&[u8]> {
-        let mut issuers: Vec<&[u8]> = self.lists.iter().map(|list| &*list.issuer).collect();
-        issuers.sort_unstable();
-        issuers
+    /// What each list is for, in order: its issuer and its certificates, in DER, and whether an authority of `ca` has
+    /// signed it.
+    pub(in crate::tls) fn scopes(&self, ca: Option<&Authorities>) -> Vec<(&[u8], &[u8], bool)> {
+        let is_signed = |list: &RevocationList| ca.is_some_and(|ca| ca.has_signed(&list.issuer, &list.der));
+        let mut scopes: Vec<_> =
+            self.lists.iter().map(|list| (&*list.issuer, &*list.scope, is_signed(list))).collect();
+        scopes.sort_unstable();
+        scopes
     }
 
     /// Warnings about lists that have ended or end soon, and about those that no authority of `ca` has issued.
