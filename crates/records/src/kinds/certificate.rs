@@ -61,10 +61,17 @@ impl CertificateRecord {
         self.names.split(' ').next().filter(|name| !name.is_empty()).unwrap_or("no name")
     }
 
-    /// Whole days of validity that are left at a moment, in seconds since 1970; negative if it has ended.
+    /// How many names it has besides its first one.
+    pub fn further_names(&self) -> u64 {
+        let listed = self.names.split_whitespace().count() as u64;
+        self.more_names.saturating_add(listed.saturating_sub(1))
+    }
+
+    /// Days from that of a moment, in seconds since 1970, to its last one; negative once it has ended.
     pub fn days_left(&self, now: u64) -> i64 {
-        let seconds = |unix: u64| i64::try_from(unix).unwrap_or(i64::MAX);
-        (seconds(self.not_after) - seconds(now)).div_euclid(86_400)
+        let day = |unix: u64| (unix / 86_400).cast_signed();
+        let days = day(self.not_after) - day(now);
+        if self.not_after < now { days.min(-1) } else { days }
     }
 
     /// Counts from an earlier record of the same certificate on.

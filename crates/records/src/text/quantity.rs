@@ -1,7 +1,7 @@
 //! Numbers with units as people write them: in flags, configuration files, prompts and lists of settings.
 
 use std::fmt::Display;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// Formats a number in a unit of settings: `10s`, `24h`, `512MiB`, `80%`, `1000/s`, `4`.
 pub fn shown(number: f64, unit: &str) -> String {
@@ -93,6 +93,13 @@ pub fn allowed((low, high): (f64, f64), unit: &str, is_whole: bool) -> String {
 pub fn elapsed_text(seconds: u64) -> String {
     let (h, m, s) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
     if h == 0 { format!("{m:02}:{s:02}") } else { format!("{h}:{m:02}:{s:02}") }
+}
+
+/// The day of a moment in seconds since 1970, such as `2027-03-01`; of one after year 9999 its last day.
+pub fn day(unix: u64) -> String {
+    const YEAR_9999_END: u64 = 253_402_300_799;
+    let at = UNIX_EPOCH + Duration::from_secs(unix.min(YEAR_9999_END));
+    humantime::format_rfc3339_seconds(at).to_string().chars().take_while(|c| *c != 'T').collect()
 }
 
 /// A number of things in words: `1 client`, `3,000 clients`.

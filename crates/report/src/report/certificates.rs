@@ -11,7 +11,7 @@ impl Report<'_> {
     /// The certificates, those in use first, and of these the one that ends first.
     pub(crate) fn certificate_rows(&self) -> ReportTable {
         let row = |one: &CertificateSummary| {
-            let more = one.names.len() as u64 + one.more_names;
+            let more = one.more_names.saturating_add(one.names.len() as u64);
             let more = if more > 1 { format!(" and {} more", more - 1) } else { String::new() };
             let remarks = [&*one.faults, &*one.refusal, if one.replaced { "replaced" } else { "" }];
             let remarks: Vec<_> = remarks.into_iter().filter(|remark| !remark.is_empty()).collect();

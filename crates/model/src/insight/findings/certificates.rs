@@ -1,13 +1,16 @@
 //! Findings about certificates that expire or have an RSA key, and server names without a certificate.
 
+use std::borrow::Cow;
+
 use super::context::{FindingContext, HysteresisLimit};
 use super::{FindingText, Rule, Severity};
 use crate::insight::{out_of, percent, share};
 use crate::runs::Run;
 use records::delta::OTHER_VALUE;
+use records::kinds::CertificateRecord;
 use records::metrics::{Counters, Dimension, TlsLatency, UsageCounter};
 use records::setting::{Setting, Value, is_certificate};
-use records::text::quantity::counted;
+use records::text::quantity::{counted, day};
 
 /// Days before the last one of a certificate from which on it is found, and is critical. A certificate of 90 days that is
 /// renewed by itself is renewed 30 days before.
@@ -32,15 +35,28 @@ struct CertificateDescription<'a> {
     name: &'a str,
     /// The number of further names.
     more: u64,
-    last_day: &'a str,
+    last_day: Cow<'a, str>,
     /// Whole days to its last day; negative after that.
     days_left: i64,
 }
 
-/// The certificates of the settings `proxy.certificate…`, such as
+/// The certificates that are served, or, without records of them, those of the settings `proxy.certificate…`, such as
 /// `ECDSA P-256 for www.example.org and 1 more until 2027-03-01 sha256:5b1e…`.
-fn certificates(run: &Run) -> impl Iterator<Item = CertificateDescription<'_>> {
-    run.settings().iter().filter_map(|setting| certificate_of(setting, run))
+fn certificates(run: &Run) -> Vec<CertificateDescription<'_>> {
+    let recorded: Vec<_> = run.certificates().served().map(|record| certificate_in(record, run)).collect();
+    if recorded.is_empty() {
+        return run.settings().iter().filter_map(|setting| certificate_of(setting, run)).collect();
+    }
+    recorded
+}
+
+fn certificate_in<'r>(record: &'r CertificateRecord, run: &Run) -> CertificateDescription<'r> {
+    CertificateDescription {
+        name: record.name(),
+        more: record.further_names(),
+        last_day: Cow::Owned(day(record.not_after)),
+        days_left: record.days_left(run.last_realtime_us() / 1_000_000),
+    }
 }
 
 fn certificate_of<'s>(setting: &'s Setting, run: &Run) -> Option<CertificateDescription<'s>> {
@@ -59,7 +75,7 @@ fn certificate(text: &str, today: i64) -> Option<CertificateDescription<'_>> {
     let several = names.strip_suffix(" more").and_then(|names| names.rsplit_once(" and "));
     let several = several.and_then(|(name, more)| Some((name, more.parse().ok()?)));
     let (name, more) = several.unwrap_or((names, 0));
-    Some(CertificateDescription { name, more, last_day, days_left })
+    Some(CertificateDescription { name, more, last_day: Cow::Borrowed(last_day), days_left })
 }
 
 /// The run's day, since 1970.
@@ -74,9 +90,9 @@ pub(super) fn days_to(day: &str, today: i64) -> Option<i64> {
     Some(end_day as i64 - today)
 }
 
-/// Whole days to the last day of the certificate that ends first, negative after that; `None` if no setting has one.
+/// Whole days to the last day of the certificate that ends first, negative after that; `None` if none is known.
 pub fn certificate_days(run: &Run) -> Option<i64> {
-    certificates(run).map(|certificate| certificate.days_left).min()
+    certificates(run).into_iter().map(|certificate| certificate.days_left).min()
 }
 
 /// As [`certificate_days`], of the certificate of one setting.
@@ -94,7 +110,7 @@ fn expires(context: &FindingContext<'_>) -> Option<Severity> {
 }
 
 fn expires_text(context: &FindingContext<'_>) -> FindingText {
-    let mut all: Vec<_> = certificates(context.run).collect();
+    let mut all = certificates(context.run);
     let whole = all.len();
     all.retain(|certificate| certificate.days_left <= DAYS[1].0);
     all.sort_by_key(|certificate| certificate.days_left);

@@ -72,15 +72,13 @@ fn chain_text(context: &FindingContext<'_>) -> FindingText {
 }
 
 fn not_loaded_text(context: &FindingContext<'_>) -> FindingText {
-    text(context, "on disk that is not in use: the former one still is", is_not_loaded, |one| &one.refusal)
+    text(context, "with new files that cannot be used: served as before", is_not_loaded, |one| &one.refusal)
         .advise("repair the files; the proxy reads them again by itself")
 }
 
 fn staple_text(context: &FindingContext<'_>) -> FindingText {
-    text(context, "that demands a stapled OCSP response, and none is stapled", lacks_staple, |one| {
-        &one.issuer
-    })
-    .advise("have the certificate issued without must-staple")
+    text(context, "without a stapled OCSP response, which must have one", lacks_staple, |one| &one.issuer)
+        .advise("have the certificate issued without must-staple")
 }
 
 fn chain_size(context: &FindingContext<'_>) -> Option<Severity> {

@@ -617,6 +617,7 @@ fn defects_of_served_certificates_are_found_until_one_without_them_replaces_it()
     let bad = CertificateRecord {
         fingerprint: "1".into(),
         names: "www.example.org".into(),
+        not_after: u64::MAX,
         chain_bytes: 20_000,
         must_staple: true,
         faults: "CN=a is signed with SHA-1".into(),
@@ -640,6 +641,7 @@ fn defects_of_served_certificates_are_found_until_one_without_them_replaces_it()
     let good = CertificateRecord {
         fingerprint: "2".into(),
         names: bad.names.clone(),
+        not_after: u64::MAX,
         ..CertificateRecord::default()
     };
     recorder.write(Body::Certificate(Box::new(CertificateRecord { is_replaced: true, ..bad })));
