@@ -13,14 +13,13 @@ use records::setting::{Setting, Value};
 pub(crate) const LEFT_OUT: &str = "(left out)";
 
 /// Settings whose text is one of a few words, or made of numbers. Numbers and flags are always anonymous.
-const TEXTS: [&str; 14] = [
+const TEXTS: [&str; 13] = [
     "load.keepalive",
     "load.plan",
     "load.protocol",
     "load.rate",
     "proxy.cipher-order",
     "proxy.ciphers",
-    "proxy.client-auth",
     "proxy.cpus",
     "proxy.groups",
     "proxy.proxy-protocol",
@@ -33,8 +32,10 @@ const TEXTS: [&str; 14] = [
 /// Whether a setting's value is anonymous. If runs of several hosts differ, the value is a text with the names of
 /// these hosts.
 pub(crate) fn shows(setting: &Setting, is_of_several: bool) -> bool {
-    match setting.value {
+    match &setting.value {
         Value::Flag(_) | Value::Number(_) => true,
+        // Rules for server names follow a comma.
+        Value::Text(text) if setting.name == "proxy.client-auth" => !is_of_several && !text.contains(','),
         Value::Text(_) => !is_of_several && TEXTS.contains(&&*setting.name),
     }
 }
@@ -131,4 +132,25 @@ fn experiment(mut experiment: ExperimentSummary, shows: impl Fn(&str) -> bool) -
         }
     }
     experiment
+}
+
+#[cfg(test)]
+mod tests {
+    use records::setting::Applies;
+
+    use super::*;
+
+    #[test]
+    fn a_setting_that_may_name_hosts_is_shown_where_it_does_not() {
+        let setting = |text: &str| Setting {
+            name: "proxy.client-auth".to_owned(),
+            value: Value::Text(text.to_owned()),
+            unit: String::new(),
+            applies: Applies::NewConnections,
+            range: None,
+        };
+        assert!(shows(&setting("required"), false));
+        assert!(!shows(&setting("off,admin.example=required"), false));
+        assert!(!shows(&setting("required"), true));
+    }
 }
