@@ -117,7 +117,9 @@ impl ClientSession {
             let mut record = self.record(outcome, detail, lifetime);
             if !records_names {
                 record.sni.clear();
-            } else if let Some(refused) = self.tls.session().refused_certificate() {
+            } else if let ConnectionOutcome::Certificate(_) = outcome
+                && let Some(refused) = self.tls.session().refused_certificate()
+            {
                 let _ = write!(record.detail, " (of {:?}, by {:?})", refused.subject, refused.issuer);
             }
             record

@@ -49,8 +49,8 @@ pub(in crate::tls) struct ServedHistory {
 
 impl ServedHistory {
     /// Notes that the files at this place cannot be used.
-    pub(in crate::tls) fn refuse(&mut self, place: usize, reason: String) {
-        self.refusals.insert(place, reason);
+    pub(in crate::tls) fn refuse(&mut self, place: usize, reason: &str) {
+        self.refusals.insert(place, clean::text(reason));
     }
 
     /// Notes that `new`, from the files at this place, takes the place of `old`. Counts go on if it is the same
@@ -71,7 +71,8 @@ impl ServedHistory {
         self.replaced.push_back(old.clone());
     }
 
-    /// The records of `present` and of those that they have replaced. Of too many, those that end first.
+    /// The records of `present` and of those that they have replaced. Of too many, the first ones: which they are does not
+    /// change while the proxy runs.
     pub(in crate::tls) fn records(&self, present: &[Certificate]) -> Vec<CertificateRecord> {
         let served = present.iter().enumerate().map(|(place, certificate)| CertificateRecord {
             is_default: place == 0,
@@ -80,12 +81,7 @@ impl ServedHistory {
         });
         let replaced =
             self.replaced.iter().map(|one| CertificateRecord { is_replaced: true, ..one.record() });
-        let mut records: Vec<_> = served.chain(replaced).collect();
-        if records.len() > CERTIFICATES_MAX {
-            records.sort_by_key(|record| (record.is_replaced, record.not_after));
-            records.truncate(CERTIFICATES_MAX);
-        }
-        records
+        served.chain(replaced).take(CERTIFICATES_MAX).collect()
     }
 }
 

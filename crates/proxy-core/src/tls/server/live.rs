@@ -193,7 +193,7 @@ impl LiveTls {
         let former = self.leaves();
         for (i, read) in certificates {
             if let Err(error) = &read {
-                self.served.refuse(i, error.to_string());
+                self.served.refuse(i, &error.to_string());
             }
             if let Some(mut new) = refreshed.usable(read, at_once) {
                 refreshed.warnings.extend_from_slice(new.warnings());
