@@ -109,6 +109,19 @@ pub(crate) fn span(us: u64) -> String {
     }
 }
 
+/// How long something has lasted, in its two largest units: `12 s`, `12 min 3 s`, `3 h 4 min`, `5 d 2 h`.
+pub(crate) fn age(seconds: u64) -> String {
+    let (large, small) = match seconds {
+        0..60 => return format!("{seconds} s"),
+        60..3_600 => ((60, "min"), (1, "s")),
+        3_600..86_400 => ((3_600, "h"), (60, "min")),
+        _ => ((86_400, "d"), (3_600, "h")),
+    };
+    let rest = seconds % large.0 / small.0;
+    let rest = if rest > 0 { format!(" {rest} {}", small.1) } else { String::new() };
+    format!("{} {}{rest}", count(seconds / large.0), large.1)
+}
+
 /// A number without needless zeros, for values of settings.
 pub(crate) fn plain(number: f64) -> String {
     trimmed(&format!("{number:.3}")).to_owned()

@@ -49,6 +49,7 @@ pub(crate) fn scroll(state: &mut State, to: ListMove) {
         | Screen::Client(_)
         | Screen::Route(_)
         | Screen::Usage(_)
+        | Screen::Certificate(_)
         | Screen::Requests { .. }
         | Screen::Help { .. } => {}
     }
@@ -59,6 +60,7 @@ pub(crate) fn scroll(state: &mut State, to: ListMove) {
         List::Hosts => return state.scroll_hosts(to),
         List::Services => return state.scroll_services(to),
         List::Upstreams => return state.scroll_upstreams(to),
+        List::Certificates => return state.scroll_certificates(to),
         List::Workers => return state.scroll_workers(to),
     }
     let rows = state.sight.clients;
@@ -97,7 +99,8 @@ pub(crate) fn back(state: &mut State) {
 
 /// Gives up what is selected; false if nothing is.
 fn deselect(state: &mut State) -> bool {
-    let lists = [List::Clients, List::Routes, List::Usage, List::Upstreams, List::Workers];
+    let lists =
+        [List::Clients, List::Routes, List::Usage, List::Upstreams, List::Certificates, List::Workers];
     let is_service_selected = !state.is_service_open() && state.table_mut(List::Services).deselect();
     lists.map(|list| state.table_mut(list).deselect()).contains(&true) || is_service_selected
 }
@@ -120,6 +123,7 @@ pub(crate) fn open(state: &mut State) {
         List::Usage => return state.open_usage(),
         List::Hosts => return state.open_host(),
         List::Services => return state.open_service(),
+        List::Certificates => return state.open_certificate(),
         List::Requests | List::Upstreams | List::Workers | List::Runs => return,
     }
     let first = || state.clients.page().first().map(|row| row.id);

@@ -266,6 +266,10 @@ fn copy(state: &mut State, now: ClockReading) -> Vec<Effect> {
             let text = crate::panes::usage::detail_view::text(state, id);
             (text.lines().next().unwrap_or_default().to_owned(), text)
         }
+        (Screen::Certificate(id), _) => {
+            let text = crate::panes::certificates::detail_view::text(state, id);
+            (text.lines().next().unwrap_or_default().to_owned(), text)
+        }
         (Screen::Requests { .. }, _) => ("the requests".to_owned(), state.table(List::Requests).text()),
         (Screen::Dashboard, Some(id)) => (id.to_string(), id.to_string()),
         _ => ("the screen".to_owned(), super::export::screen_text(state)),

@@ -59,6 +59,7 @@ impl Dock {
             | Screen::Route(_)
             | Screen::Findings(_)
             | Screen::Usage(_)
+            | Screen::Certificate(_)
             | Screen::Requests { .. } => Self::Closed,
         }
     }

@@ -18,7 +18,7 @@
 //! Each pane says how many rows it can use; its ranks say when it gets them. Clients get what is left. Below 40 × 10
 //! cells there is one line. In HTTP mode, `http` is above the handshakes and `routes` above the clients.
 //! `upstreams` is above the routes where there are several, or one is not up. `usage` is below the
-//! clients where these leave room. Findings are named below the header, and have rows where few other panes are shown. With several hosts, the pane of
+//! clients where these leave room, `certificates` below it. Findings are named below the header, and have rows where few other panes are shown. With several hosts, the pane of
 //! hosts comes first.
 
 use ratatui::layout::Rect;
@@ -28,6 +28,7 @@ use super::{footer, playback, status};
 use crate::input::click::ClickTarget;
 use crate::input::intent::List;
 use crate::panes::PaneId;
+use crate::panes::certificates::view as certificates;
 use crate::panes::latency::view as latency;
 use crate::panes::system::view as system;
 use crate::panes::timeline::view as latency_timeline;
@@ -60,6 +61,7 @@ const WIDE: &[Band<'static>] = &[
     &[&[PaneId::Routes]],
     &[&[PaneId::Clients]],
     &[&[PaneId::Usage]],
+    &[&[PaneId::Certificates]],
     &[&[PaneId::Findings]],
     &[&[PaneId::Log]],
 ];
@@ -301,6 +303,7 @@ pub(crate) fn sight(state: &State) -> Sight {
         hosts: rows(PaneId::Hosts).saturating_sub(usize::from(state.hosts.sum.is_some())),
         services: rows(PaneId::Services),
         upstreams: rows(PaneId::Upstreams),
+        certificates: certificates::rows(state, area(PaneId::Certificates)),
         workers: system::workers_area(state, area(PaneId::System)).map_or(0, table::rows),
         requests: requests::visible_rows(state, usize::MAX),
         runs: runs::visible_rows(state.size(), usize::MAX),

@@ -53,6 +53,7 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
         Screen::Client(id) => panes::clients::detail_view::render(state, frame, id),
         Screen::Route(id) => panes::routes::detail_view::render(state, frame, id),
         Screen::Findings(selected) => panes::findings::details::render(state, frame, selected),
+        Screen::Certificate(id) => panes::certificates::detail_view::render(state, frame, id),
         Screen::Usage(id) => panes::usage::detail_view::render(state, frame, id),
         Screen::Requests { failed_only } => screens::requests::view::render(state, frame, failed_only),
     }

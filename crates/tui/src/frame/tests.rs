@@ -2,6 +2,7 @@
 
 mod accounts;
 mod alerts;
+mod certificates;
 mod findings;
 mod help;
 mod hosts;

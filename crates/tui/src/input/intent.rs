@@ -96,6 +96,7 @@ pub(crate) enum Preset {
     Hosts,
     Services,
     Upstreams,
+    Certificates,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +116,7 @@ pub(crate) enum List {
     Hosts,
     Services,
     Upstreams,
+    Certificates,
     Workers,
     Runs,
 }

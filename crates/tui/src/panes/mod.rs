@@ -1,6 +1,7 @@
 //! The panes, which of them are shown, their heights, and the focus. A new pane has a folder, an entry in [`PaneId`] and in
 //! `PANES`, the presets that show it, and its place on a wide screen in `layout`.
 
+pub(crate) mod certificates;
 pub(crate) mod clients;
 pub(crate) mod findings;
 pub(crate) mod handshakes;
@@ -38,13 +39,14 @@ pub(crate) enum PaneId {
     Hosts,
     Services,
     Upstreams,
+    Certificates,
     Findings,
     Log,
 }
 
 impl PaneId {
     /// All panes, in the order of the screen.
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Hosts,
         Self::Services,
         Self::Timeline,
@@ -56,6 +58,7 @@ impl PaneId {
         Self::Routes,
         Self::Clients,
         Self::Usage,
+        Self::Certificates,
         Self::Findings,
         Self::Log,
     ];
@@ -67,6 +70,7 @@ impl PaneId {
             Self::Hosts => KeyRequirement::Hosts,
             Self::Services => KeyRequirement::Services,
             Self::Upstreams => KeyRequirement::Upstreams,
+            Self::Certificates => KeyRequirement::Certificates,
             Self::Latency
             | Self::Timeline
             | Self::Handshakes
@@ -97,6 +101,7 @@ impl PaneId {
             Self::Hosts => "hosts",
             Self::Services => "services",
             Self::Upstreams => "upstreams",
+            Self::Certificates => "certificates",
             Self::Findings => "findings",
             Self::Log => "log",
         }
@@ -116,6 +121,7 @@ impl PaneId {
             Self::Hosts => "hosts that are watched, in a line each, and their sum",
             Self::Services => "servers that packets tell apart, in a line each",
             Self::Upstreams => "upstreams of the proxy: state, connections, failures, latencies",
+            Self::Certificates => "certificates that are served, and refusals of clients' certificates",
             Self::Findings => "what is about to break, and what to do about it",
             Self::Log => "warnings, events, and the counts of an earlier moment",
         }
@@ -136,6 +142,7 @@ impl Preset {
             Self::Hosts => &[PaneId::Hosts, PaneId::Findings, PaneId::Log],
             Self::Services => &[PaneId::Services, PaneId::Findings, PaneId::Log],
             Self::Upstreams => &[PaneId::Upstreams, PaneId::Findings, PaneId::Log],
+            Self::Certificates => &[PaneId::Certificates, PaneId::Findings, PaneId::Log],
         })
     }
 
@@ -211,6 +218,7 @@ impl State {
             List::Hosts => PaneId::Hosts,
             List::Services => PaneId::Services,
             List::Upstreams => PaneId::Upstreams,
+            List::Certificates => PaneId::Certificates,
             List::Workers => PaneId::System,
             List::Clients | List::Requests | List::Runs => PaneId::Clients,
         };
@@ -244,6 +252,7 @@ impl State {
                     Preset::Hosts => Some(PaneId::Hosts),
                     Preset::Services => Some(PaneId::Services),
                     Preset::Upstreams => Some(PaneId::Upstreams),
+                    Preset::Certificates => Some(PaneId::Certificates),
                     _ => None,
                 };
                 self.panes = PaneLayout { hidden: preset.hidden(), focus, ..PaneLayout::default() };
@@ -292,7 +301,7 @@ pub(crate) struct PaneRows {
     pub(crate) grows: bool,
 }
 
-const PANES: [Pane; 13] = [
+const PANES: [Pane; 14] = [
     hosts::view::PANE,
     services::view::PANE,
     latency::view::PANE,
@@ -304,6 +313,7 @@ const PANES: [Pane; 13] = [
     routes::view::PANE,
     clients::view::PANE,
     usage::view::PANE,
+    certificates::view::PANE,
     findings::view::PANE,
     log::view::PANE,
 ];

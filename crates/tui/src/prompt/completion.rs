@@ -152,6 +152,7 @@ impl State {
             List::Hosts => self.host_names(),
             List::Services => self.service_names(),
             List::Upstreams => self.upstream_names(),
+            List::Certificates => self.certificate_names(),
             List::Runs => {
                 let mut hosts: Vec<_> =
                     self.runs().into_iter().map(|run| run.hostname().to_owned()).collect();

@@ -30,7 +30,9 @@ pub(crate) fn own_hints(state: &State, screen: Screen) -> Vec<&'static Hint> {
         Screen::Runs => (RUN_HINTS, &[]),
         Screen::Choice(Choice::Columns(_), _) => (CHOICE_HINTS, COLUMN_HINTS),
         Screen::Choice(Choice::Panes, _) => (CHOICE_HINTS, &[]),
-        Screen::Client(_) | Screen::Route(_) | Screen::Usage(_) => (DETAIL_HINTS, &[]),
+        Screen::Client(_) | Screen::Route(_) | Screen::Usage(_) | Screen::Certificate(_) => {
+            (DETAIL_HINTS, &[])
+        }
         Screen::Findings(_) => (FINDING_HINTS, &[]),
         Screen::Requests { .. } => (REQUEST_HINTS, &[]),
     };

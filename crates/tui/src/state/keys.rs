@@ -20,6 +20,7 @@ impl State {
             | Screen::Route(_)
             | Screen::Findings(_)
             | Screen::Usage(_)
+            | Screen::Certificate(_)
             | Screen::Requests { .. } => KeyContext::Panes,
         }
     }
@@ -34,6 +35,7 @@ impl State {
             KeyRequirement::Hosts => self.has_hosts(),
             KeyRequirement::Services => self.has_services(),
             KeyRequirement::Upstreams => self.has_upstreams(),
+            KeyRequirement::Certificates => self.has_certificates(),
             KeyRequirement::Runs => self.options.watches && self.model.runs().count() > 1,
             KeyRequirement::Journal => self.options.history.is_some(),
             KeyRequirement::Process => !self.options.watches,

@@ -8,7 +8,7 @@ use crate::table::Table;
 
 impl List {
     /// The lists whose columns and order are kept.
-    pub(crate) const KEPT: [Self; 8] = [
+    pub(crate) const KEPT: [Self; 9] = [
         Self::Clients,
         Self::Routes,
         Self::Requests,
@@ -16,6 +16,7 @@ impl List {
         Self::Hosts,
         Self::Services,
         Self::Upstreams,
+        Self::Certificates,
         Self::Workers,
     ];
 
@@ -29,6 +30,7 @@ impl List {
             Self::Hosts => "hosts",
             Self::Services => "services",
             Self::Upstreams => "upstreams",
+            Self::Certificates => "certificates",
             Self::Workers => "workers",
             Self::Runs => "runs",
         }
@@ -45,6 +47,7 @@ impl State {
             List::Hosts => &self.hosts.table,
             List::Services => &self.services.table,
             List::Upstreams => &self.upstreams.table,
+            List::Certificates => &self.certificates.table,
             List::Workers => &self.workers.table,
             List::Runs => &self.runs.table,
         }
@@ -59,6 +62,7 @@ impl State {
             List::Hosts => &mut self.hosts.table,
             List::Services => &mut self.services.table,
             List::Upstreams => &mut self.upstreams.table,
+            List::Certificates => &mut self.certificates.table,
             List::Workers => &mut self.workers.table,
             List::Runs => &mut self.runs.table,
         }
@@ -73,6 +77,7 @@ impl State {
             Screen::Route(_) => List::Routes,
             Screen::Client(_) => List::Clients,
             Screen::Usage(_) => List::Usage,
+            Screen::Certificate(_) => List::Certificates,
             _ if self.panes.focus == Some(PaneId::Hosts)
                 && self.has_hosts()
                 && self.panes.shows(PaneId::Hosts) =>
@@ -87,6 +92,9 @@ impl State {
                 List::Services
             }
             _ if self.has_upstreams() && self.panes.in_focus() == Some(PaneId::Upstreams) => List::Upstreams,
+            _ if self.has_certificates() && self.panes.in_focus() == Some(PaneId::Certificates) => {
+                List::Certificates
+            }
             _ if self.sight.workers > 0 && self.panes.in_focus() == Some(PaneId::System) => List::Workers,
             _ if self.panes.focus == Some(PaneId::Usage) && self.panes.shows(PaneId::Usage) => List::Usage,
             _ if !self.has_http() || !self.panes.shows(PaneId::Routes) => List::Clients,

@@ -22,6 +22,7 @@ use records::ids::RunId;
 
 use crate::clock::ClockReading;
 use crate::options::Options;
+use crate::panes::certificates::state::CertificateList;
 use crate::panes::clients::model::ClientRow;
 use crate::panes::routes::model::RouteRow;
 use crate::panes::timeline::model::{ColumnArm, LatencyTimeline};
@@ -71,6 +72,7 @@ pub(crate) struct State {
     pub(crate) hosts: HostList,
     pub(crate) services: ServiceList,
     pub(crate) upstreams: UpstreamList,
+    pub(crate) certificates: CertificateList,
     pub(crate) workers: WorkerTable,
     pub(crate) panes: PaneLayout,
     pub(crate) time: TimeView,
@@ -135,6 +137,7 @@ impl State {
             hosts: HostList::default(),
             services: ServiceList::default(),
             upstreams: UpstreamList::default(),
+            certificates: CertificateList::default(),
             workers: WorkerTable::default(),
             panes: PaneLayout::default(),
             time: TimeView::default(),
@@ -305,6 +308,7 @@ impl State {
         self.arrange_hosts();
         self.arrange_services();
         self.arrange_upstreams();
+        self.arrange_certificates();
         self.arrange_workers();
         if self.screen == Screen::Runs {
             self.arrange_runs();

@@ -27,6 +27,8 @@ pub(crate) enum Screen {
     Findings(usize),
     /// The details of a value of usage over the panes.
     Usage(UsageId),
+    /// The details of a certificate over the panes.
+    Certificate(NameId),
     /// Single requests over the panes: the slowest first.
     Requests {
         failed_only: bool,

@@ -17,6 +17,7 @@ pub(crate) struct Sight {
     pub(crate) hosts: usize,
     pub(crate) services: usize,
     pub(crate) upstreams: usize,
+    pub(crate) certificates: usize,
     pub(crate) workers: usize,
     pub(crate) requests: usize,
     pub(crate) runs: usize,

@@ -109,6 +109,8 @@ pub(crate) enum Emphasis {
     Figure,
     /// A warning above zero.
     Failures,
+    /// The days of a certificate, by how urgent its renewal is.
+    DaysLeft,
 }
 
 /// The value of a cell; `None` is unknown.

@@ -306,15 +306,19 @@ pub(crate) fn quantile_text(theme: Theme, quantile: Quantile) -> String {
 
 /// Returns the days that a certificate has left, in the colour of their urgency.
 pub(crate) fn certificate_words(theme: Theme, days: i64) -> (String, Style) {
-    let style = match insight::expiry_severity(days) {
-        Some(Severity::Critical) => theme.critical(),
-        Some(_) => theme.warning(),
-        None => theme.good().remove_modifier(Modifier::BOLD),
-    };
     let text = match days {
         ..=-1 => "cert expired".to_owned(),
         1 => "cert 1 day".to_owned(),
         days => format!("cert {} days", format::count(days.unsigned_abs())),
     };
-    (text, style)
+    (text, expiry_style(theme, days))
+}
+
+/// The colour of how urgent it is to renew a certificate with so many days left.
+pub(crate) fn expiry_style(theme: Theme, days: i64) -> Style {
+    match insight::expiry_severity(days) {
+        Some(Severity::Critical) => theme.critical(),
+        Some(_) => theme.warning(),
+        None => theme.good().remove_modifier(Modifier::BOLD),
+    }
 }

@@ -16,6 +16,7 @@ use crate::input::intent::List;
 use crate::state::State;
 use crate::table::{CellValue, Column, ColumnUnit, Emphasis, Row, TableState};
 use crate::theme::Theme;
+use crate::widgets::parts::expiry_style;
 
 /// The cells that a column of figures may grow by, so that few columns do not drift apart.
 const GROWTH_MAX: usize = 4;
@@ -235,6 +236,7 @@ fn figure<R>(
         return quantile(theme, *value, cells);
     }
     let text = match (bytes, value.number()) {
+        (_, Some(..0.0)) if column.emphasis == Emphasis::DaysLeft => "expired".to_owned(),
         (Some(unit), Some(number)) => unit.shown(number),
         _ => value.shown(column.unit, theme.glyphs),
     };
@@ -242,6 +244,9 @@ fn figure<R>(
     let style = match column.emphasis {
         _ if is_warning => theme.warning(),
         Emphasis::Figure => theme.figure(),
+        Emphasis::DaysLeft => {
+            value.number().map_or_else(|| theme.label(), |days| expiry_style(theme, days as i64))
+        }
         Emphasis::Quiet => theme.quiet(),
         Emphasis::None | Emphasis::Failures => theme.label(),
     };

@@ -18,7 +18,10 @@ fn help_names_every_key() {
     services.want(Intent::Help);
     let mut upstreams = upstreams::seen(2);
     upstreams.want(Intent::Help);
+    let mut certificates = certificates::seen();
+    certificates.want(Intent::Help);
     let screens = [
+        certificates.screen(80, 260),
         stage.screen(80, 230),
         watched.screen(80, 230),
         http.screen(80, 260),

@@ -256,6 +256,13 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "only upstreams and log",
     ),
     bind(
+        "only-certificates",
+        &["alt-0"],
+        Intent::Pane(PaneAction::Preset(Preset::Certificates)),
+        (KeyContext::Anywhere, KeyRequirement::Certificates),
+        "only certificates and log",
+    ),
+    bind(
         "next-run",
         &["h"],
         Intent::NextRun,

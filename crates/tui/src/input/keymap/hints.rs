@@ -199,6 +199,17 @@ pub(crate) const UPSTREAM_HINTS: &[Hint] = &[
     hint(&[Intent::Pane(PaneAction::Preset(Preset::Upstreams))], "only upstreams", KeyRequirement::Upstreams),
 ];
 
+pub(crate) const CERTIFICATE_HINTS: &[Hint] = &[
+    hint(&[Intent::Open], "details", KeyRequirement::Certificates),
+    hint(&[Intent::SortNext], "sort", KeyRequirement::Certificates),
+    hint(&[Intent::Filter], "filter", KeyRequirement::Certificates),
+    hint(
+        &[Intent::Pane(PaneAction::Preset(Preset::Certificates))],
+        "only certificates",
+        KeyRequirement::Certificates,
+    ),
+];
+
 pub(crate) const REQUEST_HINTS: &[Hint] = &[
     hint(&[Intent::Requests], "slowest, failed, close", KeyRequirement::Http),
     hint(&[Intent::SortNext], "sort", KeyRequirement::Http),

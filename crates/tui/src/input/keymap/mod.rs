@@ -10,10 +10,10 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crate::input::intent::{Intent, SettingEdit};
 pub(crate) use bindings::{BINDINGS, Binding};
 pub(crate) use hints::{
-    CHOICE_HINTS, CLIENT_HINTS, COLUMN_HINTS, DETAIL_HINTS, EXPERIMENT_HINTS, FINDING_HINTS, FROZEN_HINTS,
-    HELP_HINTS, HINTS, HOST_HINTS, Hint, PANE_HINTS, REPLAY_HINTS, REQUEST_HINTS, ROUTE_HINTS, RUN_HINTS,
-    SCREEN_HINTS, SERVICE_HINTS, STAGED_HINTS, TIMELINE_HINTS, TUNING_HINTS, UPSTREAM_HINTS, USAGE_HINTS,
-    WORKER_HINTS,
+    CERTIFICATE_HINTS, CHOICE_HINTS, CLIENT_HINTS, COLUMN_HINTS, DETAIL_HINTS, EXPERIMENT_HINTS,
+    FINDING_HINTS, FROZEN_HINTS, HELP_HINTS, HINTS, HOST_HINTS, Hint, PANE_HINTS, REPLAY_HINTS,
+    REQUEST_HINTS, ROUTE_HINTS, RUN_HINTS, SCREEN_HINTS, SERVICE_HINTS, STAGED_HINTS, TIMELINE_HINTS,
+    TUNING_HINTS, UPSTREAM_HINTS, USAGE_HINTS, WORKER_HINTS,
 };
 
 /// The screen or mode in which a key applies.
@@ -51,6 +51,8 @@ pub(crate) enum KeyRequirement {
     Services,
     /// Several upstreams, or one that is not up.
     Upstreams,
+    /// A certificate that is served.
+    Certificates,
     /// Another run to show.
     Runs,
     /// A journal that can be read again.

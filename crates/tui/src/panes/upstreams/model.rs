@@ -80,7 +80,7 @@ impl UpstreamRow {
     }
 
     pub(crate) fn since(&self) -> Cow<'_, str> {
-        self.state_us.map_or(Cow::Borrowed(""), |us| format::span(us / 1_000_000 * 1_000_000).into())
+        self.state_us.map_or(Cow::Borrowed(""), |us| format::age(us / 1_000_000).into())
     }
 
     pub(crate) fn count(&self, counter: UpstreamCounter) -> Option<u64> {

@@ -1,0 +1,58 @@
+//! Everything about one certificate.
+
+use ratatui::Frame;
+use records::text::quantity::day;
+
+use super::model::CertificateRow;
+use crate::format;
+use crate::state::State;
+use crate::table::NameId;
+use crate::widgets::detail::{self, NamedLine};
+
+const LINE_CELLS: usize = 110;
+
+pub(crate) fn render(state: &State, frame: &mut Frame<'_>, id: NameId) {
+    let lines = state.certificate(id).map_or_else(|| vec![("", "it is served no longer".to_owned())], lines);
+    detail::render(state, frame, LINE_CELLS, &title(state, id), lines);
+}
+
+pub(crate) fn text(state: &State, id: NameId) -> String {
+    detail::text(&title(state, id), state.certificate(id).map_or_else(Vec::new, lines))
+}
+
+fn title(state: &State, id: NameId) -> String {
+    format!("certificate {}", state.certificate(id).map_or("", |row| row.record.name()))
+}
+
+fn lines(row: &CertificateRow) -> Vec<NamedLine> {
+    let record = &row.record;
+    let more = if record.more_names > 0 { format!(" and {} more", record.more_names) } else { String::new() };
+    let none = |text: &str, without: &str| if text.is_empty() { without } else { text }.to_owned();
+    let staple = match (record.stapled_until, row.stapled()) {
+        (0, "missing") => "missing, and it demands one".to_owned(),
+        (0, _) => "none".to_owned(),
+        (until, _) => format!("until {}", day(until)),
+    };
+    let by_default =
+        if record.is_default { "; also clients without a name of a certificate get it" } else { "" };
+    let days = match row.days_left() {
+        ..=-1 => "expired".to_owned(),
+        1 => "1 day left".to_owned(),
+        days => format!("{} days left", format::count(days.unsigned_abs())),
+    };
+    vec![
+        ("names", format!("{}{more}", record.names)),
+        ("issuer", record.issuer.clone()),
+        ("serial", record.serial.clone()),
+        ("sha256", format!("{}…", record.fingerprint)),
+        ("key", record.key.clone()),
+        ("valid", format!("{} to {}, {}", day(record.not_before), day(record.not_after), days)),
+        ("chain", format!("{} certificates, {} bytes", record.chain, format::count(record.chain_bytes))),
+        ("file", none(&record.file, "made in memory")),
+        ("served", format!("for {}{by_default}", row.served_for())),
+        ("handshakes", format!("{} full", format::count(record.handshakes))),
+        ("OCSP", staple),
+        ("faults", none(&record.faults, "none known")),
+        ("not loaded", none(&record.refusal, "its files are in use as they are")),
+    ]
+}

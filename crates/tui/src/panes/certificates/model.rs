@@ -1,0 +1,89 @@
+//! A certificate that is served.
+
+use std::rc::Rc;
+
+use model::insight;
+use model::runs::Run;
+use records::kinds::CertificateRecord;
+use records::metrics::{CertificateRefusal, Dimension, UsageCounter};
+
+use crate::format;
+use crate::table::NameId;
+
+#[derive(Clone, Debug)]
+pub(crate) struct CertificateRow {
+    pub(crate) id: NameId,
+    pub(crate) record: Rc<CertificateRecord>,
+    /// Seconds since 1970.
+    now: u64,
+}
+
+impl CertificateRow {
+    /// Those that a run serves; the one that ends first is the first.
+    pub(crate) fn all(run: &Run) -> Vec<Self> {
+        let now = run.last_realtime_us() / 1_000_000;
+        let row = |record: &CertificateRecord| {
+            let (_, file, fingerprint) = record.key();
+            Self { id: NameId::of(&format!("{file} {fingerprint}")), record: Rc::new(record.clone()), now }
+        };
+        let mut rows: Vec<Self> = run.certificates().served().map(row).collect();
+        rows.sort_by_key(|row| row.record.not_after);
+        rows
+    }
+
+    pub(crate) fn days_left(&self) -> i64 {
+        self.record.days_left(self.now)
+    }
+
+    /// Whether an OCSP response in force is stapled; empty if none is, and none has to be.
+    pub(crate) fn stapled(&self) -> &'static str {
+        match (self.record.stapled_until > self.now, self.record.must_staple) {
+            (true, _) => "yes",
+            (false, true) => "missing",
+            (false, false) => "",
+        }
+    }
+
+    /// How long it has been served.
+    pub(crate) fn served_for(&self) -> String {
+        format::age(self.now.saturating_sub(self.record.since))
+    }
+
+    pub(crate) fn needs_care(&self) -> bool {
+        let is_urgent = insight::expiry_severity(self.days_left()).is_some();
+        is_urgent || self.stapled() == "missing" || !self.remark().is_empty()
+    }
+
+    /// What is wrong with it.
+    pub(crate) fn remark(&self) -> &str {
+        if self.record.refusal.is_empty() { &self.record.faults } else { &self.record.refusal }
+    }
+}
+
+/// Issuers that are named with refusals.
+const ISSUERS_MAX: usize = 3;
+
+/// Refusals of clients' certificates since the start: by cause, and by the issuers with most of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClientRefusals {
+    pub(crate) total: u64,
+    pub(crate) causes: Vec<(&'static str, u64)>,
+    pub(crate) issuers: Vec<(String, u64)>,
+}
+
+impl ClientRefusals {
+    pub(crate) fn of(run: &Run) -> Self {
+        let Some(proxy) = run.proxy() else { return Self::default() };
+        let totals = proxy.totals();
+        let counted = CertificateRefusal::ALL.map(|(_, counter, words)| (words, totals[counter]));
+        let mut causes: Vec<_> = counted.into_iter().filter(|(_, n)| *n > 0).collect();
+        causes.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+        let issuers = run.usage().of(Dimension::Issuer);
+        let failed = issuers.map(|(name, counters)| (name, counters[UsageCounter::HandshakesFailed]));
+        let mut issuers: Vec<_> = failed.filter(|(_, n)| *n > 0).collect();
+        issuers.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+        let issuers = issuers.into_iter().take(ISSUERS_MAX).map(|(name, n)| (name.to_owned(), n)).collect();
+        let total = causes.iter().fold(0_u64, |sum, (_, n)| sum.saturating_add(*n));
+        Self { total, causes, issuers }
+    }
+}

@@ -1,0 +1,91 @@
+//! The table of certificates, and refusals of clients' certificates.
+//!
+//! ```text
+//! ─ certificates 1-2/2 ──────── days left▲ key         issuer        handshakes  chain served for  stapled
+//! ▶www.example.org example.org          5 ECDSA P-256 Example CA E1      1,204      2 12m 3s      yes
+//!  legacy.example.org                   83 RSA-2048    Example CA R3          7      2 12m 3s
+//!  client certificates refused 12: certificate revoked 10, certificate expired 2; issuers: Staff CA 12
+//! ```
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+use super::model::CertificateRow;
+use crate::format;
+use crate::input::intent::List;
+use crate::input::keymap::CERTIFICATE_HINTS;
+use crate::panes::{Pane, PaneId, PaneRows};
+use crate::state::State;
+use crate::widgets::parts::put;
+use crate::widgets::table::{self, Columns, extent, filter_title};
+
+/// The fewest rows: heading and one certificate.
+const HEIGHT_MIN: u16 = 2;
+/// The rows that certificates get before less important panes.
+const HEIGHT_ENOUGH: u16 = 4;
+
+pub(crate) const PANE: Pane = Pane {
+    id: PaneId::Certificates,
+    rows: |state| {
+        if !state.lists_certificates() {
+            return PaneRows::default();
+        }
+        let certificates = u16::try_from(state.certificates.table.counts().1).unwrap_or(u16::MAX);
+        let all = certificates.saturating_add(1 + refusal_rows(state)).max(HEIGHT_MIN);
+        PaneRows { min: HEIGHT_MIN, enough: all.min(HEIGHT_ENOUGH), wanted: all, grows: false }
+    },
+    ranks: [5, 7, 9],
+    render,
+    target: |state, area, at| table::target(List::Certificates, &state.certificates.table, area, at),
+    hints: CERTIFICATE_HINTS,
+};
+
+fn refusal_rows(state: &State) -> u16 {
+    u16::from(state.certificates.refusals.total > 0)
+}
+
+/// Returns how many certificates fit: the refusals take the last row where there is one to spare.
+pub(crate) fn rows(state: &State, area: Rect) -> usize {
+    let spare = if area.height > HEIGHT_MIN { refusal_rows(state) } else { 0 };
+    table::rows(area).saturating_sub(usize::from(spare))
+}
+
+fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    let heading = |columns: &Columns<CertificateRow>, shown| titles(state, columns, shown);
+    let mut lines = table::lines(state, &state.certificates.table, area, heading, table::no_graph);
+    if refusal_rows(state) > 0 {
+        lines.truncate(rows(state, area) + 1);
+        let text = format!(" {}", refusals(state));
+        let cut = format::cut(&text, usize::from(area.width), state.theme.glyphs);
+        lines.push(Line::styled(cut, state.theme.warning()));
+    }
+    put(frame, area, &lines);
+}
+
+/// Says why certificates of clients were refused since the start, and who has issued them.
+fn refusals(state: &State) -> String {
+    let refusals = &state.certificates.refusals;
+    let list = |counts: Vec<String>| counts.join(", ");
+    let causes =
+        list(refusals.causes.iter().map(|(cause, n)| format!("{cause} {}", format::count(*n))).collect());
+    let issuers =
+        list(refusals.issuers.iter().map(|(name, n)| format!("{name} {}", format::count(*n))).collect());
+    let by = if issuers.is_empty() { String::new() } else { format!("; issuers: {issuers}") };
+    format!("client certificates refused {}: {causes}{by}", format::count(refusals.total))
+}
+
+fn titles(state: &State, columns: &Columns<CertificateRow>, shown: usize) -> Vec<String> {
+    let table = &state.certificates.table;
+    let extent = extent(table, shown);
+    if !table.filter.is_empty() {
+        return vec![format!("certificates {extent}"), filter_title(table)];
+    }
+    let order = columns.hidden_order(state.theme, table);
+    let sorted = order.map_or_else(String::new, |by| format!(", by {by}"));
+    vec![
+        format!("certificates {extent}{sorted}"),
+        format!("certificates {extent}"),
+        "certificates".to_owned(),
+    ]
+}
