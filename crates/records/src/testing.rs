@@ -143,7 +143,6 @@ fn certificate(numbers: &[u64], text: &str, flag: bool) -> CertificateRecord {
     CertificateRecord {
         fingerprint: text(),
         file: text(),
-        upstream: text(),
         names: text(),
         more_names: numbers[1],
         issuer: text(),

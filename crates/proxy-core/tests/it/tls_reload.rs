@@ -40,8 +40,8 @@ fn in_use(proxy: &TestProxy) -> Vec<(String, u64)> {
     // As a reader does: of a certificate with several records the last counts.
     let mut last = std::collections::BTreeMap::new();
     for record in proxy.proxy.certificates() {
-        let (upstream, file, fingerprint) = record.key();
-        last.insert((upstream.to_owned(), file.to_owned(), fingerprint.to_owned()), record.clone());
+        let (file, fingerprint) = record.key();
+        last.insert((file.to_owned(), fingerprint.to_owned()), record.clone());
     }
     let in_use = last.into_values().filter(|record| !record.is_replaced);
     in_use.map(|record| (record.fingerprint, record.handshakes)).collect()

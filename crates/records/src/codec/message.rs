@@ -1,7 +1,6 @@
 //! Writes each record as a sentence, for people who read the journal without tlsdash.
 
 use std::fmt::Write;
-use std::time::{Duration, UNIX_EPOCH};
 
 use crate::histogram::SparseHistogram;
 use crate::kinds::{
@@ -14,10 +13,7 @@ use crate::metrics::{
     ProxyLatency, RouteCounter, RouteLatency, UpstreamCounter, UpstreamLatency, UsageCounter,
 };
 
-use crate::text::quantity::counted;
-
-/// The end of the year 9999, in seconds since 1970: no later date has four digits.
-const SECONDS_MAX: u64 = 253_402_300_799;
+use crate::text::quantity::{counted, day};
 
 /// The syslog priority of a record.
 pub fn priority(body: &Body) -> u8 {
@@ -234,15 +230,9 @@ fn usage_sentence(usage: &UsageRecord) -> String {
 }
 
 fn certificate_sentence(certificate: &CertificateRecord) -> String {
-    let (name, key) = (certificate.name(), &certificate.key);
-    let whose = if certificate.upstream.is_empty() {
-        format!("{} handshakes", certificate.handshakes)
-    } else {
-        format!("presented by {}", certificate.upstream)
-    };
-    let end = UNIX_EPOCH + Duration::from_secs(certificate.not_after.min(SECONDS_MAX));
-    let end = humantime::format_rfc3339_seconds(end);
-    format!("certificate {name}: {key} until {end}, chain of {}, {whose}", certificate.chain)
+    let CertificateRecord { key, chain, handshakes, .. } = certificate;
+    let (name, end) = (certificate.name(), day(certificate.not_after));
+    format!("certificate {name}: {key} until {end}, chain of {chain}, {handshakes} handshakes")
 }
 
 fn http_sentence(http: &HttpRecord) -> String {

@@ -11,10 +11,8 @@ wire! {
     pub struct CertificateRecord {
         /// The beginning of its SHA-256, in hexadecimal.
         pub fingerprint: String = &field::CERTIFICATE_FINGERPRINT,
-        /// The file that it was read from; empty if it was made in memory, or an upstream presented it.
+        /// The file that it was read from; empty if it was made in memory.
         pub file: String = &field::CERTIFICATE_FILE,
-        /// The upstream that presented it last; empty if the proxy serves it.
-        pub upstream: String = &field::CERTIFICATE_UPSTREAM,
         /// Its first names, separated by blanks.
         pub names: String = &field::CERTIFICATE_NAMES,
         /// Further names that are not listed.
@@ -52,8 +50,8 @@ wire! {
 
 impl CertificateRecord {
     /// Tells it from others of the run.
-    pub fn key(&self) -> (&str, &str, &str) {
-        (&self.upstream, &self.file, &self.fingerprint)
+    pub fn key(&self) -> (&str, &str) {
+        (&self.file, &self.fingerprint)
     }
 
     /// Its first name, or else that it has none.

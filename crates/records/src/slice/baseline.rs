@@ -39,8 +39,8 @@ pub struct SliceBaseline {
     pub clients: HashMap<ClientId, (u64, Counters<ClientCounter>)>,
     /// Totals of each value of usage.
     pub usage: HashMap<(Dimension, String), Counters<UsageCounter>>,
-    /// Handshakes of each certificate, by upstream, file and fingerprint.
-    pub certificates: HashMap<(String, String, String), u64>,
+    /// Handshakes of each certificate, by file and fingerprint.
+    pub certificates: HashMap<(String, String), u64>,
     pub routes: NamedBaseline<RouteRecord>,
     pub upstreams: NamedBaseline<UpstreamRecord>,
 }
@@ -63,9 +63,9 @@ impl<R: NamedRecord> NamedBaseline<R> {
     }
 }
 
-fn certificate_key(record: &CertificateRecord) -> (String, String, String) {
-    let (upstream, file, fingerprint) = record.key();
-    (upstream.to_owned(), file.to_owned(), fingerprint.to_owned())
+fn certificate_key(record: &CertificateRecord) -> (String, String) {
+    let (file, fingerprint) = record.key();
+    (file.to_owned(), fingerprint.to_owned())
 }
 
 impl SliceBaseline {

@@ -59,7 +59,6 @@ fields! {
     UPSTREAMS_DEFERRED = "UPSTREAMS_DEFERRED", Count, "0", "Changed upstreams whose record was deferred to a later interval.";
     CERTIFICATE_FINGERPRINT = "CERTIFICATE_SHA256", Text, "5b1e0c6f2a9d8e47", "The first 8 bytes of the certificate's SHA-256.";
     CERTIFICATE_FILE = "CERTIFICATE_FILE", Text, "/etc/tls/www.pem", "The file of the certificate (absent if it was made in memory, or an upstream presented it).";
-    CERTIFICATE_UPSTREAM = "CERTIFICATE_UPSTREAM", Text, "tls://app:8443", "The upstream that presented it last (absent if the proxy serves it).";
     CERTIFICATE_NAMES = "CERTIFICATE_NAMES", Text, "www.example.org example.org", "Its first DNS names, separated by blanks.";
     CERTIFICATE_MORE_NAMES = "CERTIFICATE_MORE_NAMES", Count, "0", "Further names.";
     CERTIFICATE_ISSUER = "CERTIFICATE_ISSUER", Text, "CN=R11, O=Let's Encrypt, C=US", "The issuer's distinguished name.";

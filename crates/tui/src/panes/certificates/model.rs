@@ -23,7 +23,7 @@ impl CertificateRow {
     pub(crate) fn all(run: &Run) -> Vec<Self> {
         let now = run.last_realtime_us() / 1_000_000;
         let row = |record: &CertificateRecord| {
-            let (_, file, fingerprint) = record.key();
+            let (file, fingerprint) = record.key();
             Self { id: NameId::of(&format!("{file} {fingerprint}")), record: Rc::new(record.clone()), now }
         };
         let mut rows: Vec<Self> = run.certificates().served().map(row).collect();

@@ -1,4 +1,4 @@
-//! The certificates of a run: those that the proxy serves or served, and those that upstreams presented.
+//! The certificates of a run: those that the proxy serves or served.
 
 use crate::runs::run::merged::AlignedRun;
 use records::kinds::heap_size::HeapSize;
@@ -51,13 +51,8 @@ impl Certificates {
     }
 
     /// Those that have not been replaced.
-    pub fn in_use(&self) -> impl Iterator<Item = &CertificateRecord> {
-        self.0.iter().filter(|record| !record.is_replaced)
-    }
-
-    /// Those that the proxy serves.
     pub fn served(&self) -> impl Iterator<Item = &CertificateRecord> {
-        self.in_use().filter(|record| record.upstream.is_empty())
+        self.0.iter().filter(|record| !record.is_replaced)
     }
 }
 
@@ -78,7 +73,7 @@ mod tests {
         assert_eq!(certificates.all().len(), CERTIFICATES_MAX);
         assert!(certificates.all().iter().all(|one| one.fingerprint != "7"), "a replaced one gives way");
         certificates.apply(CertificateRecord { handshakes: 3, ..record(8, false) });
-        let known = certificates.in_use().find(|one| one.fingerprint == "8").unwrap();
+        let known = certificates.served().find(|one| one.fingerprint == "8").unwrap();
         assert_eq!((certificates.all().len(), known.handshakes), (CERTIFICATES_MAX, 3));
     }
 }
