@@ -1,7 +1,7 @@
 //! Everything about one certificate.
 
 use ratatui::Frame;
-use records::text::quantity::day;
+use records::text::quantity::{counted, day};
 
 use super::model::CertificateRow;
 use crate::format;
@@ -47,7 +47,10 @@ fn lines(row: &CertificateRow) -> Vec<NamedLine> {
         ("sha256", format!("{}…", record.fingerprint)),
         ("key", record.key.clone()),
         ("valid", format!("{} to {}, {}", day(record.not_before), day(record.not_after), days)),
-        ("chain", format!("{} certificates, {} bytes", record.chain, format::count(record.chain_bytes))),
+        (
+            "chain",
+            format!("{}, {} bytes", counted(record.chain, "certificate"), format::count(record.chain_bytes)),
+        ),
         ("file", none(&record.file, "made in memory")),
         ("served", format!("for {}{by_default}", row.served_for())),
         ("handshakes", format!("{} full", format::count(record.handshakes))),
