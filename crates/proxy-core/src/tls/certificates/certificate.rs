@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use records::text::clean;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
@@ -18,6 +17,7 @@ use crate::tls::certificates::error::{TlsFileError, TlsFileWarning};
 use crate::tls::certificates::files::{self, FileContents, FileOrigin, FromFiles, contains};
 use crate::tls::certificates::served::CertificateUse;
 use crate::tls::provider::time_signatures;
+use crate::tls::resumption::tickets::unix_now;
 
 /// The text for the names of a certificate that has none.
 const NO_NAME: &str = "no name";
@@ -135,7 +135,7 @@ impl Certificate {
     }
 
     fn validity_warning(&self, path: &Path) -> Option<TlsFileWarning> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() as i64;
+        let now = unix_now() as i64;
         let Description { not_before, not_after, .. } = &self.description;
         let (path, date) = (path.to_owned(), |moment: &ValidityEnd| moment.date.clone());
         if now > not_after.unix {

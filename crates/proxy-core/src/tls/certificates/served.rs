@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use records::kinds::{CERTIFICATES_MAX, CertificateRecord};
 use records::text::clean;
 
 use crate::tls::Certificate;
 use crate::tls::certificates::files::{FileOrigin, FromFiles as _};
+use crate::tls::resumption::tickets::unix_now;
 
 /// Names that a record lists; further ones are counted.
 const NAMES_MAX: usize = 16;
@@ -30,7 +30,7 @@ pub(in crate::tls) struct CertificateUse {
 
 impl CertificateUse {
     pub(in crate::tls) fn new(label: Box<str>) -> Self {
-        Self { label, handshakes: AtomicU64::new(0), since: now() }
+        Self { label, handshakes: AtomicU64::new(0), since: unix_now() }
     }
 
     /// Counts a full handshake.
@@ -61,7 +61,8 @@ impl ServedHistory {
             new.usage = old.usage();
             return;
         }
-        let restored = self.replaced.iter().position(|one| one.record().key() == new.record().key());
+        let record = new.record();
+        let restored = self.replaced.iter().position(|one| one.record().key() == record.key());
         if let Some(restored) = restored.and_then(|at| self.replaced.remove(at)) {
             new.usage = restored.usage();
         }
@@ -119,8 +120,4 @@ impl Certificate {
 
 fn file(path: &Path) -> String {
     clean::text(&path.to_string_lossy())
-}
-
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
