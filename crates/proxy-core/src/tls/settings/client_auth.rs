@@ -36,9 +36,9 @@ impl ClientAuthPolicy {
     /// # Errors
     /// If a word is not known, or a host is no DNS name or is given twice.
     pub(in crate::tls) fn parse(text: &str) -> Result<Self, OptionError> {
-        let (other, rules) = text.split_once(',').unwrap_or((text, ""));
-        let mut policy = Self::from(choose(WORDS, other.trim())?);
-        for rule in rules.split(',').map(str::trim).filter(|_| text.contains(',')) {
+        let mut parts = text.split(',').map(str::trim);
+        let mut policy = Self::from(choose(WORDS, parts.next().unwrap_or_default())?);
+        for rule in parts {
             let (host, auth) =
                 rule.split_once('=').ok_or_else(|| OptionError::ServerName(rule.to_owned()))?;
             let (host, auth) = (host_pattern(host)?, choose(WORDS, auth)?);
