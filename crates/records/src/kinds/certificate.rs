@@ -72,6 +72,11 @@ impl CertificateRecord {
         if self.not_after < now { days.min(-1) } else { days }
     }
 
+    /// Whether it demands a stapled OCSP response, and none in force at this moment, in seconds since 1970, is stapled.
+    pub fn lacks_staple(&self, now: u64) -> bool {
+        self.must_staple && self.stapled_until <= now
+    }
+
     /// Counts from an earlier record of the same certificate on.
     pub(crate) fn rebase(&mut self, handshakes_before: u64) {
         self.handshakes = self.handshakes.saturating_sub(handshakes_before);

@@ -90,6 +90,15 @@ pub(super) fn days_to(day: &str, today: i64) -> Option<i64> {
     Some(end_day as i64 - today)
 }
 
+/// A day that so many others precede.
+pub(super) fn when(days: i64) -> String {
+    match days {
+        0 => "today".to_owned(),
+        1 => "tomorrow".to_owned(),
+        days => format!("in {days} days"),
+    }
+}
+
 /// Whole days to the last day of the certificate that ends first, negative after that; `None` if none is known.
 pub fn certificate_days(run: &Run) -> Option<i64> {
     certificates(run).into_iter().map(|certificate| certificate.days_left).min()
@@ -117,9 +126,7 @@ fn expires_text(context: &FindingContext<'_>) -> FindingText {
     let first = all.first().map_or(0, |certificate| certificate.days_left);
     let title = match first {
         ..0 => "A certificate has expired: clients refuse it".to_owned(),
-        0 => "A certificate expires today".to_owned(),
-        1 => "A certificate expires tomorrow".to_owned(),
-        days => format!("A certificate expires in {days} days"),
+        days => format!("A certificate expires {}", when(days)),
     };
     let more = |certificate: &CertificateDescription<'_>| match certificate.more {
         0 => String::new(),

@@ -2,7 +2,7 @@
 
 use super::context::FindingContext;
 use super::{FindingText, Rule, Severity};
-use crate::insight::findings::certificates::{days_to, today};
+use crate::insight::findings::certificates::{days_to, today, when};
 use records::setting::Value;
 
 pub(super) const EXPIRES: Rule = Rule { id: "revocation-list-expires", judge: expires, text: expires_text };
@@ -36,9 +36,7 @@ fn expires_text(context: &FindingContext<'_>) -> FindingText {
     let (days, end) = first(context).unwrap_or_default();
     let title = match days {
         ..0 => "A revocation list has expired".to_owned(),
-        0 => "A revocation list expires today".to_owned(),
-        1 => "A revocation list expires tomorrow".to_owned(),
-        days => format!("A revocation list expires in {days} days"),
+        days => format!("A revocation list expires {}", when(days)),
     };
     FindingText::new(title)
         .figure("days left", days)

@@ -12,17 +12,26 @@ use records::text::quantity::counted;
 /// 6928): the rest of the flight takes up to 1,800 bytes.
 const CHAIN_BYTES_MAX: u64 = 12_800;
 
-pub(super) const CHAIN: Rule =
-    Rule { id: "certificate-chain", judge: |context| warn(context, is_faulty), text: chain_text };
+pub(super) const CHAIN: Rule = Rule {
+    id: "certificate-chain",
+    judge: |context| found(context, is_faulty, Severity::Warning),
+    text: chain_text,
+};
 pub(super) const NOT_LOADED: Rule = Rule {
     id: "certificate-not-loaded",
-    judge: |context| warn(context, is_not_loaded),
+    judge: |context| found(context, is_not_loaded, Severity::Warning),
     text: not_loaded_text,
 };
-pub(super) const STAPLE_MISSING: Rule =
-    Rule { id: "staple-missing", judge: |context| warn(context, lacks_staple), text: staple_text };
-pub(super) const CHAIN_SIZE: Rule =
-    Rule { id: "certificate-chain-size", judge: chain_size, text: chain_size_text };
+pub(super) const STAPLE_MISSING: Rule = Rule {
+    id: "staple-missing",
+    judge: |context| found(context, lacks_staple, Severity::Warning),
+    text: staple_text,
+};
+pub(super) const CHAIN_SIZE: Rule = Rule {
+    id: "certificate-chain-size",
+    judge: |context| found(context, is_large, Severity::Info),
+    text: chain_size_text,
+};
 
 type Is = fn(&CertificateRecord, &Run) -> bool;
 
@@ -35,7 +44,7 @@ fn is_not_loaded(record: &CertificateRecord, _: &Run) -> bool {
 }
 
 fn lacks_staple(record: &CertificateRecord, run: &Run) -> bool {
-    record.must_staple && record.stapled_until <= run.last_realtime_us() / 1_000_000
+    record.lacks_staple(run.last_realtime_us() / 1_000_000)
 }
 
 fn is_large(record: &CertificateRecord, _: &Run) -> bool {
@@ -46,8 +55,8 @@ fn served(run: &Run, is: Is) -> impl Iterator<Item = &CertificateRecord> {
     run.certificates().served().filter(move |record| is(record, run))
 }
 
-fn warn(context: &FindingContext<'_>, is: Is) -> Option<Severity> {
-    served(context.run, is).next().map(|_| Severity::Warning)
+fn found(context: &FindingContext<'_>, is: Is, severity: Severity) -> Option<Severity> {
+    served(context.run, is).next().map(|_| severity)
 }
 
 /// A finding about certificates: how many, and of whom.
@@ -79,10 +88,6 @@ fn not_loaded_text(context: &FindingContext<'_>) -> FindingText {
 fn staple_text(context: &FindingContext<'_>) -> FindingText {
     text(context, "without a stapled OCSP response, which must have one", lacks_staple, |one| &one.issuer)
         .advise("have the certificate issued without must-staple")
-}
-
-fn chain_size(context: &FindingContext<'_>) -> Option<Severity> {
-    served(context.run, is_large).next().map(|_| Severity::Info)
 }
 
 fn chain_size_text(context: &FindingContext<'_>) -> FindingText {

@@ -37,10 +37,12 @@ impl CertificateRow {
 
     /// Whether an OCSP response in force is stapled; empty if none is, and none has to be.
     pub(crate) fn stapled(&self) -> &'static str {
-        match (self.record.stapled_until > self.now, self.record.must_staple) {
-            (true, _) => "yes",
-            (false, true) => "missing",
-            (false, false) => "",
+        if self.record.lacks_staple(self.now) {
+            "missing"
+        } else if self.record.stapled_until > self.now {
+            "yes"
+        } else {
+            ""
         }
     }
 
@@ -51,7 +53,7 @@ impl CertificateRow {
 
     pub(crate) fn needs_care(&self) -> bool {
         let is_urgent = insight::expiry_severity(self.days_left()).is_some();
-        is_urgent || self.stapled() == "missing" || !self.remark().is_empty()
+        is_urgent || self.record.lacks_staple(self.now) || !self.remark().is_empty()
     }
 
     /// What is wrong with it.
