@@ -58,7 +58,7 @@ fields! {
     CLIENTS_DEFERRED = "CLIENTS_DEFERRED", Count, "0", "Changed clients whose record was deferred for lack of budget.";
     UPSTREAMS_DEFERRED = "UPSTREAMS_DEFERRED", Count, "0", "Changed upstreams whose record was deferred to a later interval.";
     CERTIFICATE_FINGERPRINT = "CERTIFICATE_SHA256", Text, "5b1e0c6f2a9d8e47", "The first 8 bytes of the certificate's SHA-256.";
-    CERTIFICATE_FILE = "CERTIFICATE_FILE", Text, "/etc/tls/www.pem", "The file of the certificate (absent if it was made in memory, or an upstream presented it).";
+    CERTIFICATE_FILE = "CERTIFICATE_FILE", Text, "/etc/tls/www.pem", "The file of the certificate (absent if it was made in memory).";
     CERTIFICATE_NAMES = "CERTIFICATE_NAMES", Text, "www.example.org example.org", "Its first DNS names, separated by blanks.";
     CERTIFICATE_MORE_NAMES = "CERTIFICATE_MORE_NAMES", Count, "0", "Further names.";
     CERTIFICATE_ISSUER = "CERTIFICATE_ISSUER", Text, "CN=R11, O=Let's Encrypt, C=US", "The issuer's distinguished name.";
@@ -68,8 +68,8 @@ fields! {
     CERTIFICATE_CHAIN_BYTES = "CERTIFICATE_CHAIN_BYTES", Bytes, "2310", "The chain in DER.";
     CERTIFICATE_NOT_BEFORE = "CERTIFICATE_NOT_BEFORE", Count, "1793059200", "When its validity begins, in seconds since 1970.";
     CERTIFICATE_NOT_AFTER = "CERTIFICATE_NOT_AFTER", Count, "1800835199", "When its validity ends, in seconds since 1970.";
-    CERTIFICATE_SINCE = "CERTIFICATE_SINCE", Count, "1793100000", "Since when it is served, or was first presented, in seconds since 1970.";
-    CERTIFICATE_HANDSHAKES = "CERTIFICATE_HANDSHAKES_TOTAL", Count, "4012", "Full handshakes in which it was presented; of an upstream, 0.";
+    CERTIFICATE_SINCE = "CERTIFICATE_SINCE", Count, "1793100000", "Since when it is served, in seconds since 1970.";
+    CERTIFICATE_HANDSHAKES = "CERTIFICATE_HANDSHAKES_TOTAL", Count, "4012", "Full handshakes in which it was presented.";
     CERTIFICATE_DEFAULT = "CERTIFICATE_DEFAULT", Flag, "1", "It is the first certificate, for clients that ask for no name of a certificate.";
     CERTIFICATE_STAPLED_UNTIL = "CERTIFICATE_STAPLED_UNTIL", Count, "0", "When the stapled OCSP response ends, in seconds since 1970; 0 if none is stapled.";
     CERTIFICATE_MUST_STAPLE = "CERTIFICATE_MUST_STAPLE", Flag, "0", "It demands a stapled OCSP response (RFC 7633).";

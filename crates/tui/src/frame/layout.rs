@@ -17,9 +17,9 @@
 //!
 //! Each pane says how many rows it can use; its ranks say when it gets them. Clients get what is left. Below 40 × 10
 //! cells there is one line. In HTTP mode, `http` is above the handshakes and `routes` above the clients.
-//! `upstreams` is above the routes where there are several, or one is not up. `usage` is below the
-//! clients where these leave room, `certificates` below it. Findings are named below the header, and have rows where few other panes are shown. With several hosts, the pane of
-//! hosts comes first.
+//! `upstreams` is above the routes where there are several, or one is not up. `usage` is below the clients where these
+//! leave room, `certificates` below it where there are several, or one needs care. Findings are named below the header, and
+//! have rows where few other panes are shown. With several hosts, the pane of hosts comes first.
 
 use ratatui::layout::Rect;
 

@@ -263,7 +263,7 @@ impl Run {
         &self.usage
     }
 
-    /// The certificates that the proxy serves or served, and those that upstreams presented.
+    /// The certificates that the proxy serves or served.
     pub fn certificates(&self) -> &Certificates {
         &self.certificates
     }
