@@ -50,7 +50,7 @@ impl Journald {
             std::fs::create_dir(root.path().join(folder)).unwrap();
         }
         let config = format!(
-            "[Journal]\nStorage=volatile\nRateLimitIntervalSec=0\nCompress={}\nRuntimeMaxUse=256M\n{settings}\n",
+            "[Journal]\nStorage=volatile\nRateLimitIntervalSec=0\nCompress={}\nRuntimeMaxUse=256M\nRuntimeKeepFree=1\n{settings}\n",
             if format.compressed { "yes" } else { "no" }
         );
         std::fs::write(root.path().join("etc/journald@test.conf"), config).unwrap();

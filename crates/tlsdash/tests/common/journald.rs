@@ -35,7 +35,9 @@ impl TestJournald {
         for folder in ["run-systemd", "run-log", "var-log-journal", "etc"] {
             fs::create_dir(root.path().join(folder)).unwrap();
         }
-        let config = format!("[Journal]\nStorage=volatile\nReadKMsg=no\nRuntimeMaxUse=64M\n{settings}\n");
+        let config = format!(
+            "[Journal]\nStorage=volatile\nReadKMsg=no\nRuntimeMaxUse=64M\nRuntimeKeepFree=1\n{settings}\n"
+        );
         for name in ["journald.conf", "journald@test.conf"] {
             fs::write(root.path().join("etc").join(name), &config).unwrap();
         }
