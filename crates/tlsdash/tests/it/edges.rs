@@ -15,6 +15,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("tlsdash-recorder", &["tlsdash-journal", "tlsdash-records"]),
     ("tlsdash-model", &["tlsdash-journal", "tlsdash-records"]),
     ("tlsdash-tls-client", &["tlsdash-records"]),
+    ("tlsdash-acme", &["tlsdash-output-file", "tlsdash-tls-client"]),
     ("tlsdash-proxy-core", &["tlsdash-hello", "tlsdash-records", "tlsdash-tls-client"]),
     ("tlsdash-proxy-http", &["tlsdash-http-codec", "tlsdash-proxy-core", "tlsdash-records"]),
     ("tlsdash-loadgen", &["tlsdash-http-codec", "tlsdash-records", "tlsdash-tls-client"]),
@@ -120,7 +121,8 @@ const DASHBOARD: [&[&str]; 5] = [
 
 /// Which crates of ours alone may depend on a library.
 const CONFINED: &[(&str, &[&str])] = &[
-    ("rustls", &["tlsdash-tls-client", "tlsdash-proxy-core", "tlsdash-loadgen"]),
+    ("rustls", &["tlsdash-tls-client", "tlsdash-acme", "tlsdash-proxy-core", "tlsdash-loadgen"]),
+    ("instant-acme", &["tlsdash-acme"]),
     ("aws-lc-rs", &["tlsdash-proxy-core", "tlsdash-proxy-http"]),
     ("x509-parser", &["tlsdash-proxy-core"]),
     ("ratatui", &["tlsdash-tui"]),
@@ -131,8 +133,8 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("hdrhistogram", &["tlsdash-records"]),
     ("statrs", &["tlsdash-experiment"]),
     ("maud", &["tlsdash-report"]),
-    ("hyper", &["tlsdash-proxy-http", "tlsdash-loadgen"]),
-    ("tokio", &["tlsdash-loadgen", "tlsdash-proxy-http"]),
+    ("hyper", &["tlsdash-acme", "tlsdash-proxy-http", "tlsdash-loadgen"]),
+    ("tokio", &["tlsdash-acme", "tlsdash-loadgen", "tlsdash-proxy-http"]),
     ("etherparse", &["tlsdash-wire"]),
     ("pcap-parser", &["tlsdash-wire"]),
 ];

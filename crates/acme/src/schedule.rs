@@ -1,0 +1,103 @@
+//! When a certificate is renewed, and when to try again after a failure. Pure: moments and chance are given.
+
+use std::time::{Duration, SystemTime};
+
+/// The first wait after a failure, and the longest.
+const BACKOFF_MIN: Duration = Duration::from_secs(60);
+const BACKOFF_MAX: Duration = Duration::from_secs(6 * 3600);
+/// The longest time that a `Retry-After` is believed.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// The validity period of a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Validity {
+    pub not_before: SystemTime,
+    pub not_after: SystemTime,
+}
+
+/// When to renew: within the window that the authority suggests (RFC 9773, 4.2), else after two thirds of the lifetime and
+/// at most a thirtieth later. `chance` from 0 to 1 spreads the renewals of many.
+pub fn renewal_moment(
+    validity: Validity,
+    window: Option<(SystemTime, SystemTime)>,
+    chance: f64,
+) -> SystemTime {
+    let lifetime = validity.not_after.duration_since(validity.not_before).unwrap_or_default();
+    let own = (validity.not_before + lifetime * 2 / 3, lifetime / 30);
+    let suggested =
+        |(start, end): (SystemTime, SystemTime)| (start, end.duration_since(start).unwrap_or_default());
+    let (start, length) = window.map_or(own, suggested);
+    start + length.mul_f64(chance.clamp(0.0, 1.0))
+}
+
+/// Waits between failed attempts: doubled each time, from a minute to six hours.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Backoff {
+    failures: u32,
+}
+
+impl Backoff {
+    /// Notes a failure at `now`; returns when to try again: not before `retry_at`, the authority's own wish. `chance` from
+    /// 0 to 1 adds up to a tenth.
+    pub fn fail(&mut self, now: SystemTime, retry_at: Option<SystemTime>, chance: f64) -> SystemTime {
+        let doubled = BACKOFF_MIN.saturating_mul(1 << self.failures.min(16)).min(BACKOFF_MAX);
+        self.failures += 1;
+        let own = now + doubled.mul_f64(1.0 + chance.clamp(0.0, 1.0) / 10.0);
+        own.max(retry_at.unwrap_or(own).min(now + RETRY_AFTER_MAX))
+    }
+
+    /// Notes a success.
+    pub fn reset(&mut self) {
+        self.failures = 0;
+    }
+
+    /// Failed attempts since the last success.
+    pub fn failures(&self) -> u32 {
+        self.failures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+
+    #[test]
+    fn renewal_is_at_two_thirds_of_any_lifetime_or_in_the_window() {
+        let not_before = SystemTime::UNIX_EPOCH + DAY * 20_000;
+        for lifetime in [DAY * 90, DAY * 6] {
+            let validity = Validity { not_before, not_after: not_before + lifetime };
+            assert_eq!(renewal_moment(validity, None, 0.0), not_before + lifetime * 2 / 3);
+            assert_eq!(renewal_moment(validity, None, 1.0), not_before + lifetime * 7 / 10);
+            let window = Some((not_before, not_before + DAY));
+            assert_eq!(renewal_moment(validity, window, 0.5), not_before + DAY / 2);
+        }
+        let backwards = Some((not_before + DAY, not_before));
+        let validity = Validity { not_before: not_before + DAY, not_after: not_before };
+        assert_eq!(renewal_moment(validity, backwards, 1.0), not_before + DAY);
+    }
+
+    #[test]
+    fn an_authority_that_is_down_for_a_day_is_asked_a_few_times() {
+        let (mut backoff, begun) = (Backoff::default(), SystemTime::UNIX_EPOCH);
+        let mut now = begun;
+        while now < begun + DAY {
+            let next = backoff.fail(now, None, 1.0);
+            let wait = next.duration_since(now).unwrap();
+            assert!(wait >= BACKOFF_MIN && wait <= BACKOFF_MAX.mul_f64(1.1), "{wait:?}");
+            now = next;
+        }
+        assert!((8..=13).contains(&backoff.failures()), "{}", backoff.failures());
+        backoff.reset();
+        assert_eq!(backoff.fail(begun, None, 0.0), begun + BACKOFF_MIN);
+    }
+
+    #[test]
+    fn a_rate_limit_is_waited_for_and_a_mad_one_is_bounded() {
+        let now = SystemTime::UNIX_EPOCH;
+        assert_eq!(Backoff::default().fail(now, Some(now + DAY), 0.0), now + DAY);
+        assert_eq!(Backoff::default().fail(now, Some(now + DAY * 10_000), 0.0), now + RETRY_AFTER_MAX);
+        assert_eq!(Backoff::default().fail(now, Some(now), 0.0), now + BACKOFF_MIN);
+    }
+}
