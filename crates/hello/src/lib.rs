@@ -19,6 +19,8 @@ pub use server::{ServerHello, key_exchange_group, version_name};
 
 const TLS12: u16 = 0x0303;
 const TLS13: u16 = 0x0304;
+/// The list of protocols with `acme-tls/1` alone.
+const ACME_TLS: &[u8] = b"\x0aacme-tls/1";
 
 /// Extensions that are parsed (IANA, TLS `ExtensionType` Values).
 mod extension {
@@ -42,6 +44,8 @@ pub struct ClientHello {
     pub resumption: ResumptionOffer,
     /// Whether it offers application protocols.
     pub has_alpn: bool,
+    /// Whether the only one is `acme-tls/1`: an authority validates the domain (RFC 8737, 3).
+    pub is_acme_challenge: bool,
     /// Whether it sends data before the handshake is complete (0-RTT).
     pub has_early_data: bool,
     /// Whether its true server name is encrypted, or it pretends so (ECH).
@@ -194,7 +198,9 @@ impl ClientHello {
             }
             extension::ALPN => {
                 self.has_alpn = true;
-                ja4.set_alpn(content.vec16()?.vec8()?.0);
+                let mut protocols = content.vec16()?;
+                self.is_acme_challenge = protocols.0 == ACME_TLS;
+                ja4.set_alpn(protocols.vec8()?.0);
             }
             extension::EARLY_DATA => self.has_early_data = true,
             extension::ENCRYPTED_CLIENT_HELLO => self.has_ech = true,

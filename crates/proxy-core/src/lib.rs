@@ -84,12 +84,12 @@ pub use io::socket::{IoResult, Socket};
 pub use memory::{MemoryGauge, MemoryUsage};
 pub use proxy::{BoundProxy, Proxy, ProxyStartError};
 pub use tls::{
-    Authorities, CALIBRATION_CPU, CalibrationError, Certificate, CipherOrder, ClientAuth, ClientAuthPolicy,
-    CrlExpired, FileChanges, HarnessOutcome, NoCertificate, PresentedCertificates, RefreshError, Resumption,
-    RevocationLists, ServerNames, TicketKeyError, TicketKeyFile, TicketKeySnapshot, TicketSend,
-    TicketSnapshotError, Tls, TlsConfigError, TlsFileError, TlsFileWarning, TlsFiles, TlsHarness, TlsRefresh,
-    TlsSettings, UpstreamName, UpstreamNameError, UpstreamTls, UpstreamTlsError, UpstreamTlsFailure,
-    calibrate, describe_chain,
+    AcmeChallenges, Authorities, CALIBRATION_CPU, CalibrationError, Certificate, CipherOrder, ClientAuth,
+    ClientAuthPolicy, CrlExpired, FileChanges, HarnessOutcome, NoCertificate, PresentedCertificates,
+    RefreshError, Resumption, RevocationLists, ServerNames, TicketKeyError, TicketKeyFile, TicketKeySnapshot,
+    TicketSend, TicketSnapshotError, Tls, TlsConfigError, TlsFileError, TlsFileWarning, TlsFiles, TlsHarness,
+    TlsRefresh, TlsSettings, UpstreamName, UpstreamNameError, UpstreamTls, UpstreamTlsError,
+    UpstreamTlsFailure, calibrate, describe_chain,
 };
 pub use upstream::addresses::{AddressAttempts, UpstreamAddresses};
 pub use upstream::balance::{UPSTREAMS_MAX, UnknownUpstream, UpstreamChange, Upstreams};

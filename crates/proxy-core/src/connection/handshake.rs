@@ -25,8 +25,10 @@ const TICKET_PATIENCE: Duration = Duration::from_millis(100);
 pub(super) struct HandshakeState {
     /// Only where the PROXY protocol is used.
     header: Option<Box<PeerHeader>>,
-    /// Only where TLS of some names is passed, until that is decided.
+    /// Only where TLS of some names is passed, or challenges of ACME are answered, until that is decided.
     hello: Option<Box<AwaitedHello>>,
+    /// Whether it answers a challenge of ACME: such a connection ends with its handshake.
+    pub(super) is_challenge: bool,
     time: HandshakeTimer,
 }
 
@@ -45,8 +47,8 @@ impl HandshakeState {
             let endpoints = Endpoints::new(peer, socket.local_addr()?);
             Some(Box::new(PeerHeader { endpoints, awaited: is_trusted.then(Vec::new) }))
         };
-        let hello = context.routes.has_passed().then(Box::default);
-        Ok(Self { header, hello, time: HandshakeTimer::default() })
+        let hello = context.awaits_hello.then(Box::default);
+        Ok(Self { header, hello, is_challenge: false, time: HandshakeTimer::default() })
     }
 
     /// Whether the peer must still send a PROXY header: until then the client is unknown.
@@ -102,11 +104,11 @@ impl HandshakeState {
         context: &mut WorkerContext,
     ) -> Result<(), ConnEnd> {
         let len = self.take_header(len, session, context)?;
-        if len == 0 || self.awaits_hello(len, session, context) {
+        if len == 0 || self.awaits_hello(len, session, context)? {
             return Ok(());
         }
         if !session.has_begun_tls() {
-            session.begin_handshake(context)?;
+            session.begin_handshake(&context.tls, context)?;
         }
         let is_http = starts_an_http_request(&context.scratch[..len]);
         let waiting_bytes = session.pending_bytes();
@@ -158,9 +160,14 @@ impl HandshakeState {
 
     /// Decides from the first `len` bytes of the scratch buffer whether they are passed to an upstream. False if they are
     /// for TLS here.
-    fn awaits_hello(&mut self, len: usize, session: &mut ClientSession, context: &mut WorkerContext) -> bool {
-        let Some(hello) = &mut self.hello else { return false };
-        let decision = hello.decide(&mut context.scratch[..len], &context.routes);
+    fn awaits_hello(
+        &mut self,
+        len: usize,
+        session: &mut ClientSession,
+        context: &mut WorkerContext,
+    ) -> Result<bool, ConnEnd> {
+        let Some(hello) = &mut self.hello else { return Ok(false) };
+        let decision = hello.decide(&mut context.scratch[..len], &context.routes, &context.tls);
         if let HelloDecision::Wait = decision {
             // The time of the handshake begins with its first byte.
             let now = Instant::now();
@@ -172,14 +179,23 @@ impl HandshakeState {
                 has_answered: false,
             });
             session.set_handler_bytes(hello.held_bytes(), None);
-            return true;
+            return Ok(true);
         }
         self.hello = None;
         session.set_handler_bytes(0, None);
-        let HelloDecision::Pass(name) = decision else { return false };
-        let began_at = self.time.first().unwrap_or(context.ready_at);
-        session.pass(PassedTls::new(name, began_at), len, context);
-        true
+        match decision {
+            HelloDecision::Pass(name) => {
+                let began_at = self.time.first().unwrap_or(context.ready_at);
+                session.pass(PassedTls::new(name, began_at), len, context);
+                return Ok(true);
+            }
+            HelloDecision::Challenge(config) => {
+                session.begin_handshake(&config, context)?;
+                self.is_challenge = true;
+            }
+            HelloDecision::Terminate | HelloDecision::Wait => {}
+        }
+        Ok(false)
     }
 
     /// Counts the handshake, unless TLS is passed, and delays a session ticket. Returns the addresses of a PROXY header.

@@ -155,9 +155,23 @@ impl<H: Handler> Connection<H> {
         // To the client the handshake is complete, even if bad data came right behind it.
         if !self.session.is_handshaking() {
             let endpoints = handshake.complete(&mut self.session, context);
+            if handshake.is_challenge {
+                self.end_challenge(context);
+                return Ok(());
+            }
             self.state = ConnState::Serving(H::start(&mut self.session, endpoints, context, resources));
         }
         result
+    }
+
+    /// Ends a connection that has answered a challenge of ACME. No handler starts: the client has shown no certificate, even
+    /// where each needs one.
+    #[cold]
+    fn end_challenge(&mut self, context: &mut WorkerContext) {
+        self.session.close_notify(context);
+        self.session.begin_closing(context);
+        let detail = "answered a challenge of ACME".to_owned();
+        self.state = ConnState::Closing(EndReason { outcome: ConnectionOutcome::Ended, detail });
     }
 
     /// Writes pending bytes, and returns the next need.
@@ -265,7 +279,7 @@ impl<H: Handler> Connection<H> {
         self.end(end, context, resources);
     }
 
-    /// Enters `Closing` or `Closed`. No other function does.
+    /// Enters `Closing` or `Closed`. No other function does, but for the end of a challenge.
     #[cold]
     fn end(&mut self, end: ConnEnd, context: &mut WorkerContext, resources: &mut H::Resources) {
         let ConnEnd { outcome, detail, mode } = end;

@@ -1,8 +1,8 @@
-//! The decision whether a client's TLS is passed to an upstream unread, by the server name of its `ClientHello`.
+//! The decision, by a client's `ClientHello`, whether its TLS is passed to an upstream unread, or answers a challenge of ACME.
 
 use hello::HelloReader;
 
-use crate::tls::PARTIAL_BYTES_MAX;
+use crate::tls::{PARTIAL_BYTES_MAX, TlsConfig};
 use crate::upstream::route::NameRoutes;
 
 /// The first bytes of a client, until its server name is known.
@@ -21,6 +21,8 @@ pub(super) enum HelloDecision {
     Terminate,
     /// TLS is passed to the upstreams of this name.
     Pass(Box<str>),
+    /// An authority validates the domain; TLS is terminated with this configuration.
+    Challenge(Box<TlsConfig>),
 }
 
 impl AwaitedHello {
@@ -35,14 +37,21 @@ impl AwaitedHello {
     }
 
     /// Decides on `bytes`, which begin with [`AwaitedHello::len`] free bytes; puts the earlier ones there.
-    pub(super) fn decide(&mut self, bytes: &mut [u8], routes: &NameRoutes) -> HelloDecision {
+    pub(super) fn decide(&mut self, bytes: &mut [u8], routes: &NameRoutes, tls: &TlsConfig) -> HelloDecision {
         let (earlier, new) = bytes.split_at_mut(self.bytes.len());
         earlier.copy_from_slice(&self.bytes);
         let hello = self.reader.read(new);
-        if let Some(name) = hello.and_then(|hello| hello.server_name)
-            && routes.passed(&name).is_some()
+        if let Some(hello) = hello
+            && let Some(name) = hello.server_name
         {
-            return HelloDecision::Pass(name);
+            if hello.is_acme_challenge
+                && let Some(config) = tls.challenge(&name)
+            {
+                return HelloDecision::Challenge(Box::new(config));
+            }
+            if routes.passed(&name).is_some() {
+                return HelloDecision::Pass(name);
+            }
         }
         if self.reader.is_done() || bytes.len() > PARTIAL_BYTES_MAX {
             return HelloDecision::Terminate;
@@ -59,17 +68,19 @@ impl AwaitedHello {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tls::{Certificate, LiveTls};
     use crate::upstream::route::NameRoute;
 
     /// Reads pieces of bytes until there is a decision; returns what was read then, and the most that was held.
     fn decided(bytes: &[u8], piece: usize) -> (usize, usize) {
         let route = "passed.test=unix:/a".parse::<NameRoute>().unwrap().passed();
         let routes = NameRoutes::new(false, 1, &[route]).unwrap();
+        let tls = LiveTls::new(Certificate::generate(&[]).unwrap().into(), false).unwrap().config().unwrap();
         let (mut hello, mut read, mut held_max) = (AwaitedHello::default(), 0, 0);
         for part in bytes.chunks(piece) {
             let mut buffer = [&vec![0; hello.len()], part].concat();
             read += part.len();
-            if !matches!(hello.decide(&mut buffer, &routes), HelloDecision::Wait) {
+            if !matches!(hello.decide(&mut buffer, &routes, &tls), HelloDecision::Wait) {
                 assert!(buffer == bytes[..read], "the earlier bytes are in front");
                 return (read, held_max);
             }

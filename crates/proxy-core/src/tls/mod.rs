@@ -38,6 +38,7 @@ pub use harness::{HarnessOutcome, TlsHarness};
 pub(crate) use provider::CryptoTime;
 pub use resumption::tickets::TicketKeyFile;
 pub use resumption::tickets::snapshot::{TicketKeySnapshot, TicketSnapshotError};
+pub use server::acme_challenges::AcmeChallenges;
 pub(crate) use server::client_tls::ClientTls;
 pub(crate) use server::config::TlsConfig;
 pub use server::config::TlsConfigError;

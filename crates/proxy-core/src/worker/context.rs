@@ -35,6 +35,8 @@ pub struct WorkerContext {
     pub(crate) sends_header: Option<ProxyProtocol>,
     pub(crate) trusted: Arc<Networks>,
     pub(crate) routes: Arc<NameRoutes>,
+    /// Whether a connection may be passed or answer a challenge, so its `ClientHello` is read before TLS begins.
+    pub(crate) awaits_hello: bool,
     pub(crate) timers: ConnTimers,
     pub(crate) pool: BufferPool,
     pub(crate) pending: PendingBytes,

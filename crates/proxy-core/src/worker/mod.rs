@@ -88,6 +88,7 @@ impl<H: Handler> Worker<H> {
         let upstream_tls = Rc::new(WorkerTls::default());
         upstream_tls.update(tls.upstream());
         let context = WorkerContext {
+            awaits_hello: shared.routes.has_passed() || tls.has_challenges(),
             registry,
             tls,
             upstream_tls,

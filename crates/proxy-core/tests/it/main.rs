@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
+mod acme_challenges;
 mod certificates;
 mod checks;
 mod client_auth_names;

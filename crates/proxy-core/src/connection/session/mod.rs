@@ -25,7 +25,7 @@ use crate::memory::MemoryLevel;
 use crate::stats::clients::ClientSlot;
 use crate::stats::handshake_time::HandshakeTime;
 use crate::stats::usage::UsageSlots;
-use crate::tls::{ClientTls, Engine, PARTIAL_BYTES_MAX, PassedTls, PassedVerdict};
+use crate::tls::{ClientTls, Engine, PARTIAL_BYTES_MAX, PassedTls, PassedVerdict, TlsConfig};
 use crate::worker::context::WorkerContext;
 use crate::worker::timers::{Deadline, TimerKind};
 
@@ -158,7 +158,11 @@ impl ClientSession {
     }
 
     /// Takes one of the handshakes that the client may begin, and begins it.
-    pub(crate) fn begin_handshake(&mut self, context: &WorkerContext) -> Result<(), ConnEnd> {
+    pub(crate) fn begin_handshake(
+        &mut self,
+        tls: &TlsConfig,
+        context: &WorkerContext,
+    ) -> Result<(), ConnEnd> {
         if let Some(rate) = context.limits.handshake_rate {
             let taken = context.control.handshake_rates.take(self.account.client, rate, context.now);
             taken.map_err(|_| {
@@ -166,7 +170,7 @@ impl ClientSession {
                 ConnEnd::reset(ConnectionOutcome::HandshakeRate, detail)
             })?;
         }
-        let engine = Engine::new(&context.tls);
+        let engine = Engine::new(tls);
         let engine = engine.map_err(|error| ConnEnd::at_once(ConnectionOutcome::HandshakeOther, error))?;
         self.tls = ClientTls::Terminated(engine);
         Ok(())

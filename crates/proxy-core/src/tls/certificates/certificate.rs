@@ -85,6 +85,16 @@ impl Certificate {
         Self::new(certified).map_err(|error| failed(error.to_string()))
     }
 
+    /// Makes one for `names`, until there is a file with a chain and its key: then that is read, as a renewed one is.
+    ///
+    /// # Errors
+    /// As [`generate`](Self::generate) has them.
+    pub fn generate_until(file: &Path, names: &[String]) -> Result<Self, TlsFileError> {
+        let origin = FileOrigin::of(&[file, file]);
+        let warning = TlsFileWarning::Awaited { path: file.to_owned(), names: names.join(", ") };
+        Ok(Self { origin: Some(origin), warnings: vec![warning], ..Self::generate(names)? })
+    }
+
     fn new(certified: CertifiedKey) -> Result<Self, ParseError> {
         let leaf = certified.cert.first().expect("a certificate is never made of an empty chain");
         let description = Description::read(leaf)?;

@@ -77,6 +77,11 @@ pub enum TlsFileWarning {
          refuse it; issue it with extensions (openssl x509 -req … -extfile FILE)"
     )]
     OldVersion { path: PathBuf, version: u32 },
+    /// A certificate has been ordered.
+    #[error(
+        "there is no certificate in {path} yet: clients get one for {names} that was made in memory, and do not trust it"
+    )]
+    Awaited { path: PathBuf, names: String },
     #[error("{path}: {fault}; some clients will refuse it")]
     Chain { path: PathBuf, fault: String },
     #[error("the certificate in {path} has expired on {date}; clients will refuse it")]

@@ -153,6 +153,10 @@ impl<T: FromFiles> WatchedFiles<T> {
     pub(in crate::tls) fn check(&mut self, at_once: bool) -> Option<Result<T, TlsFileError>> {
         let origin = self.value.origin().filter(|origin| origin.pipe().is_none())?;
         let stamps: Vec<FileStamp> = origin.paths.iter().map(|path| stamp(path)).collect();
+        // A file that has never existed is not yet due: a certificate has been ordered.
+        if stamps.iter().chain(&origin.stamps).all(Option::is_none) {
+            return None;
+        }
         let has_settled = stamps == self.seen;
         self.seen.clone_from(&stamps);
         let is_due = has_settled && (stamps != self.tried || self.unread.is_some());

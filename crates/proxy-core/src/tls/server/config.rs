@@ -16,6 +16,7 @@ use crate::tls::certificates::client_auth::Authorities;
 use crate::tls::certificates::revocation::Revocation;
 use crate::tls::client::config::UpstreamTlsConfig;
 use crate::tls::resumption::tickets::{OWN_KEYS_MAX, RefusingTicketer, Ticketer};
+use crate::tls::server::acme_challenges::AcmeChallenges;
 use crate::tls::server::evidence::Policy;
 use crate::tls::settings::{CipherOrder, Resumption, TicketSend, TlsSettings, supported_version};
 use crate::upstream::route::NameRoutes;
@@ -61,6 +62,7 @@ pub(crate) struct TlsConfig {
     upstream: Option<UpstreamTlsConfig>,
     holds_tickets: bool,
     policy: Policy,
+    challenges: Option<AcmeChallenges>,
 }
 
 /// The inputs of a configuration besides the settings.
@@ -74,6 +76,7 @@ pub(in crate::tls) struct TlsConfigInputs<'a> {
     pub(in crate::tls) sessions: Arc<dyn StoresServerSessions>,
     pub(in crate::tls) upstream: Option<UpstreamTlsConfig>,
     pub(in crate::tls) routes: Option<Arc<NameRoutes>>,
+    pub(in crate::tls) challenges: Option<AcmeChallenges>,
 }
 
 impl TlsSettings {
@@ -184,13 +187,25 @@ impl TlsConfig {
         let allowed = settings.choices(&inputs.certificates);
         let is_by_name = inputs.client_ca.is_some() && settings.client_auth.is_by_name();
         let policy = Policy { resumption: settings.resumption, allowed, is_by_name };
-        Ok(Self { server: Arc::new(config), upstream: inputs.upstream, holds_tickets, policy })
+        let (upstream, challenges) = (inputs.upstream, inputs.challenges);
+        Ok(Self { server: Arc::new(config), upstream, holds_tickets, policy, challenges })
     }
 
     /// Copies the configuration for one worker. Each connection holds a reference to it, and workers that shared one
     /// reference count would slow each other down.
     pub(crate) fn for_worker(&self) -> Self {
         Self { server: Arc::new(ServerConfig::clone(&self.server)), ..self.clone() }
+    }
+
+    /// Whether it may be asked to answer challenges of ACME.
+    pub(crate) fn has_challenges(&self) -> bool {
+        self.challenges.is_some()
+    }
+
+    /// The configuration that answers the challenge for a domain; `None` if there is none.
+    pub(crate) fn challenge(&self, domain: &str) -> Option<Self> {
+        let server = self.challenges.as_ref()?.answer(domain)?;
+        Some(Self { server: Arc::new(server), upstream: None, holds_tickets: false, ..self.clone() })
     }
 
     /// TLS to upstreams, if any speaks it.

@@ -18,6 +18,7 @@ use crate::tls::client::live::LiveUpstreamTls;
 use crate::tls::resumption::session_cache::SessionCache;
 use crate::tls::resumption::tickets::snapshot::TicketKeySnapshot;
 use crate::tls::resumption::tickets::{RotatingTicketKeys, TicketKeyFile, Ticketer};
+use crate::tls::server::acme_challenges::AcmeChallenges;
 use crate::tls::server::config::{TlsConfig, TlsConfigError, TlsConfigInputs};
 use crate::tls::server::refresh::TlsRefresh;
 use crate::tls::settings::{Resumption, TlsSettings};
@@ -47,6 +48,8 @@ pub struct Tls {
     pub settings: TlsSettings,
     /// TLS to the upstreams that speak it.
     pub upstream: UpstreamTls,
+    /// Challenges of ACME that are answered in handshakes.
+    pub challenges: Option<AcmeChallenges>,
 }
 
 impl Tls {
@@ -59,6 +62,7 @@ impl Tls {
             ticket_keys: None,
             settings: TlsSettings::default(),
             upstream: UpstreamTls::default(),
+            challenges: None,
         }
     }
 }
@@ -109,6 +113,7 @@ pub(crate) struct LiveTls {
     client: Option<LiveUpstreamTls>,
     /// The only names that are served; `None`: all that certificates serve.
     routes: Option<Arc<NameRoutes>>,
+    challenges: Option<AcmeChallenges>,
 }
 
 impl LiveTls {
@@ -131,6 +136,7 @@ impl LiveTls {
             holds_keys: false,
             sessions: SessionCache::new(1),
             routes: None,
+            challenges: tls.challenges,
         })
     }
 
@@ -159,9 +165,16 @@ impl LiveTls {
         let certificates = self.certificates.iter().collect();
         let upstream = self.client.as_ref().map(LiveUpstreamTls::config);
         let routes = self.routes.clone();
-        let revocation = revocation.as_ref();
-        let inputs =
-            TlsConfigInputs { certificates, client_ca, revocation, ticketer, sessions, upstream, routes };
+        let inputs = TlsConfigInputs {
+            certificates,
+            client_ca,
+            revocation: revocation.as_ref(),
+            ticketer,
+            sessions,
+            upstream,
+            routes,
+            challenges: self.challenges.clone(),
+        };
         TlsConfig::new(&self.settings, inputs)
     }
 

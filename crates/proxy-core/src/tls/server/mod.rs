@@ -1,5 +1,6 @@
 //! The server's side of a connection: its configuration, its engine, and what was negotiated and why.
 
+pub(in crate::tls) mod acme_challenges;
 pub(in crate::tls) mod client_tls;
 pub(in crate::tls) mod config;
 pub(in crate::tls) mod engine;

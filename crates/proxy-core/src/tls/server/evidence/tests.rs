@@ -42,6 +42,7 @@ fn server(certificate: &Certificate, resumption: Resumption, client_ca: Option<&
         sessions,
         upstream: None,
         routes: None,
+        challenges: None,
     };
     TlsConfig::new(&TlsSettings { resumption, ..TlsSettings::default() }, inputs).unwrap()
 }
