@@ -8,12 +8,16 @@
 mod challenge;
 mod config;
 mod https_client;
+mod leaf;
 mod order;
+mod renewal;
 mod schedule;
 mod store;
 
 pub use challenge::{ChallengeAnswers, ChallengeKind, DnsHook, HookError, Responder};
 pub use config::{AcmeConfig, AcmeConfigError, LETS_ENCRYPT};
 pub use order::{AcmeClient, AcmeError};
+pub use renewal::{Renewal, RenewalOutcome, RenewalReport, Renewer};
 pub use schedule::{Backoff, Validity, renewal_moment};
 pub use store::{AcmeStore, StoreError, StoreLock};
+pub use tls_client::Trust;

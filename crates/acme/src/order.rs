@@ -18,6 +18,8 @@ use crate::store::{AcmeStore, StoreError};
 const PATIENCE: RetryPolicy = RetryPolicy::new().timeout(Duration::from_secs(120));
 
 const RATE_LIMITED: &str = "urn:ietf:params:acme:error:rateLimited";
+const NO_ACCOUNT: [&str; 2] =
+    ["urn:ietf:params:acme:error:accountDoesNotExist", "urn:ietf:params:acme:error:unauthorized"];
 
 #[derive(Debug, thiserror::Error)]
 pub enum AcmeError {
@@ -64,9 +66,14 @@ impl AcmeClient {
     /// # Errors
     /// Why there is no new one; the former one stays.
     pub async fn order(&self, former_leaf: Option<&[u8]>) -> Result<Option<HookError>, AcmeError> {
-        let account = self.account().await?;
         let names: Vec<Identifier> = self.config.domains.iter().cloned().map(Identifier::Dns).collect();
-        let mut order = self.begin(&account, &names, former_leaf).await?;
+        let begun = self.begin(&self.account().await?, &names, former_leaf).await;
+        let mut order = match begun {
+            Err(error) if is_without_account(&error) => {
+                self.begin(&self.new_account().await?, &names, former_leaf).await?
+            }
+            begun => begun?,
+        };
         let mut published = Vec::new();
         let validated = self.validate(&mut order, &mut published).await;
         let left = self.responder.remove(&published).await;
@@ -115,6 +122,12 @@ impl AcmeClient {
         if let Some(known) = self.store.account(&self.config.directory)? {
             return Ok(builder.from_credentials(known).await?);
         }
+        self.new_account().await
+    }
+
+    /// Makes an account, and puts it into the store.
+    async fn new_account(&self) -> Result<Account, AcmeError> {
+        let builder = Account::builder_with_http(Box::new(self.https.clone()));
         let contacts: Vec<String> =
             self.config.contacts.iter().map(|mail| format!("mailto:{mail}")).collect();
         let contacts: Vec<&str> = contacts.iter().map(String::as_str).collect();
@@ -157,7 +170,16 @@ impl AcmeClient {
 }
 
 fn is_rate_limit(error: &Error) -> bool {
-    matches!(error, Error::Api(problem) if problem.r#type.as_deref() == Some(RATE_LIMITED))
+    problem(error) == Some(RATE_LIMITED)
+}
+
+/// Whether the authority has forgotten the account, or does not accept it any more (RFC 8555, 7.3.6).
+fn is_without_account(error: &Error) -> bool {
+    problem(error).is_some_and(|problem| NO_ACCOUNT.contains(&problem))
+}
+
+fn problem(error: &Error) -> Option<&str> {
+    if let Error::Api(problem) = error { problem.r#type.as_deref() } else { None }
 }
 
 /// Which domain could not be validated, and why.

@@ -52,7 +52,12 @@ impl AcmeStore {
 
     /// The file with the key and the chain; it exists once there is one.
     pub fn certificate(&self) -> PathBuf {
-        self.folder.join(CERTIFICATE)
+        Self::certificate_in(&self.folder)
+    }
+
+    /// The same of a folder that need not be open.
+    pub fn certificate_in(folder: &Path) -> PathBuf {
+        folder.join(CERTIFICATE)
     }
 
     /// The lock of the process that renews; `None` if another one has it.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rcgen::{CertificateParams, KeyPair};
 use tempfile::TempDir;
 
-use crate::not_run::say_not_run;
+use super::not_run::say_not_run;
 
 /// A running authority. It ends when this is dropped.
 pub(crate) struct Pebble {
