@@ -7,6 +7,7 @@
 #![expect(clippy::doc_markdown, reason = "the documentation of an argument is its help text")]
 #![allow(rustdoc::broken_intra_doc_links, reason = "the same; only rustdoc sees it")]
 
+pub(crate) mod acme;
 pub(crate) mod appearance;
 mod balancing;
 pub(crate) mod config;

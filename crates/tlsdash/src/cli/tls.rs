@@ -85,6 +85,7 @@ impl TlsFileOptions {
             settings,
             certificates,
             upstream: UpstreamTls::default(),
+            challenges: None,
         })
     }
 

@@ -24,6 +24,7 @@ use crate::cli::{Flags, ProxyArgs, ProxyOptions, usage};
 use crate::journals::state_directory;
 use crate::service;
 use crate::service::privileges;
+use crate::session::acme::AcmeOrder;
 use crate::session::controller::{CERTIFICATE, RunConfiguration, Workload};
 use crate::session::frontend::Frontend;
 use crate::session::{Channels, RedirectEndpoint, Session, SessionConfig, console, environment, host_name};
@@ -59,7 +60,8 @@ pub(crate) fn run(args: ProxyArgs, flags: Flags) -> anyhow::Result<()> {
     let user =
         options.user.as_deref().filter(|_| is_root).map(privileges::ServiceUser::resolve).transpose()?;
     privileges::forbid_dumps()?;
-    let config = check(&options)?;
+    let acme = AcmeOrder::of(&options)?;
+    let config = check_with(&options, acme.as_ref())?;
     let mut bound = BoundSession::bind(config, http, source_of(inherited, predecessor.as_mut()))?;
     bound.redirect_from = options
         .redirect_http
@@ -70,6 +72,10 @@ pub(crate) fn run(args: ProxyArgs, flags: Flags) -> anyhow::Result<()> {
         })
         .transpose()
         .context("cannot serve --redirect-http")?;
+    if let Some(acme) = &acme {
+        acme.open(user.as_ref())?;
+    }
+    bound.acme = acme;
     if let Some(user) = &user {
         session.journal = session.journal.hand_to(user)?;
         user.switch_to()?;
@@ -102,9 +108,13 @@ fn source_of(managed: Vec<TcpListener>, predecessor: Option<&mut Predecessor>) -
 
 /// Makes the configuration of the proxy, with everything that can be refused before it binds.
 pub(super) fn check(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
+    check_with(options, AcmeOrder::of(options)?.as_ref())
+}
+
+fn check_with(options: &ProxyOptions, acme: Option<&AcmeOrder>) -> anyhow::Result<ProxyConfig> {
     options.http_config()?;
     Appearance::resolve(&options.appearance, &options.tables)?;
-    let config = proxy_config(options)?;
+    let config = proxy_config(options, acme)?;
     if let Some(plan) = &options.load {
         check_protocol(plan, &config.tls)?;
     }
@@ -156,6 +166,8 @@ pub(crate) struct BoundSession {
     routes: Option<Vec<String>>,
     /// The socket whose clients are redirected to https.
     redirect_from: Option<(ListenAddr, TcpListener)>,
+    /// The certificate that is ordered by ACME.
+    acme: Option<AcmeOrder>,
     /// Printed already, and still to be recorded.
     notices: Vec<NoticeRecord>,
 }
@@ -191,7 +203,7 @@ impl BoundSession {
             HttpStartError::Start(error) => refused(error),
             error @ (HttpStartError::DuplicateRoute(_) | HttpStartError::MixedProtocols(_)) => usage(error),
         })?;
-        Ok(Self { proxy, header, routes, redirect_from: None, notices })
+        Ok(Self { proxy, header, routes, redirect_from: None, acme: None, notices })
     }
 
     /// Starts proxy, load and journal, and runs them to the end.
@@ -203,7 +215,7 @@ impl BoundSession {
         mut channels: Channels,
         predecessor: Option<&Predecessor>,
     ) -> anyhow::Result<()> {
-        let Self { proxy: mut bound, mut header, routes, redirect_from, notices } = self;
+        let Self { proxy: mut bound, mut header, routes, redirect_from, acme, notices } = self;
         let journal = session.journal.open()?;
         // Until then the new process may refuse, and the old one continues.
         let await_handover = |other: &Predecessor| other.await_handover(channels.run, bound.local_addrs());
@@ -253,6 +265,7 @@ impl BoundSession {
             proxy: Some(proxy),
             observer: None,
             late_certificates: None,
+            renewer: acme.map(AcmeOrder::start).transpose()?,
             routes,
             load,
             load_cpus: None,
@@ -295,7 +308,7 @@ fn load_target(listening: SocketAddr) -> anyhow::Result<Target> {
     target.parse().with_context(|| format!("cannot aim the load at {target}"))
 }
 
-fn proxy_config(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
+fn proxy_config(options: &ProxyOptions, acme: Option<&AcmeOrder>) -> anyhow::Result<ProxyConfig> {
     let upstreams = values(&options.upstream);
     let Some(first) = upstreams.first().or_else(|| options.any_route()?.upstreams().first()).cloned() else {
         let words = match options.mode {
@@ -311,8 +324,14 @@ fn proxy_config(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
     let of_routes = options.route.iter().flat_map(RouteOption::upstreams);
     let is_tls_used = upstreams.iter().chain(of_routes).any(Upstream::is_tls);
     let upstream = options.upstream_tls.load(is_tls_used)?;
-    let tls = Tls { upstream, ..options.tls_files.load(&options.tls, options.load.is_some())? };
-    if options.tls_files.is_without_certificate() {
+    let mut tls = Tls { upstream, ..options.tls_files.load(&options.tls, options.load.is_some())? };
+    let is_without_certificate = options.tls_files.is_without_certificate();
+    if let Some(acme) = acme {
+        if is_without_certificate {
+            tls.certificates.clear();
+        }
+        acme.serve(&mut tls)?;
+    } else if is_without_certificate {
         crate::say("no --cert: made a certificate for localhost and this host's name, in memory");
     }
     let config = ProxyConfig::new(values(&options.listen), first, tls);

@@ -96,6 +96,14 @@ pub(crate) fn dashboard_file() -> Option<PathBuf> {
     folder().ok().map(|folder| folder.join("dashboard.json"))
 }
 
+/// The folder for what ACME needs: the account and the certificate.
+///
+/// # Errors
+/// If there is no state directory.
+pub(crate) fn acme_folder() -> anyhow::Result<PathBuf> {
+    Ok(folder()?.join("acme"))
+}
+
 fn folder() -> anyhow::Result<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(folder) = set("STATE_DIRECTORY") {

@@ -1,5 +1,6 @@
 //! One run from beginning to end: journal, controller, follower, front end, summary.
 
+pub(crate) mod acme;
 pub(crate) mod console;
 pub(crate) mod controller;
 mod endpoints;

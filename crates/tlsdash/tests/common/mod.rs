@@ -7,6 +7,8 @@ pub(crate) mod host;
 pub(crate) mod journald;
 #[path = "../../../journal/tests/common/not_run.rs"]
 pub(crate) mod not_run;
+#[path = "../../../acme/tests/it/pebble.rs"]
+pub(crate) mod pebble;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -49,6 +49,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     (
         "tlsdash",
         &[
+            "tlsdash-acme",
             "tlsdash-journal",
             "tlsdash-output-file",
             "tlsdash-records",
@@ -124,7 +125,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("rustls", &["tlsdash-tls-client", "tlsdash-acme", "tlsdash-proxy-core", "tlsdash-loadgen"]),
     ("instant-acme", &["tlsdash-acme"]),
     ("aws-lc-rs", &["tlsdash-proxy-core", "tlsdash-proxy-http"]),
-    ("x509-parser", &["tlsdash-proxy-core"]),
+    ("x509-parser", &["tlsdash-acme", "tlsdash-proxy-core"]),
     ("ratatui", &["tlsdash-tui"]),
     ("crossterm", &["tlsdash-tui"]),
     ("clap", &["tlsdash"]),

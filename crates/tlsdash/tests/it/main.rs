@@ -9,6 +9,7 @@ mod prometheus_program;
 #[path = "../common/terminal.rs"]
 mod terminal;
 
+mod acme;
 mod alerts;
 mod bad_input;
 mod bad_recordings;

@@ -17,6 +17,7 @@ use proxy_http::HttpLimits;
 use records::text::Cpus;
 use serde::{Deserialize, Serialize};
 
+use crate::cli::acme::AcmeOptions;
 use crate::cli::appearance::{AppearanceOptions, AppearanceTables};
 use crate::cli::balancing::BalancingOptions;
 use crate::cli::http::{ALPN, HttpOptions, OnOff};
@@ -120,6 +121,9 @@ pub(crate) struct ProxyOptions {
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) tls_files: TlsFileOptions,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) acme: AcmeOptions,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) tls: OptionValues<TlsSettings>,

@@ -110,6 +110,7 @@ impl ProxyOptions {
     /// With the option, and why it cannot be.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         self.tls.values().check().map_err(usage)?;
+        self.acme.order(self.redirect_http.is_some())?;
         self.http_config().map(drop)
     }
 

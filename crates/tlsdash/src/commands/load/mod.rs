@@ -109,6 +109,7 @@ fn once(args: &LoadArgs, session: &SessionConfig, config: &LoadConfig) -> anyhow
         proxy: None,
         observer: None,
         late_certificates: None,
+        renewer: None,
         routes: None,
         load: Some(load),
         load_cpus: args.plan.cpus.clone(),

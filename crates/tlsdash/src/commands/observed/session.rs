@@ -80,6 +80,7 @@ pub(super) fn run(
         proxy: None,
         observer: Some(observer),
         late_certificates: Some(late),
+        renewer: None,
         routes: None,
         load: None,
         load_cpus: None,

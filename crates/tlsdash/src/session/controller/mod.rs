@@ -13,6 +13,7 @@ mod experiment;
 mod files;
 mod interval;
 mod reload;
+mod renewal;
 mod upgrade;
 mod upstreams;
 mod workload;
@@ -229,6 +230,7 @@ impl RunController {
             }
             self.check_certificates();
             self.record_late_certificates();
+            self.check_renewal();
             self.check_reload();
             self.check_calibration();
             self.check_upgrade(stage);
@@ -271,6 +273,7 @@ impl RunController {
         if self.upgrade.next_run().is_none() {
             service::stopping();
         }
+        self.workload.renewer = None;
         self.end_experiment();
         if let Some(load) = &self.workload.load {
             load.stop();

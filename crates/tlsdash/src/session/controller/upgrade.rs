@@ -195,6 +195,8 @@ impl RunController {
             proxy.hand_over(prepared.listen.clone());
         }
         self.setup.endpoints.leave(prepared);
+        // The new process answers the authority, so it renews.
+        self.workload.renewer = None;
         self.upgrade.stage = UpgradeStage::Left { run: *run, end_at: Some(Instant::now() + ANSWERING) };
         let text = format!("run {} (pid {pid}) serves; this process drains", run.short());
         let data = json!(UpgradeData { run: run.to_string(), pid: *pid });

@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::Receiver;
 
+use acme::Renewer;
 use loadgen::Load;
 use model::figures::{FigureSide, FigureSubjects};
 use proxy_core::Proxy;
@@ -19,6 +20,8 @@ pub(crate) struct Workload {
     pub(crate) observer: Option<Observer>,
     /// Settings for the certificates of that terminator which were unknown at the start.
     pub(crate) late_certificates: Option<Receiver<Setting>>,
+    /// Renews the proxy's certificate by ACME; `None` once another process does.
+    pub(crate) renewer: Option<Renewer>,
     /// The names of the proxy's routes; `None` in TCP mode.
     pub(crate) routes: Option<Vec<String>>,
     pub(crate) load: Option<Load>,

@@ -1,0 +1,82 @@
+//! The certificate that is ordered by ACME: where it is, how it is served until it comes, and the thread that renews it.
+
+use std::path::{Path, PathBuf};
+
+use acme::{AcmeClient, AcmeConfig, AcmeStore, Renewal, Renewer, Responder};
+use anyhow::Context;
+use proxy_core::{AcmeChallenges, Certificate, Tls};
+
+use crate::cli::ProxyOptions;
+use crate::cli::usage;
+use crate::journals::state_directory;
+use crate::service::privileges::ServiceUser;
+
+/// An order that has been checked, before anything is bound.
+pub(crate) struct AcmeOrder {
+    config: AcmeConfig,
+    responder: Responder,
+    folder: PathBuf,
+}
+
+impl AcmeOrder {
+    /// The order of the options; `None` without a domain.
+    ///
+    /// # Errors
+    /// If a value cannot be used, or there is no state directory.
+    pub(crate) fn of(options: &ProxyOptions) -> anyhow::Result<Option<Self>> {
+        let Some((config, responder)) = options.acme.order(options.redirect_http.is_some())? else {
+            return Ok(None);
+        };
+        let folder = state_directory::acme_folder()?;
+        Ok(Some(Self { config, responder, folder }))
+    }
+
+    /// Serves its certificate, or one made in memory until there is one, and answers challenges.
+    ///
+    /// # Errors
+    /// If none can be made.
+    pub(crate) fn serve(&self, tls: &mut Tls) -> anyhow::Result<()> {
+        let file = AcmeStore::certificate_in(&self.folder);
+        let stored = file.exists().then(|| Certificate::load(&file, &file));
+        let certificate = match stored {
+            Some(Ok(certificate)) => certificate,
+            Some(Err(error)) => {
+                crate::say(format_args!("warning: {error}; another one is ordered"));
+                self.generate(&file)?
+            }
+            None => self.generate(&file)?,
+        };
+        tls.certificates.push(certificate);
+        if let Responder::TlsAlpn01(answers) = self.responder.clone() {
+            tls.challenges = Some(AcmeChallenges::new(move |domain| answers.find(domain)));
+        }
+        Ok(())
+    }
+
+    fn generate(&self, file: &Path) -> anyhow::Result<Certificate> {
+        Certificate::generate_until(file, &self.config.domains).context("cannot make a certificate")
+    }
+
+    /// Opens the folder of account and certificate, for `user` if the program becomes somebody else.
+    ///
+    /// # Errors
+    /// If it cannot be written to.
+    pub(crate) fn open(&self, user: Option<&ServiceUser>) -> anyhow::Result<()> {
+        state_directory::make()?;
+        AcmeStore::open(&self.folder)?;
+        user.map_or(Ok(()), |user| user.give(&self.folder))
+    }
+
+    /// Starts the thread that orders and renews.
+    ///
+    /// # Errors
+    /// If the folder or the authorities cannot be used, or there is no thread.
+    pub(crate) fn start(self) -> anyhow::Result<Renewer> {
+        let Self { config, responder, folder } = self;
+        let store = AcmeStore::open(&folder)?;
+        let client = AcmeClient::new(config.clone(), responder, store.clone())
+            .map_err(|error| usage(format!("--acme-ca: {error}")))?;
+        let renewal = Renewal::new(client, config, store, fastrand::f64());
+        Renewer::start(renewal).context("cannot start the thread acme")
+    }
+}

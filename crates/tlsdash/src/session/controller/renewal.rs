@@ -1,0 +1,42 @@
+//! Reports how the renewal by ACME stands.
+
+use acme::{RenewalOutcome, RenewalReport, Renewer};
+use records::kinds::{Level, NoticeRecord};
+
+use super::RunController;
+
+/// The topic of its notices.
+const ACME: &str = "acme";
+
+impl RunController {
+    /// Reports a change, if there is one.
+    pub(super) fn check_renewal(&mut self) {
+        let Some(RenewalReport { outcome, next }) = self.workload.renewer.as_ref().and_then(Renewer::poll)
+        else {
+            return;
+        };
+        let next = humantime::format_rfc3339_seconds(next);
+        let (level, text) = match outcome {
+            RenewalOutcome::Waiting => {
+                (Level::Notice, format!("ACME: the certificate is renewed after {next}"))
+            }
+            RenewalOutcome::Locked => {
+                (Level::Notice, "ACME: another process orders the certificate".to_owned())
+            }
+            RenewalOutcome::Renewed { remark: None } => {
+                (Level::Notice, format!("ACME: got a certificate, which is renewed after {next}"))
+            }
+            RenewalOutcome::Renewed { remark: Some(remark) } => (
+                Level::Warning,
+                format!("ACME: got a certificate, which is renewed after {next}; but {remark}"),
+            ),
+            RenewalOutcome::Failed { error, failures } => (
+                Level::Warning,
+                format!(
+                    "ACME: cannot get a certificate (attempt {failures}): {error}; tried again after {next}"
+                ),
+            ),
+        };
+        self.report(NoticeRecord::new(level, ACME, &text));
+    }
+}

@@ -1,0 +1,102 @@
+//! Certificates by ACME, from an authority for tests.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::pebble::Pebble;
+use crate::common::{journal, journalctl, outside, proxy, run, stderr, upstream};
+
+/// What a client sees of the certificate for `a.test`.
+fn served(port: u16) -> String {
+    let output = outside("openssl", "openssl")
+        .args(["s_client", "-connect", &format!("127.0.0.1:{port}"), "-servername", "a.test"])
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn options(pebble: &Pebble) -> Vec<String> {
+    let ca = pebble.ca().to_str().unwrap().to_owned();
+    let listen = format!("127.0.0.1:{}", pebble.tls_port);
+    let words = ["--listen", &listen, "--acme-domain", "a.test", "--acme-contact", "admin@example.test"];
+    let words = words.into_iter().chain(["--acme-directory", &pebble.directory, "--acme-ca", &ca]);
+    words.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_certificate_is_ordered_under_load_and_kept_for_the_next_start() {
+    let test = "a_certificate_is_ordered_under_load_and_kept_for_the_next_start";
+    let Some(pebble) = Pebble::start(test, 0) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let socket = upstream(folder.path(), b"hello");
+    let options = options(&pebble);
+    let args: Vec<&str> = options.iter().map(String::as_str).collect();
+    let load = ["--load", "rate=200,connections=16,keepalive=1,resume=0%"];
+    let mut first = proxy(folder.path(), &socket, &[&args[..], &load].concat());
+    first.line_with("made in memory, and do not trust it");
+    first.line_with("ACME: got a certificate, which is renewed after ");
+    first.line_with("proxy.certificate: ECDSA P-256 for a.test until ");
+    assert!(served(pebble.tls_port).contains("Pebble Intermediate CA"), "{}", served(pebble.tls_port));
+    let (code, summary) = first.end();
+    let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+    assert_eq!(code, 0);
+    assert!(summary["proxy"]["handshakes"]["full"].as_u64().unwrap() > 100, "{summary}");
+    for part in ["proxy", "load"] {
+        assert_eq!(summary[part]["handshakes"]["failed"], 0, "{summary}");
+    }
+    let notices = journalctl(&journal(folder.path()), &["TLSDASH_KIND=notice"]);
+    let says = |text: &str| notices.iter().any(|notice| notice.to_string().contains(text));
+    assert!(says("ACME: got a certificate"), "{notices:?}");
+    fs::remove_file(journal(folder.path())).unwrap();
+    let mut second = proxy(folder.path(), &socket, &args);
+    second.line_with("ACME: the certificate is renewed after ");
+    assert!(served(pebble.tls_port).contains("Pebble Intermediate CA"));
+    assert_eq!(second.end().0, 0);
+}
+
+#[test]
+fn an_authority_that_is_down_leaves_the_proxy_serving() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = upstream(folder.path(), b"hello");
+    let args = ["--acme-domain", "a.test", "--acme-contact", "admin@example.test"];
+    let down = ["--acme-directory", "https://127.0.0.1:9/dir"];
+    let mut running = proxy(folder.path(), &socket, &[&args[..], &down].concat());
+    let port = running.address().port();
+    let line = running.line_with("ACME: cannot get a certificate (attempt 1): ");
+    assert!(
+        line.contains("https://127.0.0.1:9/dir: Connection refused") && line.contains("tried again after"),
+        "{line}"
+    );
+    assert!(served(port).contains("Verify return code: 18"), "self-signed");
+    assert_eq!(running.end().0, 0);
+}
+
+fn refused(folder: &Path, args: &[&str]) -> String {
+    let output = run(folder, &[&["--headless", "--upstream", "unix:/nonexistent"], args].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    stderr(&output)
+}
+
+#[test]
+fn options_that_cannot_be_are_refused_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let domain = ["--acme-domain", "a.test"];
+    let contact = ["--acme-contact", "admin@example.test"];
+    for (args, part) in [
+        (&contact[..], "--acme-contact needs --acme-domain"),
+        (&["--acme-ca", "x"], "--acme-ca needs --acme-domain"),
+        (&domain, "--acme-contact is missing"),
+        (&[&domain[..], &contact, &["--acme-challenge", "http-01"]].concat(), "needs --redirect-http"),
+        (&[&domain[..], &contact, &["--acme-challenge", "dns-01"]].concat(), "needs --acme-dns-hook"),
+        (
+            &[&domain[..], &contact, &["--acme-challenge", "tls-alpn-01", "--acme-dns-hook", "x"]].concat(),
+            "goes with --acme-challenge dns-01 only",
+        ),
+        (&[&["--acme-domain", "*.a.test"][..], &contact].concat(), "a wildcard needs the challenge dns-01"),
+        (&[&domain[..], &domain, &contact].concat(), "a.test is given twice"),
+        (&[&domain[..], &contact, &["--acme-directory", "http://a"]].concat(), "begins with https://"),
+    ] {
+        let said = refused(folder.path(), args);
+        assert!(said.contains(part) && said.trim_end().lines().count() == 1, "{said}");
+    }
+}
