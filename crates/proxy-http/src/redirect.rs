@@ -2,7 +2,7 @@
 //!
 //! One thread serves all clients. Each has one request of HTTP/1.x and a bounded time and head. One client more than
 //! there are places takes the place of the one that has been there for longest, so slow clients keep nobody out.
-//! `response` is the place for other answers, such as to the challenges of ACME (`/.well-known/acme-challenge/`).
+//! Requests for the challenges of ACME (HTTP-01) are answered, not redirected.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -36,6 +36,17 @@ const FIELDS_MAX: usize = 64;
 const LISTENER: Token = Token(usize::MAX);
 const WAKER: Token = Token(usize::MAX - 1);
 
+/// Where the challenges of ACME are (RFC 8555, 8.3).
+const CHALLENGE_PATH: &str = "/.well-known/acme-challenge/";
+
+/// What clients of this listener are answered.
+pub struct RedirectAnswers {
+    /// The port that they are redirected to.
+    pub https_port: u16,
+    /// Finds the response to a challenge of ACME by its token.
+    pub challenge: Box<dyn Fn(&str) -> Option<String> + Send>,
+}
+
 /// The thread that redirects. It ends when this is dropped.
 #[derive(Debug)]
 pub struct RedirectServer {
@@ -46,11 +57,11 @@ pub struct RedirectServer {
 }
 
 impl RedirectServer {
-    /// Redirects the clients of `listener` to this port.
+    /// Redirects the clients of `listener`.
     ///
     /// # Errors
     /// If the kernel refuses an event loop or a thread.
-    pub fn start(listener: std::net::TcpListener, https_port: u16) -> io::Result<Self> {
+    pub fn start(listener: std::net::TcpListener, answers: RedirectAnswers) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let addr = listener.local_addr()?;
         let mut listener = TcpListener::from_std(listener);
@@ -63,7 +74,7 @@ impl RedirectServer {
             listener: Some(listener),
             has_backlog: false,
             is_ending: Arc::clone(&is_ending),
-            https_port,
+            answers,
             clients: Slab::new(),
         };
         let thread = thread::Builder::new().name("redirect".to_owned()).spawn(|| redirector.run())?;
@@ -101,7 +112,7 @@ struct Redirector {
     /// Whether more connections may wait to be accepted.
     has_backlog: bool,
     is_ending: Arc<AtomicBool>,
-    https_port: u16,
+    answers: RedirectAnswers,
     clients: Slab<Client>,
 }
 
@@ -186,7 +197,7 @@ impl Redirector {
     fn serve(&mut self, key: usize) {
         // It may have had to leave in this turn.
         let Some(client) = self.clients.get_mut(key) else { return };
-        if !client.serve(self.https_port) {
+        if !client.serve(&self.answers) {
             self.clients.remove(key);
         }
     }
@@ -194,7 +205,7 @@ impl Redirector {
 
 impl Client {
     /// Reads what has come, and answers a whole head. False if the connection is over.
-    fn serve(&mut self, https_port: u16) -> bool {
+    fn serve(&mut self, answers: &RedirectAnswers) -> bool {
         let mut bytes = [0; 2048];
         loop {
             let n = match self.stream.read(&mut bytes) {
@@ -212,7 +223,7 @@ impl Client {
                 continue;
             };
             head.extend_from_slice(&bytes[..n]);
-            if let Some(response) = response(head, https_port) {
+            if let Some(response) = response(head, answers) {
                 self.head = None;
                 // The buffer of a new connection has room for it. A client that is gone needs none.
                 if self.stream.write_all(response.as_bytes()).is_err()
@@ -226,7 +237,7 @@ impl Client {
 }
 
 /// The response to a head; `None` while it is not whole.
-fn response(head: &[u8], https_port: u16) -> Option<String> {
+fn response(head: &[u8], answers: &RedirectAnswers) -> Option<String> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut request = httparse::Request::new(&mut fields);
     match request.parse(head) {
@@ -237,7 +248,11 @@ fn response(head: &[u8], https_port: u16) -> Option<String> {
         }
         Err(_) => return Some(plain("400 Bad Request", "the request is malformed\n")),
     }
-    Some(match location(&request, https_port) {
+    let token = request.path.and_then(|path| path.strip_prefix(CHALLENGE_PATH));
+    if let Some(answer) = token.and_then(|token| (answers.challenge)(token)) {
+        return Some(plain("200 OK", &answer));
+    }
+    Some(match location(&request, answers.https_port) {
         Some(location) => format!(
             "HTTP/1.1 308 Permanent Redirect\r\nLocation: {location}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
         ),
@@ -276,8 +291,22 @@ fn location(request: &httparse::Request<'_, '_>, https_port: u16) -> Option<Stri
 mod tests {
     use super::*;
 
+    fn answers(https_port: u16) -> RedirectAnswers {
+        let challenge = |token: &str| (token == "token").then(|| "token.key".to_owned());
+        RedirectAnswers { https_port, challenge: Box::new(challenge) }
+    }
+
     fn answer(head: &str) -> String {
-        response(head.as_bytes(), 443).unwrap()
+        response(head.as_bytes(), &answers(443)).unwrap()
+    }
+
+    #[test]
+    fn a_challenge_is_answered_and_an_unknown_one_redirected() {
+        let ask =
+            |token| answer(&format!("GET /.well-known/acme-challenge/{token} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        let known = ask("token");
+        assert!(known.starts_with("HTTP/1.1 200 OK\r\n") && known.ends_with("\r\n\r\ntoken.key"), "{known}");
+        assert!(ask("other").starts_with("HTTP/1.1 308 "));
     }
 
     #[test]
@@ -293,7 +322,7 @@ mod tests {
             assert!(answer.starts_with("HTTP/1.1 308 "), "{answer}");
             assert!(answer.contains(&format!("\r\nLocation: {location}\r\n")), "{answer}");
         }
-        let other_port = response(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", 8443).unwrap();
+        let other_port = response(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &answers(8443)).unwrap();
         assert!(other_port.contains("Location: https://a:8443/\r\n"), "{other_port}");
     }
 
@@ -318,7 +347,7 @@ mod tests {
     #[test]
     fn a_head_is_bounded() {
         let head = |fields: usize| format!("GET / HTTP/1.1\r\n{}", "x: y\r\n".repeat(fields));
-        assert_eq!(response(head(10).as_bytes(), 443), None, "it is not whole");
+        assert_eq!(response(head(10).as_bytes(), &answers(443)), None, "it is not whole");
         assert!(answer(&head(FIELDS_MAX + 1)).starts_with("HTTP/1.1 431 "));
         let long = format!("GET /{}", "x".repeat(HEAD_BYTES_MAX));
         assert!(answer(&long).starts_with("HTTP/1.1 431 "));

@@ -8,3 +8,4 @@ mod authority;
 mod not_run;
 mod orders;
 mod pebble;
+mod renewals;

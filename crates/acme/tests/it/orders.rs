@@ -14,11 +14,11 @@ use crate::answering::{serve_http, serve_tls_alpn};
 use crate::authority::serve_rate_limit;
 use crate::pebble::{Pebble, free_ports};
 
-fn run<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-fn config(directory: &str, ca: &Path, domains: &[&str]) -> AcmeConfig {
+pub(crate) fn config(directory: &str, ca: &Path, domains: &[&str]) -> AcmeConfig {
     AcmeConfig {
         domains: domains.iter().map(|&domain| domain.to_owned()).collect(),
         contacts: vec!["admin@example.test".to_owned()],

@@ -3,12 +3,13 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-use proxy_http::RedirectServer;
+use proxy_http::{RedirectAnswers, RedirectServer};
 
 use crate::common::PATIENCE;
 
 fn server() -> RedirectServer {
-    RedirectServer::start(TcpListener::bind("127.0.0.1:0").unwrap(), 443).unwrap()
+    let answers = RedirectAnswers { https_port: 443, challenge: Box::new(|_| None) };
+    RedirectServer::start(TcpListener::bind("127.0.0.1:0").unwrap(), answers).unwrap()
 }
 
 fn connect(addr: SocketAddr) -> TcpStream {

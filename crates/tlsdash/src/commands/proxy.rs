@@ -11,7 +11,7 @@ use proxy_core::{
     AccessFiles, BoundProxy, Certificate, ListenAddr, ListenerSource, NameRoute, Proxy, ProxyConfig,
     ProxyStartError, Tls, Upstream, UpstreamListError, bind_one, upstream_bits,
 };
-use proxy_http::{HttpConfig, HttpStartError, RedirectServer, Route};
+use proxy_http::{HttpConfig, HttpStartError, RedirectAnswers, RedirectServer, Route};
 use records::kinds::{Level, NoticeRecord, RunRecord};
 use records::text::Cpus;
 
@@ -227,9 +227,11 @@ impl BoundSession {
         let addrs: Vec<String> = proxy.local_addrs().iter().map(ToString::to_string).collect();
         header.listen = addrs.join(" ");
         let https_port = proxy.local_addrs().first().map_or(443, SocketAddr::port);
+        let challenge = AcmeOrder::http_challenges(acme.as_ref());
+        let answers = RedirectAnswers { https_port, challenge };
         let redirect = |(at, from): (ListenAddr, TcpListener)| {
             let socket = from.try_clone()?.into();
-            Ok(RedirectEndpoint { at, socket, server: RedirectServer::start(from, https_port)? })
+            Ok(RedirectEndpoint { at, socket, server: RedirectServer::start(from, answers)? })
         };
         let redirect: io::Result<_> = redirect_from.map(redirect).transpose();
         channels.redirect = redirect.context("cannot serve --redirect-http")?;

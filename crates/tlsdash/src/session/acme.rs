@@ -57,6 +57,16 @@ impl AcmeOrder {
         Certificate::generate_until(file, &self.config.domains).context("cannot make a certificate")
     }
 
+    /// The responses to challenges by request, by their tokens; none without an order.
+    pub(crate) fn http_challenges(order: Option<&Self>) -> Box<dyn Fn(&str) -> Option<String> + Send> {
+        match order.map(|order| order.responder.clone()) {
+            Some(Responder::Http01(answers)) => {
+                Box::new(move |token| answers.find(token).and_then(|answer| String::from_utf8(answer).ok()))
+            }
+            _ => Box::new(|_| None),
+        }
+    }
+
     /// Opens the folder of account and certificate, for `user` if the program becomes somebody else.
     ///
     /// # Errors

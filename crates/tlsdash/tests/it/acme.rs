@@ -55,6 +55,22 @@ fn a_certificate_is_ordered_under_load_and_kept_for_the_next_start() {
 }
 
 #[test]
+fn a_certificate_is_ordered_by_the_listener_for_redirects() {
+    let test = "a_certificate_is_ordered_by_the_listener_for_redirects";
+    let Some(pebble) = Pebble::start(test, 0) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let socket = upstream(folder.path(), b"hello");
+    let options = options(&pebble);
+    let from = format!("127.0.0.1:{}", pebble.http_port);
+    let more = ["--acme-challenge", "http-01", "--redirect-http", &from, "--acme-profile", "shortlived"];
+    let args: Vec<&str> = options.iter().map(String::as_str).chain(more).collect();
+    let mut running = proxy(folder.path(), &socket, &args);
+    running.line_with("ACME: got a certificate, which is renewed after ");
+    running.line_with("proxy.certificate: ECDSA P-256 for a.test until ");
+    assert_eq!(running.end().0, 0);
+}
+
+#[test]
 fn an_authority_that_is_down_leaves_the_proxy_serving() {
     let folder = tempfile::tempdir().unwrap();
     let socket = upstream(folder.path(), b"hello");
