@@ -37,6 +37,7 @@ mod extension {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an offer of its own")]
 pub struct ClientHello {
     /// In lower case; `None` if there is none, or it is not a DNS name.
     pub server_name: Option<Box<str>>,
