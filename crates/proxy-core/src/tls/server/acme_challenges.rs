@@ -14,9 +14,11 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 const PROTOCOL: &[u8] = b"acme-tls/1";
 const DIGEST_BYTES: usize = 32;
 
+type FindDigest = dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync;
+
 /// Where the answers are found. Clones share it.
 #[derive(Clone)]
-pub struct AcmeChallenges(Arc<dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync>);
+pub struct AcmeChallenges(Arc<FindDigest>);
 
 impl AcmeChallenges {
     /// `find` returns the digest of the key authorization for a domain whose validation is under way.
