@@ -1,17 +1,23 @@
 //! How an authority is shown that a domain is ours: TLS-ALPN-01 (RFC 8737), HTTP-01 and DNS-01 (RFC 8555, 8.3 and 8.4).
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::pin::pin;
+use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use instant_acme::{ChallengeType, KeyAuthorization};
+use tokio::io::{AsyncReadExt, copy, sink};
 use tokio::process::Command;
 use tokio::time::timeout;
 
 /// The time of a call of the command for DNS, which may wait until servers have the record.
 const HOOK_TIMEOUT: Duration = Duration::from_secs(300);
+/// Bytes of what it says that a failure tells, and how long these are awaited after its end.
+const SAID_BYTES_MAX: u64 = 512;
+const SAID_PATIENCE: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChallengeKind {
@@ -69,9 +75,9 @@ pub struct DnsHook {
 #[derive(Debug, thiserror::Error)]
 pub enum HookError {
     #[error("cannot run {}: {source}", .command.display())]
-    Start { command: PathBuf, source: std::io::Error },
-    #[error("{} {verb} {name} failed with {status}", .command.display())]
-    Failed { command: PathBuf, verb: &'static str, name: String, status: std::process::ExitStatus },
+    Start { command: PathBuf, source: io::Error },
+    #[error("{} {verb} {name} failed with {status}{said}", .command.display())]
+    Failed { command: PathBuf, verb: &'static str, name: String, status: ExitStatus, said: String },
     #[error("{} {verb} {name} has not ended for {} s", .command.display(), HOOK_TIMEOUT.as_secs())]
     Stuck { command: PathBuf, verb: &'static str, name: String },
 }
@@ -83,17 +89,44 @@ impl DnsHook {
 
     async fn run(&self, verb: &'static str, name: &str, value: &str) -> Result<(), HookError> {
         let command = || self.command.clone();
-        let mut child = Command::new(&self.command);
-        child.args([verb, name, value]).stdin(Stdio::null()).kill_on_drop(true);
-        let status = timeout(HOOK_TIMEOUT, child.status()).await;
-        let status =
-            status.map_err(|_| HookError::Stuck { command: command(), verb, name: name.to_owned() })?;
-        let status = status.map_err(|source| HookError::Start { command: command(), source })?;
+        let mut hook = Command::new(&self.command);
+        // The terminal is the dashboard's.
+        hook.args([verb, name, value]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let ended = timeout(HOOK_TIMEOUT, ended(hook)).await;
+        let ended =
+            ended.map_err(|_| HookError::Stuck { command: command(), verb, name: name.to_owned() })?;
+        let (status, said) = ended.map_err(|source| HookError::Start { command: command(), source })?;
         if status.success() {
             return Ok(());
         }
-        Err(HookError::Failed { command: command(), verb, name: name.to_owned(), status })
+        Err(HookError::Failed { command: command(), verb, name: name.to_owned(), status, said })
     }
+}
+
+/// Runs a command to its end. Returns its status, and the beginning of what it said on standard error, behind a colon.
+async fn ended(mut hook: Command) -> io::Result<(ExitStatus, String)> {
+    let mut child = hook.kill_on_drop(true).spawn()?;
+    let (mut said, stderr) = (Vec::new(), child.stderr.take());
+    let status = {
+        let reading = async {
+            if let Some(mut stderr) = stderr {
+                let _ = (&mut stderr).take(SAID_BYTES_MAX).read_to_end(&mut said).await;
+                let _ = copy(&mut stderr, &mut sink()).await;
+            }
+        };
+        let mut reading = pin!(reading);
+        tokio::select! {
+            status = child.wait() => {
+                // What a process that it left behind says is not awaited.
+                let _ = timeout(SAID_PATIENCE, reading).await;
+                status?
+            }
+            () = &mut reading => child.wait().await?,
+        }
+    };
+    let said = String::from_utf8_lossy(&said);
+    let said = said.trim();
+    Ok((status, if said.is_empty() { String::new() } else { format!(": {said}") }))
 }
 
 /// Who answers the challenges.

@@ -105,10 +105,13 @@ fn dns_01_gets_a_wildcard_and_removes_its_records() {
         fs::read_to_string(&log).unwrap(),
         "present _acme-challenge.a.test\ncleanup _acme-challenge.a.test\n"
     );
-    fs::write(&hook, "#!/bin/sh\nexit 3\n").unwrap();
+    fs::write(&hook, "#!/bin/sh\necho no such zone >&2\nexit 3\n").unwrap();
     let (client, _) = self::client(&pebble, Responder::Dns01(DnsHook::new(&hook)), &["b.test"]);
     let refused = run(client.order(None)).unwrap_err().to_string();
-    assert!(refused.contains("hook present _acme-challenge.b.test failed with exit status: 3"), "{refused}");
+    assert!(
+        refused.contains("hook present _acme-challenge.b.test failed with exit status: 3: no such zone"),
+        "{refused}"
+    );
 }
 
 #[test]
