@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use crate::config::AcmeConfig;
 use crate::leaf::Leaf;
 use crate::order::{AcmeClient, AcmeError};
-use crate::schedule::{Backoff, renewal_moment};
+use crate::schedule::{Backoff, RETRY_AFTER_MAX, renewal_moment};
 use crate::store::AcmeStore;
 
 /// The wait for another process that has the lock.
@@ -21,6 +21,8 @@ const ASK_MIN: Duration = Duration::from_secs(60);
 const ASK_MAX: Duration = Duration::from_secs(24 * 3600);
 /// The same if it makes none.
 const ASK_USUAL: Duration = Duration::from_secs(6 * 3600);
+/// How long after a failure a process that starts waits: authorities allow some five failures an hour.
+const RESTART_WAIT: Duration = Duration::from_secs(12 * 60);
 /// The longest sleep, since the host's clock may be set and the host suspended.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 /// Reports that wait to be read; there is at most one a minute.
@@ -64,7 +66,8 @@ pub struct Renewal {
 impl Renewal {
     pub fn new(client: AcmeClient, config: AcmeConfig, store: AcmeStore, chance: f64) -> Self {
         let (backoff, start) = (Backoff::default(), SystemTime::UNIX_EPOCH);
-        Self { client, config, store, chance, backoff, retry_at: start, window: None, ask_at: start }
+        let retry_at = store.failed_at().map_or(start, |failed_at| failed_at + RESTART_WAIT);
+        Self { client, config, store, chance, backoff, retry_at, window: None, ask_at: start }
     }
 
     /// Does what is due at `now`.
@@ -102,7 +105,9 @@ impl Renewal {
     fn not_due(&self, now: SystemTime) -> Option<SystemTime> {
         let leaf = Leaf::read(&self.store).filter(|leaf| leaf.is_for(&self.config.domains));
         let due = leaf.map_or(now, |leaf| renewal_moment(leaf.validity, self.window, self.chance));
-        let due = due.max(self.retry_at);
+        // The clock may have been set back.
+        let retry_at = if self.retry_at > now + RETRY_AFTER_MAX { now } else { self.retry_at };
+        let due = due.max(retry_at);
         (due > now).then_some(due)
     }
 
@@ -121,6 +126,7 @@ impl Renewal {
         match self.not_due(now) {
             Some(next) => {
                 self.backoff.reset();
+                self.store.note_failure(false);
                 RenewalReport { outcome: RenewalOutcome::Renewed { remark }, next }
             }
             None => self.fail("the authority's certificate is due for renewal already".to_owned(), now),
@@ -128,6 +134,7 @@ impl Renewal {
     }
 
     fn fail(&mut self, error: String, now: SystemTime) -> RenewalReport {
+        self.store.note_failure(true);
         self.retry_at = self.backoff.fail(now, self.client.take_retry_at(), self.chance);
         let failures = self.backoff.failures();
         RenewalReport { outcome: RenewalOutcome::Failed { error, failures }, next: self.retry_at }

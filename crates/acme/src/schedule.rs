@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 const BACKOFF_MIN: Duration = Duration::from_secs(60);
 const BACKOFF_MAX: Duration = Duration::from_secs(6 * 3600);
 /// The longest time that a `Retry-After` is believed.
-const RETRY_AFTER_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The validity period of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

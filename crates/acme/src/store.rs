@@ -6,6 +6,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use instant_acme::AccountCredentials;
 use output_file::OutputError;
@@ -14,6 +15,7 @@ use rustix::fs::{FlockOperation, flock};
 const ACCOUNT: &str = "account.json";
 const CERTIFICATE: &str = "certificate.pem";
 const LOCK: &str = "lock";
+const FAILED: &str = "failed";
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -82,6 +84,18 @@ impl AcmeStore {
     /// If it cannot be written; the former one stays.
     pub fn write_certificate(&self, key: &str, chain: &str) -> Result<(), StoreError> {
         write(self.certificate(), &format!("{key}{chain}"))
+    }
+
+    /// Notes that an order has failed now, or that none has since the last success. Another process that starts soon waits.
+    pub(crate) fn note_failure(&self, has_failed: bool) {
+        let path = self.folder.join(FAILED);
+        // Without it a restart only tries again earlier.
+        let _ = if has_failed { fs::write(path, "") } else { fs::remove_file(path) };
+    }
+
+    /// When an order failed last, if none has succeeded since.
+    pub(crate) fn failed_at(&self) -> Option<SystemTime> {
+        fs::metadata(self.folder.join(FAILED)).and_then(|file| file.modified()).ok()
     }
 
     /// The account at this directory, if there is one.

@@ -95,4 +95,12 @@ fn a_day_without_the_authority_costs_a_few_attempts_and_nothing_else() {
         now = report.next;
     }
     assert!((8..=13).contains(&attempts), "{attempts}");
+    // A service that is restarted again and again asks no more often.
+    let restart =
+        || self::renewal(&directory, &ca, &folder.path().join("acme"), &ChallengeAnswers::default());
+    let started = SystemTime::now();
+    let report = run(restart().advance(started));
+    assert_eq!(report.outcome, RenewalOutcome::Waiting);
+    let report = run(restart().advance(report.next));
+    assert!(matches!(report.outcome, RenewalOutcome::Failed { failures: 1, .. }), "{report:?}");
 }
