@@ -36,6 +36,15 @@ pub struct RenewalReport {
     pub next: SystemTime,
 }
 
+impl RenewalReport {
+    /// Whether it says nothing that the report before it has not said: what is waited for was said with an outcome.
+    fn is_no_news_after(&self, before: &Self) -> bool {
+        let is_locked = |report: &Self| report.outcome == RenewalOutcome::Locked;
+        let is_awaited = self.outcome == RenewalOutcome::Waiting && self.next == before.next;
+        is_awaited || self == before || is_locked(self) && is_locked(before)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RenewalOutcome {
     /// The present certificate is not due.
@@ -175,10 +184,7 @@ async fn run(mut renewal: Renewal, reports: SyncSender<RenewalReport>) {
     loop {
         let report = renewal.advance(SystemTime::now()).await;
         let next = report.next;
-        let is_locked = |report: &RenewalReport| report.outcome == RenewalOutcome::Locked;
-        let is_told =
-            told.as_ref().is_some_and(|told| *told == report || is_locked(told) && is_locked(&report));
-        if !is_told {
+        if !told.as_ref().is_some_and(|told| report.is_no_news_after(told)) {
             // Full only if nobody reads them; then the next one says how it stands.
             told = reports.try_send(report.clone()).is_ok().then_some(report);
         }

@@ -24,6 +24,6 @@ mod worker;
 pub use config::{HttpConfig, HttpStartError, bind};
 pub use forward::rules::{HeaderRule, HeaderRules, HeaderRulesError, ParseHeaderRuleError};
 pub use limits::HttpLimits;
-pub use redirect::{RedirectAnswers, RedirectServer};
+pub use redirect::{FindChallenge, RedirectAnswers, RedirectServer};
 pub use route::timeouts::RouteTimeouts;
 pub use route::{DuplicateRoute, ParseRouteError, Route};

@@ -39,12 +39,14 @@ const WAKER: Token = Token(usize::MAX - 1);
 /// Where the challenges of ACME are (RFC 8555, 8.3).
 const CHALLENGE_PATH: &str = "/.well-known/acme-challenge/";
 
+/// Finds the response to a challenge of ACME by its token.
+pub type FindChallenge = dyn Fn(&str) -> Option<String> + Send;
+
 /// What clients of this listener are answered.
 pub struct RedirectAnswers {
     /// The port that they are redirected to.
     pub https_port: u16,
-    /// Finds the response to a challenge of ACME by its token.
-    pub challenge: Box<dyn Fn(&str) -> Option<String> + Send>,
+    pub challenge: Box<FindChallenge>,
 }
 
 /// The thread that redirects. It ends when this is dropped.

@@ -159,6 +159,8 @@ fn certificate(numbers: &[u64], text: &str, flag: bool) -> CertificateRecord {
         must_staple: flag,
         faults: text(),
         refusal: text(),
+        renewal_at: numbers[9],
+        renewal_error: text(),
         is_replaced: flag,
     }
 }

@@ -41,6 +41,12 @@ pub struct CertificateSummary {
     /// Why its files, as they are now, are not in use; absent if they are.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub refusal: String,
+    /// When it is ordered next by ACME, in seconds since 1970; absent if it is not.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub renewal_at: u64,
+    /// Why the last order by ACME has failed; absent if it has not.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub renewal_error: String,
     /// Whether another one has replaced it.
     pub replaced: bool,
 }
@@ -77,6 +83,8 @@ impl CertificateSummary {
             file: record.file,
             faults: record.faults,
             refusal: record.refusal,
+            renewal_at: record.renewal_at,
+            renewal_error: record.renewal_error,
             replaced: record.is_replaced,
         }
     }

@@ -43,6 +43,10 @@ wire! {
         pub faults: String = &field::CERTIFICATE_FAULTS,
         /// Why its files, as they are now, are not in use; empty if they are.
         pub refusal: String = &field::CERTIFICATE_REFUSAL,
+        /// When it is ordered next by ACME, in seconds since 1970; 0 if it is not.
+        pub renewal_at: u64 = &field::CERTIFICATE_RENEWAL_AT,
+        /// Why the last order by ACME has failed; empty if it has not.
+        pub renewal_error: String = &field::CERTIFICATE_RENEWAL_ERROR,
         /// Whether another one has replaced it.
         pub is_replaced: bool = &field::CERTIFICATE_REPLACED,
     }

@@ -97,8 +97,8 @@ impl HeapSize for UsageRecord {
 
 impl HeapSize for CertificateRecord {
     fn heap_bytes(&self) -> usize {
-        let Self { fingerprint, file, names, issuer, serial, key, faults, refusal, .. } = self;
-        let texts = [fingerprint, file, names, issuer, serial, key, faults, refusal];
+        let Self { fingerprint, file, names, issuer, serial, key, faults, refusal, renewal_error, .. } = self;
+        let texts = [fingerprint, file, names, issuer, serial, key, faults, refusal, renewal_error];
         texts.into_iter().map(String::heap_bytes).sum()
     }
 }

@@ -95,11 +95,16 @@ pub fn elapsed_text(seconds: u64) -> String {
     if h == 0 { format!("{m:02}:{s:02}") } else { format!("{h}:{m:02}:{s:02}") }
 }
 
-/// The day of a moment in seconds since 1970, such as `2027-03-01`; of one after year 9999 its last day.
-pub fn day(unix: u64) -> String {
+/// A moment in seconds since 1970, such as `2027-03-01T12:00:00Z`; at most the last one of year 9999.
+pub fn moment(unix: u64) -> String {
     const YEAR_9999_END: u64 = 253_402_300_799;
     let at = UNIX_EPOCH + Duration::from_secs(unix.min(YEAR_9999_END));
-    humantime::format_rfc3339_seconds(at).to_string().chars().take_while(|c| *c != 'T').collect()
+    humantime::format_rfc3339_seconds(at).to_string()
+}
+
+/// The day of a moment.
+pub fn day(unix: u64) -> String {
+    moment(unix).chars().take_while(|c| *c != 'T').collect()
 }
 
 /// A number of things in words: `1 client`, `3,000 clients`.

@@ -75,6 +75,8 @@ fields! {
     CERTIFICATE_MUST_STAPLE = "CERTIFICATE_MUST_STAPLE", Flag, "0", "It demands a stapled OCSP response (RFC 7633).";
     CERTIFICATE_FAULTS = "CERTIFICATE_FAULTS", Text, "the chain is incomplete", "Defects of the chain, separated by semicolons (absent if none is known).";
     CERTIFICATE_REFUSAL = "CERTIFICATE_REFUSAL", Text, "the key in /etc/tls/www.key does not belong to the certificate in /etc/tls/www.pem", "Why its files, as they are now, are not in use (absent if they are).";
+    CERTIFICATE_RENEWAL_AT = "CERTIFICATE_RENEWAL_AT", Count, "1798200000", "When it is ordered next by ACME, in seconds since 1970; 0 if it is not.";
+    CERTIFICATE_RENEWAL_ERROR = "CERTIFICATE_RENEWAL_ERROR", Text, "the authority could not validate www.example.org: connection refused", "Why the last order by ACME has failed (absent if it has not).";
     CERTIFICATE_REPLACED = "CERTIFICATE_REPLACED", Flag, "0", "Another certificate has replaced it.";
     UPSTREAM_NAME = "UPSTREAM_NAME", Text, "unix:/run/app.sock", "The upstream, as it was configured.";
     UPSTREAM_LAST = "UPSTREAM_LAST", Flag, "0", "The upstream's last record; its latencies are those of the whole run.";

@@ -120,6 +120,16 @@ pub(super) fn of_certificates(run: &Run) -> Vec<Family> {
             "When this certificate ends, in seconds since 1970; absent once it is replaced",
             sample(|one| one.not_after),
         ),
+        Family::gauge(
+            "certificate_renewal_seconds",
+            "When this certificate is ordered next by ACME, in seconds since 1970; 0 if it is not",
+            sample(|one| one.renewal_at),
+        ),
+        Family::gauge(
+            "certificate_renewal_failed",
+            "Whether the last order of this certificate by ACME has failed",
+            sample(|one| u64::from(!one.renewal_error.is_empty())),
+        ),
         Family::counter(
             "certificate_handshakes",
             "Full handshakes in which this certificate was presented",

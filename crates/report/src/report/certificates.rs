@@ -13,7 +13,12 @@ impl Report<'_> {
         let row = |one: &CertificateSummary| {
             let more = one.more_names.saturating_add(one.names.len() as u64);
             let more = if more > 1 { format!(" and {} more", more - 1) } else { String::new() };
-            let remarks = [&*one.faults, &*one.refusal, if one.replaced { "replaced" } else { "" }];
+            let remarks = [
+                &*one.faults,
+                &*one.refusal,
+                &*one.renewal_error,
+                if one.replaced { "replaced" } else { "" },
+            ];
             let remarks: Vec<_> = remarks.into_iter().filter(|remark| !remark.is_empty()).collect();
             vec![
                 format!("{}{more}", one.name()),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use records::text::quantity;
+use records::text::quantity::{self, moment};
 use serde::Deserialize;
 use serde_json::Value as Json;
 
@@ -124,8 +124,13 @@ fn certificates(data: &Json, text: &mut String) {
             word(&one["issuer"]),
             word(&one["file"])
         );
-        for problem in
-            ["faults", "refusal"].map(|name| word(&one[name])).into_iter().filter(|it| !it.is_empty())
+        if number("renewal_at") > 0 {
+            let _ = writeln!(text, "            ordered by ACME after {}", moment(number("renewal_at")));
+        }
+        for problem in ["faults", "refusal", "renewal_error"]
+            .map(|name| word(&one[name]))
+            .into_iter()
+            .filter(|it| !it.is_empty())
         {
             let _ = writeln!(text, "            {problem}");
         }

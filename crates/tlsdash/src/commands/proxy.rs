@@ -267,7 +267,7 @@ impl BoundSession {
             proxy: Some(proxy),
             observer: None,
             late_certificates: None,
-            renewer: acme.map(AcmeOrder::start).transpose()?,
+            acme: acme.map(AcmeOrder::start).transpose()?,
             routes,
             load,
             load_cpus: None,

@@ -1,10 +1,14 @@
 //! The certificate that is ordered by ACME: where it is, how it is served until it comes, and the thread that renews it.
 
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
-use acme::{AcmeClient, AcmeConfig, AcmeStore, Renewal, Renewer, Responder};
+use acme::{AcmeClient, AcmeConfig, AcmeStore, Renewal, RenewalOutcome, RenewalReport, Renewer, Responder};
 use anyhow::Context;
 use proxy_core::{AcmeChallenges, Certificate, Tls};
+use proxy_http::FindChallenge;
+use records::kinds::CertificateRecord;
+use records::text::clean;
 
 use crate::cli::ProxyOptions;
 use crate::cli::usage;
@@ -58,7 +62,7 @@ impl AcmeOrder {
     }
 
     /// The responses to challenges by request, by their tokens; none without an order.
-    pub(crate) fn http_challenges(order: Option<&Self>) -> Box<dyn Fn(&str) -> Option<String> + Send> {
+    pub(crate) fn http_challenges(order: Option<&Self>) -> Box<FindChallenge> {
         match order.map(|order| order.responder.clone()) {
             Some(Responder::Http01(answers)) => {
                 Box::new(move |token| answers.find(token).and_then(|answer| String::from_utf8(answer).ok()))
@@ -81,12 +85,53 @@ impl AcmeOrder {
     ///
     /// # Errors
     /// If the folder or the authorities cannot be used, or there is no thread.
-    pub(crate) fn start(self) -> anyhow::Result<Renewer> {
+    pub(crate) fn start(self) -> anyhow::Result<OrderedCertificate> {
         let Self { config, responder, folder } = self;
         let store = AcmeStore::open(&folder)?;
+        let file = store.certificate();
         let client = AcmeClient::new(config.clone(), responder, store.clone())
             .map_err(|error| usage(format!("--acme-ca: {error}")))?;
         let renewal = Renewal::new(client, config, store, fastrand::f64());
-        Renewer::start(renewal).context("cannot start the thread acme")
+        let renewer = Renewer::start(renewal).context("cannot start the thread acme")?;
+        Ok(OrderedCertificate {
+            renewer: Some(renewer),
+            file: clean::text(&file.to_string_lossy()),
+            last: None,
+        })
+    }
+}
+
+/// The certificate that is ordered, and how its renewal stands.
+#[derive(Debug)]
+pub(crate) struct OrderedCertificate {
+    /// `None` once this process leaves that to another, or ends.
+    renewer: Option<Renewer>,
+    /// Its file, as records name it.
+    file: String,
+    last: Option<RenewalReport>,
+}
+
+impl OrderedCertificate {
+    /// The next change, if there is one.
+    pub(crate) fn poll(&mut self) -> Option<&RenewalReport> {
+        let report = self.renewer.as_ref().and_then(Renewer::poll)?;
+        Some(self.last.insert(report))
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.renewer = None;
+    }
+
+    /// Adds how renewal stands to the record of the certificate.
+    pub(crate) fn describe(&self, certificates: &mut [CertificateRecord]) {
+        let Some(report) = &self.last else { return };
+        let seconds = report.next.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        for record in certificates.iter_mut().filter(|record| record.file == self.file && !record.is_replaced)
+        {
+            record.renewal_at = seconds;
+            if let RenewalOutcome::Failed { error, .. } = &report.outcome {
+                record.renewal_error = clean::text(error);
+            }
+        }
     }
 }

@@ -191,9 +191,10 @@ struct Rule {
     text: fn(&FindingContext<'_>) -> FindingText,
 }
 
-const RULES: [Rule; 34] = [
+const RULES: [Rule; 35] = [
     certificates::EXPIRES,
     revocation::EXPIRES,
+    served::RENEWAL,
     served::NOT_LOADED,
     served::CHAIN,
     served::STAPLE_MISSING,

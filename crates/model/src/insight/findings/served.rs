@@ -6,7 +6,7 @@ use super::{FindingText, Rule, Severity};
 use crate::runs::Run;
 use records::kinds::CertificateRecord;
 use records::metrics::TlsLatency;
-use records::text::quantity::counted;
+use records::text::quantity::{counted, moment};
 
 /// A chain from which on the server's flight exceeds the initial congestion window of ten segments of 1,460 bytes (RFC
 /// 6928): the rest of the flight takes up to 1,800 bytes.
@@ -22,6 +22,7 @@ pub(super) const NOT_LOADED: Rule = Rule {
     judge: |context| found(context, is_not_loaded, Severity::Warning),
     text: not_loaded_text,
 };
+pub(super) const RENEWAL: Rule = Rule { id: "certificate-renewal-fails", judge: renewal, text: renewal_text };
 pub(super) const STAPLE_MISSING: Rule = Rule {
     id: "staple-missing",
     judge: |context| found(context, lacks_staple, Severity::Warning),
@@ -41,6 +42,10 @@ fn is_faulty(record: &CertificateRecord, _: &Run) -> bool {
 
 fn is_not_loaded(record: &CertificateRecord, _: &Run) -> bool {
     !record.refusal.is_empty()
+}
+
+fn is_not_renewed(record: &CertificateRecord, _: &Run) -> bool {
+    !record.renewal_error.is_empty()
 }
 
 fn lacks_staple(record: &CertificateRecord, run: &Run) -> bool {
@@ -83,6 +88,24 @@ fn chain_text(context: &FindingContext<'_>) -> FindingText {
 fn not_loaded_text(context: &FindingContext<'_>) -> FindingText {
     text(context, "with new files that cannot be used: served as before", is_not_loaded, |one| &one.refusal)
         .advise("repair the files; the proxy reads them again by itself")
+}
+
+/// Critical once three quarters of what is left after two thirds of the lifetime, when renewal is due, have passed.
+fn renewal(context: &FindingContext<'_>) -> Option<Severity> {
+    let now = context.run.last_realtime_us() / 1_000_000;
+    let nears_end = |one: &CertificateRecord| {
+        let lifetime = one.not_after.saturating_sub(one.not_before);
+        one.not_after.saturating_sub(now) < lifetime / 12
+    };
+    let failing = served(context.run, is_not_renewed);
+    failing.map(|one| if nears_end(one) { Severity::Critical } else { Severity::Warning }).max()
+}
+
+fn renewal_text(context: &FindingContext<'_>) -> FindingText {
+    let next = served(context.run, is_not_renewed).map(|one| one.renewal_at).min().unwrap_or(0);
+    text(context, "whose renewal by ACME fails", is_not_renewed, |one| &one.renewal_error)
+        .figure("next attempt", moment(next))
+        .advise("read the notices of topic acme; the present certificate stays in use until it ends")
 }
 
 fn staple_text(context: &FindingContext<'_>) -> FindingText {

@@ -109,7 +109,7 @@ fn once(args: &LoadArgs, session: &SessionConfig, config: &LoadConfig) -> anyhow
         proxy: None,
         observer: None,
         late_certificates: None,
-        renewer: None,
+        acme: None,
         routes: None,
         load: Some(load),
         load_cpus: args.plan.cpus.clone(),

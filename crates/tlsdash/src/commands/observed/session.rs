@@ -80,7 +80,7 @@ pub(super) fn run(
         proxy: None,
         observer: Some(observer),
         late_certificates: Some(late),
-        renewer: None,
+        acme: None,
         routes: None,
         load: None,
         load_cpus: None,

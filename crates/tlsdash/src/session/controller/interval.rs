@@ -24,7 +24,11 @@ impl RunController {
         let deadline = Instant::now() + patience;
         if let Some(proxy) = &mut self.workload.proxy {
             proxy.collect(&mut self.proxy_delta, patience);
-            self.publisher.set_certificates(proxy.certificates());
+            let mut certificates = proxy.certificates();
+            if let Some(order) = &self.workload.acme {
+                order.describe(&mut certificates);
+            }
+            self.publisher.set_certificates(certificates);
         }
         if let Some(observer) = &mut self.workload.observer {
             observer.collect(&mut self.proxy_delta, patience);

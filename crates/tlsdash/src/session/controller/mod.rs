@@ -42,6 +42,7 @@ use crate::control::{ControlCommand, ServiceChange};
 use crate::service::signals::{Reload, UpgradeSignal};
 use crate::service::{self, Watchdog};
 use crate::session::SharedEndpoints;
+use crate::session::acme::OrderedCertificate;
 use crate::session::console::Console;
 use crate::session::experiments::{ExperimentRequest, ExperimentRunner};
 use crate::session::record_sink::{CloseError, RecordSink};
@@ -273,7 +274,7 @@ impl RunController {
         if self.upgrade.next_run().is_none() {
             service::stopping();
         }
-        self.workload.renewer = None;
+        self.workload.acme.iter_mut().for_each(OrderedCertificate::stop);
         self.end_experiment();
         if let Some(load) = &self.workload.load {
             load.stop();

@@ -1,9 +1,10 @@
 //! Reports how the renewal by ACME stands.
 
-use acme::{RenewalOutcome, RenewalReport, Renewer};
+use acme::{RenewalOutcome, RenewalReport};
 use records::kinds::{Level, NoticeRecord};
 
 use super::RunController;
+use crate::session::acme::OrderedCertificate;
 
 /// The topic of its notices.
 const ACME: &str = "acme";
@@ -11,10 +12,8 @@ const ACME: &str = "acme";
 impl RunController {
     /// Reports a change, if there is one.
     pub(super) fn check_renewal(&mut self) {
-        let Some(RenewalReport { outcome, next }) = self.workload.renewer.as_ref().and_then(Renewer::poll)
-        else {
-            return;
-        };
+        let report = self.workload.acme.as_mut().and_then(OrderedCertificate::poll);
+        let Some(RenewalReport { outcome, next }) = report.cloned() else { return };
         let next = humantime::format_rfc3339_seconds(next);
         let (level, text) = match outcome {
             RenewalOutcome::Waiting => {

@@ -16,6 +16,7 @@ use super::reload::ReloadWaiter;
 use super::{RunController, ShutdownStage};
 use crate::control::ControlAnswer;
 use crate::control::protocol::UpgradeData;
+use crate::session::acme::OrderedCertificate;
 use crate::session::spawn;
 use crate::upgrade::channel::{CarriedRevert, CarriedSetting};
 use crate::upgrade::program::UpgradeProgram;
@@ -196,7 +197,7 @@ impl RunController {
         }
         self.setup.endpoints.leave(prepared);
         // The new process answers the authority, so it renews.
-        self.workload.renewer = None;
+        self.workload.acme.iter_mut().for_each(OrderedCertificate::stop);
         self.upgrade.stage = UpgradeStage::Left { run: *run, end_at: Some(Instant::now() + ANSWERING) };
         let text = format!("run {} (pid {pid}) serves; this process drains", run.short());
         let data = json!(UpgradeData { run: run.to_string(), pid: *pid });

@@ -2,7 +2,6 @@
 
 use std::sync::mpsc::Receiver;
 
-use acme::Renewer;
 use loadgen::Load;
 use model::figures::{FigureSide, FigureSubjects};
 use proxy_core::Proxy;
@@ -12,6 +11,8 @@ use records::delta::LoadState;
 use records::setting::{Applies, Setting, SettingError, Value};
 use records::text::Cpus;
 
+use crate::session::acme::OrderedCertificate;
+
 /// The subjects that a run measures.
 #[derive(Debug)]
 pub(crate) struct Workload {
@@ -20,8 +21,8 @@ pub(crate) struct Workload {
     pub(crate) observer: Option<Observer>,
     /// Settings for the certificates of that terminator which were unknown at the start.
     pub(crate) late_certificates: Option<Receiver<Setting>>,
-    /// Renews the proxy's certificate by ACME; `None` once another process does.
-    pub(crate) renewer: Option<Renewer>,
+    /// The proxy's certificate that is ordered by ACME.
+    pub(crate) acme: Option<OrderedCertificate>,
     /// The names of the proxy's routes; `None` in TCP mode.
     pub(crate) routes: Option<Vec<String>>,
     pub(crate) load: Option<Load>,

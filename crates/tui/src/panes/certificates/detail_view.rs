@@ -1,7 +1,7 @@
 //! Everything about one certificate.
 
 use ratatui::Frame;
-use records::text::quantity::{counted, day};
+use records::text::quantity::{counted, day, moment};
 
 use super::model::CertificateRow;
 use crate::format;
@@ -40,6 +40,11 @@ fn lines(row: &CertificateRow) -> Vec<NamedLine> {
         1 => "1 day left".to_owned(),
         days => format!("{} days left", format::count(days.unsigned_abs())),
     };
+    let renewal = match (record.renewal_at, &*record.renewal_error) {
+        (0, _) => "not by ACME".to_owned(),
+        (at, "") => format!("by ACME, after {}", moment(at)),
+        (at, error) => format!("by ACME, fails; again after {}: {error}", moment(at)),
+    };
     vec![
         ("names", format!("{}{more}", record.names)),
         ("issuer", record.issuer.clone()),
@@ -55,6 +60,7 @@ fn lines(row: &CertificateRow) -> Vec<NamedLine> {
         ("served", format!("for {}{by_default}", row.served_for())),
         ("handshakes", format!("{} full", format::count(record.handshakes))),
         ("OCSP", staple),
+        ("renewal", renewal),
         ("faults", none(&record.faults, "none known")),
         ("not loaded", none(&record.refusal, "its files are in use as they are")),
     ]

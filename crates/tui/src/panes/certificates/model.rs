@@ -58,7 +58,8 @@ impl CertificateRow {
 
     /// What is wrong with it.
     pub(crate) fn remark(&self) -> &str {
-        if self.record.refusal.is_empty() { &self.record.faults } else { &self.record.refusal }
+        let CertificateRecord { refusal, renewal_error, faults, .. } = &*self.record;
+        [refusal, renewal_error].into_iter().find(|text| !text.is_empty()).unwrap_or(faults)
     }
 }
 

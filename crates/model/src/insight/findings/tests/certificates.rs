@@ -112,6 +112,7 @@ fn defects_of_served_certificates_are_found_until_one_without_them_replaces_it()
         must_staple: true,
         faults: "CN=a is signed with SHA-1".into(),
         refusal: "cannot read b".into(),
+        renewal_error: "the authority is down".into(),
         ..CertificateRecord::default()
     };
     recorder.write(Body::Certificate(Box::new(bad.clone())));
@@ -120,6 +121,7 @@ fn defects_of_served_certificates_are_found_until_one_without_them_replaces_it()
         ("certificate-chain", Severity::Warning),
         ("certificate-chain-size", Severity::Info),
         ("certificate-not-loaded", Severity::Warning),
+        ("certificate-renewal-fails", Severity::Warning),
         ("staple-missing", Severity::Warning),
     ];
     let mut all = open(&recorder);
