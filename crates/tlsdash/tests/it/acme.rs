@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::pebble::Pebble;
-use crate::common::{journal, journalctl, outside, proxy, run, stderr, upstream};
+use crate::common::{journal, journalctl, outside, proxy, run, stderr, until, upstream};
 
 /// What a client sees of the certificate for `a.test`.
 fn served(port: u16) -> String {
@@ -76,7 +76,9 @@ fn an_authority_that_is_down_leaves_the_proxy_serving() {
     let socket = upstream(folder.path(), b"hello");
     let args = ["--acme-domain", "a.test", "--acme-contact", "admin@example.test"];
     let down = ["--acme-directory", "https://127.0.0.1:9/dir"];
-    let mut running = proxy(folder.path(), &socket, &[&args[..], &down].concat());
+    let control = folder.path().join("control.sock");
+    let more = ["--control", control.to_str().unwrap()];
+    let mut running = proxy(folder.path(), &socket, &[&args[..], &down, &more].concat());
     let port = running.address().port();
     let line = running.line_with("ACME: cannot get a certificate (attempt 1): ");
     assert!(
@@ -84,6 +86,12 @@ fn an_authority_that_is_down_leaves_the_proxy_serving() {
         "{line}"
     );
     assert!(served(port).contains("Verify return code: 18"), "self-signed");
+    let control = control.to_str().unwrap();
+    until("ctl says why", || {
+        let said = run(folder.path(), &["ctl", "--control", control, "certificates"]);
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        said.contains("ordered by ACME after ") && said.contains("Connection refused")
+    });
     assert_eq!(running.end().0, 0);
 }
 
