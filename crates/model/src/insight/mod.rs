@@ -10,8 +10,7 @@ mod savings;
 pub(crate) mod testing;
 
 pub use findings::{
-    Evidence, Finding, FindingSummary, FindingText, Severity, certificate_days, certificate_days_of,
-    expiry_severity,
+    Evidence, Expiry, Finding, FindingSummary, FindingText, Severity, expiry_of, first_expiry,
 };
 pub use resumption::{Advice, advice, full_by_load};
 pub use savings::{DurationStats, HandshakeMix, HowTo, Saving, SavingChange, UncertainValue, savings};

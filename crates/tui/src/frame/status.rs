@@ -9,7 +9,6 @@
 //! Wide screens have figures and details in one line; small ones have no details. With a journal of others, the owner
 //! of the run precedes the target.
 
-use model::insight;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -322,10 +321,10 @@ fn title(state: &State, width: u16) -> Line<'static> {
 
 /// Returns the days that the certificate has which ends first; on narrow screens only if they are few.
 fn certificate(state: &State, width: u16) -> (String, Style) {
-    let days = state.figures().and_then(|figures| figures.certificate_days);
-    let days = days.filter(|days| width >= WIDE_MIN || insight::expiry_severity(*days).is_some());
-    days.map_or_else(Default::default, |days| {
-        let (text, style) = certificate_words(state.theme, days);
+    let expiry = state.figures().and_then(|figures| figures.certificate_expiry);
+    let expiry = expiry.filter(|expiry| width >= WIDE_MIN || expiry.severity.is_some());
+    expiry.map_or_else(Default::default, |expiry| {
+        let (text, style) = certificate_words(state.theme, expiry);
         (format!("{text}  "), style)
     })
 }

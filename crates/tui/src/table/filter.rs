@@ -101,7 +101,7 @@ fn contains(value: &CellValue<'_>, text: &str) -> bool {
     match value {
         CellValue::Text(value) => value.to_lowercase().contains(text),
         CellValue::Client(id) => id.to_string().contains(text),
-        CellValue::Number(_) | CellValue::Quantile(_) | CellValue::Time(..) => false,
+        CellValue::Number(_) | CellValue::Quantile(_) | CellValue::Time(..) | CellValue::Expiry(_) => false,
     }
 }
 

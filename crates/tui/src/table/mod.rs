@@ -15,6 +15,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 
+use model::insight::Expiry;
 use records::ids::ClientId;
 use records::metrics::TimeResolution;
 use serde_json::json;
@@ -109,8 +110,6 @@ pub(crate) enum Emphasis {
     Figure,
     /// A warning above zero.
     Failures,
-    /// The days of a certificate, by how urgent its renewal is.
-    DaysLeft,
 }
 
 /// The value of a cell; `None` is unknown.
@@ -122,6 +121,8 @@ pub(crate) enum CellValue<'r> {
     Quantile(Option<Quantile>),
     /// Nanoseconds, and how finely they are known.
     Time(Option<u64>, TimeResolution),
+    /// The days that a certificate has left.
+    Expiry(Expiry),
 }
 
 impl<'r> CellValue<'r> {
@@ -145,6 +146,7 @@ impl<'r> CellValue<'r> {
             Self::Number(number) => *number,
             Self::Quantile(quantile) => quantile.map(|quantile| quantile.ns as f64),
             Self::Time(ns, _) => ns.map(|ns| ns as f64),
+            Self::Expiry(expiry) => Some(expiry.days as f64),
             Self::Text(_) | Self::Client(_) => None,
         }
     }
@@ -156,7 +158,8 @@ impl<'r> CellValue<'r> {
             | Self::Text(_)
             | Self::Number(_)
             | Self::Quantile(_)
-            | Self::Time(..) => None,
+            | Self::Time(..)
+            | Self::Expiry(_) => None,
         }
     }
 
@@ -170,6 +173,8 @@ impl<'r> CellValue<'r> {
                 return format::latency(*ns, *resolution, glyphs);
             }
             Self::Quantile(None) | Self::Time(None, _) => None,
+            Self::Expiry(Expiry { days: ..0, .. }) => return "expired".to_owned(),
+            Self::Expiry(Expiry { days, .. }) => Some(*days as f64),
         };
         let Some(number) = number else { return glyphs.none().to_string() };
         match unit {
@@ -191,6 +196,7 @@ impl<'r> CellValue<'r> {
             Self::Number(number) => json!(number),
             Self::Quantile(quantile) => json!(quantile.map(|quantile| quantile.ns as f64 / 1e3)),
             Self::Time(ns, _) => json!(ns.map(|ns| ns as f64)),
+            Self::Expiry(expiry) => json!(expiry.days),
         }
     }
 }

@@ -119,7 +119,9 @@ fn key(value: &CellValue<'_>) -> Option<u64> {
             Some(u64::from_be_bytes(beginning))
         }
         CellValue::Client(id) => Some(address_key(*id)),
-        CellValue::Number(_) | CellValue::Quantile(_) | CellValue::Time(..) => value.number().map(bits),
+        CellValue::Number(_) | CellValue::Quantile(_) | CellValue::Time(..) | CellValue::Expiry(_) => {
+            value.number().map(bits)
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use crate::view_model::load::LoadFigures;
 use crate::view_model::proxy::ProxyFigures;
 use crate::view_model::span::{Span, SpanWindows};
 use model::alerts::UndersampledAlert;
-use model::insight;
+use model::insight::{self, Expiry};
 use model::runs::{LogLine, MetricSeries, Model, Run, WorkerActivity};
 use records::kinds::HostRecord;
 use records::metrics::{Counters, CpuGroup, LatencyClass, Metric, ProxyCounter, TlsCounter};
@@ -62,7 +62,7 @@ pub(crate) struct ViewModel {
     /// Certificate type and number of workers; empty in a run without a proxy.
     pub(crate) setup: String,
     /// Whole days to the end of the certificate that ends first; `None` if no setting says.
-    pub(crate) certificate_days: Option<i64>,
+    pub(crate) certificate_expiry: Option<Expiry>,
     /// First digits of the run's id.
     pub(crate) run: String,
     /// How long it has run, in microseconds; also before what was recorded of it.
@@ -175,7 +175,7 @@ impl ViewModel {
         Self {
             target: began.map_or_else(String::new, target),
             setup: began.map_or_else(String::new, setup),
-            certificate_days: insight::certificate_days(run),
+            certificate_expiry: insight::first_expiry(run),
             run: run.id().short(),
             duration_us: run.before_us().saturating_add(if us == run.last_us() {
                 run.duration_us()

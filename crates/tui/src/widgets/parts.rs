@@ -1,6 +1,6 @@
 //! Parts of the panes: headings, and lines of named figures that are left out if there is no room.
 
-use model::insight::{self, Severity};
+use model::insight::{Expiry, Severity};
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -305,18 +305,18 @@ pub(crate) fn quantile_text(theme: Theme, quantile: Quantile) -> String {
 }
 
 /// Returns the days that a certificate has left, in the colour of their urgency.
-pub(crate) fn certificate_words(theme: Theme, days: i64) -> (String, Style) {
-    let text = match days {
+pub(crate) fn certificate_words(theme: Theme, expiry: Expiry) -> (String, Style) {
+    let text = match expiry.days {
         ..=-1 => "cert expired".to_owned(),
         1 => "cert 1 day".to_owned(),
         days => format!("cert {} days", format::count(days.unsigned_abs())),
     };
-    (text, expiry_style(theme, days))
+    (text, expiry_style(theme, expiry))
 }
 
-/// The colour of how urgent it is to renew a certificate with so many days left.
-pub(crate) fn expiry_style(theme: Theme, days: i64) -> Style {
-    match insight::expiry_severity(days) {
+/// The colour of how urgent it is to renew a certificate.
+pub(crate) fn expiry_style(theme: Theme, expiry: Expiry) -> Style {
+    match expiry.severity {
         Some(Severity::Critical) => theme.critical(),
         Some(_) => theme.warning(),
         None => theme.good().remove_modifier(Modifier::BOLD),

@@ -236,17 +236,14 @@ fn figure<R>(
         return quantile(theme, *value, cells);
     }
     let text = match (bytes, value.number()) {
-        (_, Some(..0.0)) if column.emphasis == Emphasis::DaysLeft => "expired".to_owned(),
         (Some(unit), Some(number)) => unit.shown(number),
         _ => value.shown(column.unit, theme.glyphs),
     };
     let is_warning = column.emphasis == Emphasis::Failures && value.number().is_some_and(|n| n > 0.0);
     let style = match column.emphasis {
+        _ if let CellValue::Expiry(expiry) = value => expiry_style(theme, *expiry),
         _ if is_warning => theme.warning(),
         Emphasis::Figure => theme.figure(),
-        Emphasis::DaysLeft => {
-            value.number().map_or_else(|| theme.label(), |days| expiry_style(theme, days as i64))
-        }
         Emphasis::Quiet => theme.quiet(),
         Emphasis::None | Emphasis::Failures => theme.label(),
     };

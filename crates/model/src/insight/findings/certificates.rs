@@ -1,6 +1,7 @@
 //! Findings about certificates that expire or have an RSA key, and server names without a certificate.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 
 use super::context::{FindingContext, HysteresisLimit};
 use super::{FindingText, Rule, Severity};
@@ -12,9 +13,9 @@ use records::metrics::{Counters, Dimension, TlsLatency, UsageCounter};
 use records::setting::{Setting, Value, is_certificate};
 use records::text::quantity::{counted, day};
 
-/// Days before the last one of a certificate from which on it is found, and is critical. A certificate of 90 days that is
-/// renewed by itself is renewed 30 days before.
-const DAYS: [(i64, Severity); 2] = [(7, Severity::Critical), (21, Severity::Warning)];
+/// Days before the last one of a certificate from which on it is critical, and is found; or, if that is later, the part of
+/// its lifetime that is left then. What renews itself does so with a third of its lifetime left.
+const LEFT: [(i64, i64, Severity); 2] = [(7, 8, Severity::Critical), (21, 4, Severity::Warning)];
 /// Handshakes for a name from which on it is found: scanners ask for anything once.
 const ASKED_MIN: u64 = 10;
 const DAY_US: u64 = 86_400_000_000;
@@ -29,15 +30,38 @@ pub(super) const NOT_COVERED: Rule =
 
 pub(super) const RSA_KEY: Rule = Rule { id: "rsa-key", judge: rsa_key, text: rsa_key_text };
 
-/// A certificate, parsed from its setting.
+/// When a certificate ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expiry {
+    /// Days to its last one; negative after that.
+    pub days: i64,
+    /// How urgent it is to renew it; `None` if it is not.
+    pub severity: Option<Severity>,
+}
+
+impl Expiry {
+    /// That of a certificate with this lifetime in days; `None`: it is not known.
+    fn of(days: i64, lifetime: Option<i64>) -> Self {
+        let is_within = |most: i64, part: i64| days <= lifetime.map_or(most, |all| most.min(all / part));
+        let found = LEFT.into_iter().find(|(most, part, _)| is_within(*most, *part));
+        Self { days, severity: found.map(|(.., severity)| severity) }
+    }
+
+    /// That of a certificate at a moment, in seconds since 1970.
+    pub fn at(record: &CertificateRecord, now: u64) -> Self {
+        let lifetime = record.not_after.saturating_sub(record.not_before) / 86_400;
+        Self::of(record.days_left(now), Some(lifetime.cast_signed()))
+    }
+}
+
+/// A certificate, of its record or parsed from its setting.
 struct CertificateDescription<'a> {
     /// Its first name.
     name: &'a str,
     /// The number of further names.
     more: u64,
     last_day: Cow<'a, str>,
-    /// Whole days to its last day; negative after that.
-    days_left: i64,
+    expiry: Expiry,
 }
 
 /// The certificates that are served, or, without records of them, those of the settings `proxy.certificate…`, such as
@@ -55,27 +79,27 @@ fn certificate_in<'r>(record: &'r CertificateRecord, run: &Run) -> CertificateDe
         name: record.name(),
         more: record.further_names(),
         last_day: Cow::Owned(day(record.not_after)),
-        days_left: record.days_left(run.last_realtime_us() / 1_000_000),
+        expiry: Expiry::at(record, run.last_realtime_us() / 1_000_000),
     }
 }
 
-fn certificate_of<'s>(setting: &'s Setting, run: &Run) -> Option<CertificateDescription<'s>> {
-    let today = today(run);
-    match &setting.value {
-        Value::Text(text) if is_certificate(&setting.name) => certificate(text, today),
-        _ => None,
-    }
+fn certificate_of<'r>(setting: &'r Setting, run: &'r Run) -> Option<CertificateDescription<'r>> {
+    let Value::Text(text) = &setting.value else { return None };
+    let described = is_certificate(&setting.name).then(|| certificate(text, today(run))).flatten()?;
+    let is_of = |record: &&CertificateRecord| text.ends_with(&format!("sha256:{}", record.fingerprint));
+    let record = run.certificates().served().find(is_of);
+    Some(record.map_or(described, |record| certificate_in(record, run)))
 }
 
 fn certificate(text: &str, today: i64) -> Option<CertificateDescription<'_>> {
     let (subject, rest) = text.rsplit_once(" until ")?;
     let (_, names) = subject.split_once(" for ")?;
     let last_day = rest.split(' ').next()?;
-    let days_left = days_to(last_day, today)?;
+    let expiry = Expiry::of(days_to(last_day, today)?, None);
     let several = names.strip_suffix(" more").and_then(|names| names.rsplit_once(" and "));
     let several = several.and_then(|(name, more)| Some((name, more.parse().ok()?)));
     let (name, more) = several.unwrap_or((names, 0));
-    Some(CertificateDescription { name, more, last_day: Cow::Borrowed(last_day), days_left })
+    Some(CertificateDescription { name, more, last_day: Cow::Borrowed(last_day), expiry })
 }
 
 /// The run's day, since 1970.
@@ -99,31 +123,27 @@ pub(super) fn when(days: i64) -> String {
     }
 }
 
-/// Whole days to the last day of the certificate that ends first, negative after that; `None` if none is known.
-pub fn certificate_days(run: &Run) -> Option<i64> {
-    certificates(run).into_iter().map(|certificate| certificate.days_left).min()
+/// When the certificate ends that is the most urgent to renew, of several the one that ends first; `None` if none is known.
+pub fn first_expiry(run: &Run) -> Option<Expiry> {
+    let all = certificates(run).into_iter().map(|certificate| certificate.expiry);
+    all.max_by_key(|expiry| (expiry.severity, Reverse(expiry.days)))
 }
 
-/// As [`certificate_days`], of the certificate of one setting.
-pub fn certificate_days_of(setting: &Setting, run: &Run) -> Option<i64> {
-    certificate_of(setting, run).map(|certificate| certificate.days_left)
-}
-
-/// How urgent it is to renew a certificate with so many days left; `None` if it is not.
-pub fn expiry_severity(days: i64) -> Option<Severity> {
-    DAYS.into_iter().find(|(limit, _)| days <= *limit).map(|(_, severity)| severity)
+/// When the certificate of a setting ends.
+pub fn expiry_of(setting: &Setting, run: &Run) -> Option<Expiry> {
+    certificate_of(setting, run).map(|certificate| certificate.expiry)
 }
 
 fn expires(context: &FindingContext<'_>) -> Option<Severity> {
-    expiry_severity(certificate_days(context.run)?)
+    first_expiry(context.run)?.severity
 }
 
 fn expires_text(context: &FindingContext<'_>) -> FindingText {
     let mut all = certificates(context.run);
     let whole = all.len();
-    all.retain(|certificate| certificate.days_left <= DAYS[1].0);
-    all.sort_by_key(|certificate| certificate.days_left);
-    let first = all.first().map_or(0, |certificate| certificate.days_left);
+    all.retain(|certificate| certificate.expiry.severity.is_some());
+    all.sort_by_key(|certificate| (Reverse(certificate.expiry.severity), certificate.expiry.days));
+    let first = all.first().map_or(0, |certificate| certificate.expiry.days);
     let title = match first {
         ..0 => "A certificate has expired: clients refuse it".to_owned(),
         days => format!("A certificate expires {}", when(days)),
@@ -134,10 +154,7 @@ fn expires_text(context: &FindingContext<'_>) -> FindingText {
     };
     FindingText::new(title)
         .figure("days left", first)
-        .figure(
-            format!("certificates with at most {} days left", DAYS[1].0),
-            format!("{} of {whole}", all.len()),
-        )
+        .figure("certificates that end soon", format!("{} of {whole}", all.len()))
         .advise(if context.run.other_terminator().is_some() {
             "renew the terminator's certificate and reload it"
         } else {
@@ -200,7 +217,7 @@ fn uncovered(run: &Run) -> Vec<(&str, u64)> {
     let asked = run.usage().of(Dimension::Name).filter(|(name, _)| *name != OTHER_VALUE);
     let counted = asked.map(|(name, counters)| (name, counters[UsageCounter::NotCovered]));
     let mut all: Vec<_> = counted.filter(|(_, n)| *n >= ASKED_MIN).collect();
-    all.sort_by_key(|(name, n)| (std::cmp::Reverse(*n), *name));
+    all.sort_by_key(|(name, n)| (Reverse(*n), *name));
     all
 }
 
@@ -243,9 +260,9 @@ mod tests {
         let today = 20_513; // 2026-03-01
         let text = "ECDSA P-256 for www.example.org and 1 more until 2026-03-11 sha256:5b1e";
         let one = certificate(text, today).unwrap();
-        assert_eq!((one.name, one.more, one.days_left), ("www.example.org", 1, 10));
+        assert_eq!((one.name, one.more, one.expiry.days), ("www.example.org", 1, 10));
         let one = certificate("RSA-2048 for a until 2026-02-28 sha256:5b1e", today).unwrap();
-        assert_eq!((one.name, one.more, one.days_left), ("a", 0, -1));
+        assert_eq!((one.name, one.more, one.expiry.days), ("a", 0, -1));
         for text in ["", "RSA-2048 for a", "RSA-2048 for a until later", "until 2026-02-28"] {
             assert!(certificate(text, today).is_none(), "{text}");
         }

@@ -21,7 +21,7 @@ mod tests;
 mod tickets;
 mod upstreams;
 
-pub use certificates::{certificate_days, certificate_days_of, expiry_severity};
+pub use certificates::{Expiry, expiry_of, first_expiry};
 
 use std::collections::VecDeque;
 

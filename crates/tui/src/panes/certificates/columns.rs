@@ -18,11 +18,10 @@ const COLUMNS: &[Column<CertificateRow>] = &[
     Column {
         name: "days",
         heading: "days left",
-        meaning: "days to its last one; amber from 21 on, red from 7 on",
-        emphasis: Emphasis::DaysLeft,
+        meaning: "days to its last one; amber and red as it gets urgent",
         cells: (11, 11),
         rank: 0,
-        value: |row| CellValue::Number(Some(row.days_left() as f64)),
+        value: |row| CellValue::Expiry(row.expiry()),
         ..FIGURE
     },
     Column {

@@ -35,7 +35,7 @@ fn lines(row: &CertificateRow) -> Vec<NamedLine> {
     };
     let by_default =
         if record.is_default { "; also clients without a name of a certificate get it" } else { "" };
-    let days = match row.days_left() {
+    let days = match row.expiry().days {
         ..=-1 => "expired".to_owned(),
         1 => "1 day left".to_owned(),
         days => format!("{} days left", format::count(days.unsigned_abs())),

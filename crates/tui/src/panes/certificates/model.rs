@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use model::insight;
+use model::insight::Expiry;
 use model::runs::Run;
 use records::kinds::CertificateRecord;
 use records::metrics::{CertificateRefusal, Dimension, UsageCounter};
@@ -31,8 +31,8 @@ impl CertificateRow {
         rows
     }
 
-    pub(crate) fn days_left(&self) -> i64 {
-        self.record.days_left(self.now)
+    pub(crate) fn expiry(&self) -> Expiry {
+        Expiry::at(&self.record, self.now)
     }
 
     /// Whether an OCSP response in force is stapled; empty if none is, and none has to be.
@@ -52,8 +52,7 @@ impl CertificateRow {
     }
 
     pub(crate) fn needs_care(&self) -> bool {
-        let is_urgent = insight::expiry_severity(self.days_left()).is_some();
-        is_urgent || self.record.lacks_staple(self.now) || !self.remark().is_empty()
+        self.expiry().severity.is_some() || self.record.lacks_staple(self.now) || !self.remark().is_empty()
     }
 
     /// What is wrong with it.

@@ -15,7 +15,7 @@
 //! `*`: the value is not the default, or not that of the start where there is no default.
 
 use model::alerts::UndersampledAlert;
-use model::insight::certificate_days_of;
+use model::insight::expiry_of;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -169,8 +169,8 @@ fn about(state: &State, cells: usize) -> Vec<Line<'static>> {
     let allowed = format!("{allowed}{default}applies: {}", applies(setting));
     let about = info.map_or("", |info| &info.about);
     let found = crate::panes::findings::view::about(state, &setting.name);
-    let days = state.run().and_then(|run| certificate_days_of(setting, run));
-    let (days, days_style) = days.map_or_else(Default::default, |days| certificate_words(theme, days));
+    let expiry = state.run().and_then(|run| expiry_of(setting, run));
+    let (days, days_style) = expiry.map_or_else(Default::default, |expiry| certificate_words(theme, expiry));
     [
         (&*problem, theme.warning()),
         (answer, theme.notice()),

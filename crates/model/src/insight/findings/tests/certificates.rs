@@ -141,3 +141,22 @@ fn defects_of_served_certificates_are_found_until_one_without_them_replaces_it()
     recorder.seconds(2, calm);
     assert_eq!(open(&recorder), []);
 }
+
+#[test]
+fn a_short_lived_certificate_is_found_once_its_renewal_is_late() {
+    const DAY: u64 = 86_400;
+    let left = |days: u64| {
+        let mut recorder = begun(&[]);
+        let now = recorder.run().last_realtime_us() / 1_000_000;
+        let not_after = now + days * DAY;
+        let record =
+            CertificateRecord { not_before: not_after - 6 * DAY, not_after, ..CertificateRecord::default() };
+        recorder.write(Body::Certificate(Box::new(record)));
+        recorder.seconds(2, calm);
+        open(&recorder)
+    };
+    // It is renewed with two days left.
+    assert_eq!((left(6), left(2)), (vec![], vec![]));
+    assert_eq!(left(1), [("certificate-expires", Severity::Warning)]);
+    assert_eq!(left(0), [("certificate-expires", Severity::Critical)]);
+}
