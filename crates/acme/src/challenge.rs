@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use instant_acme::{ChallengeType, KeyAuthorization};
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncReadExt, copy, sink};
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -18,6 +19,9 @@ const HOOK_TIMEOUT: Duration = Duration::from_secs(300);
 /// Bytes of what it says that a failure tells, and how long these are awaited after its end.
 const SAID_BYTES_MAX: u64 = 512;
 const SAID_PATIENCE: Duration = Duration::from_millis(100);
+/// Variables of the service manager for this process, which a command shall not speak for.
+const NOT_FOR_HOOKS: [&str; 6] =
+    ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PID"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChallengeKind {
@@ -92,6 +96,10 @@ impl DnsHook {
         let mut hook = Command::new(&self.command);
         // The terminal is the dashboard's.
         hook.args([verb, name, value]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        // What belongs to the service itself.
+        for name in NOT_FOR_HOOKS {
+            hook.env_remove(name);
+        }
         let ended = timeout(HOOK_TIMEOUT, ended(hook)).await;
         let ended =
             ended.map_err(|_| HookError::Stuck { command: command(), verb, name: name.to_owned() })?;
@@ -103,9 +111,22 @@ impl DnsHook {
     }
 }
 
+/// The processes of a command, which are killed if they are not awaited to their end.
+struct ProcessGroup(Option<Pid>);
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            // It may have ended just now.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
 /// Runs a command to its end. Returns its status, and the beginning of what it said on standard error, behind a colon.
 async fn ended(mut hook: Command) -> io::Result<(ExitStatus, String)> {
-    let mut child = hook.kill_on_drop(true).spawn()?;
+    let mut child = hook.process_group(0).kill_on_drop(true).spawn()?;
+    let mut group = ProcessGroup(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
     let (mut said, stderr) = (Vec::new(), child.stderr.take());
     let status = {
         let reading = async {
@@ -124,6 +145,8 @@ async fn ended(mut hook: Command) -> io::Result<(ExitStatus, String)> {
             () = &mut reading => child.wait().await?,
         }
     };
+    // What it left behind on purpose lives on.
+    group.0 = None;
     let said = String::from_utf8_lossy(&said);
     let said = said.trim();
     Ok((status, if said.is_empty() { String::new() } else { format!(": {said}") }))
@@ -139,10 +162,16 @@ pub enum Responder {
     Dns01(DnsHook),
 }
 
-/// An answer that has been published.
+/// An answer as a TXT record.
 pub(crate) struct PublishedAnswer {
     name: String,
     value: String,
+}
+
+impl PublishedAnswer {
+    pub(crate) fn new(domain: &str, key: &KeyAuthorization) -> Self {
+        Self { name: format!("_acme-challenge.{domain}"), value: key.dns_value() }
+    }
 }
 
 impl Responder {
@@ -160,14 +189,16 @@ impl Responder {
         domain: &str,
         token: &str,
         key: &KeyAuthorization,
-    ) -> Result<PublishedAnswer, HookError> {
-        let published = PublishedAnswer { name: format!("_acme-challenge.{domain}"), value: key.dns_value() };
+    ) -> Result<(), HookError> {
         match self {
             Self::TlsAlpn01(answers) => answers.insert(domain.to_owned(), key.digest().as_ref().to_vec()),
             Self::Http01(answers) => answers.insert(token.to_owned(), key.as_str().as_bytes().to_vec()),
-            Self::Dns01(hook) => hook.run("present", &published.name, &published.value).await?,
+            Self::Dns01(hook) => {
+                let PublishedAnswer { name, value } = PublishedAnswer::new(domain, key);
+                hook.run("present", &name, &value).await?;
+            }
         }
-        Ok(published)
+        Ok(())
     }
 
     /// Removes all answers of an order. Returns why one of them stays.

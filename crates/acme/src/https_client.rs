@@ -1,12 +1,13 @@
 //! A small HTTPS client: one connection for each request, a bounded time and a bounded response.
 
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http::header::{HOST, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, HOST, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Request, Uri};
 use http_body_util::{BodyExt, Limited};
 use hyper::client::conn::http1;
@@ -16,14 +17,20 @@ use rustls::ClientConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
 use tls_client::{Trust, TrustError, verifier};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
+use crate::schedule::RETRY_AFTER_MAX;
+
 /// The time of a request, from looking up the name to the end of the response.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// The time of a connection to one address; a name may have others.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Content of a response at most; a chain of certificates has a few kilobytes.
 const RESPONSE_BYTES_MAX: usize = 1 << 20;
+/// The kind of content by which an authority says why it refuses (RFC 8555, 6.7).
+const PROBLEM: &[u8] = b"application/problem+json";
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -61,7 +68,7 @@ impl HttpsClient {
             return Err(format!("{uri} is not a URL of https").into());
         }
         let host = uri.host().ok_or("the URL has no host")?.trim_matches(['[', ']']).to_owned();
-        let socket = TcpStream::connect((&*host, uri.port_u16().unwrap_or(443))).await?;
+        let socket = connect(&host, uri.port_u16().unwrap_or(443)).await?;
         let stream = self.tls.connect(ServerName::try_from(host)?, socket).await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         // It ends with the sender, or with the server's connection.
@@ -70,21 +77,45 @@ impl HttpsClient {
         request.headers_mut().insert(HOST, HeaderValue::from_str(authority)?);
         *request.uri_mut() =
             uri.path_and_query().map_or_else(|| Uri::from_static("/"), |path| path.clone().into());
-        let (parts, body) = sender.send_request(request).await?.into_parts();
-        let body = Limited::new(body, RESPONSE_BYTES_MAX).collect().await?.to_bytes();
-        if !parts.status.is_success()
-            && let Some(wait) = retry_after(&parts.headers)
-        {
-            *self.retry_at.lock().unwrap_or_else(PoisonError::into_inner) =
-                SystemTime::now().checked_add(wait);
+        let (mut parts, body) = sender.send_request(request).await?.into_parts();
+        let mut body = Limited::new(body, RESPONSE_BYTES_MAX).collect().await?.to_bytes();
+        let wait = bound_retry_after(&mut parts.headers);
+        if !parts.status.is_success() {
+            if let Some(wait) = wait {
+                *self.retry_at.lock().unwrap_or_else(PoisonError::into_inner) =
+                    Some(SystemTime::now() + wait);
+            }
+            // What is in front of an authority refuses in words of its own.
+            if !parts.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(PROBLEM)) {
+                let (detail, status) = (format!("{uri}: {}", parts.status), parts.status.as_u16());
+                body = serde_json::json!({"detail": detail, "status": status}).to_string().into();
+            }
         }
         Ok(BytesResponse { parts, body: Box::new(body) })
     }
 }
 
-/// The seconds of `Retry-After`. No authority is known to send a date.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+/// Connects to the first address of the host that answers.
+async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
+    let mut refused = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for addr in lookup_host((host, port)).await? {
+        refused = match timeout(CONNECT_TIMEOUT, TcpStream::connect(addr)).await {
+            Ok(Ok(socket)) => return Ok(socket),
+            Ok(Err(error)) => error,
+            Err(_) => io::ErrorKind::TimedOut.into(),
+        };
+    }
+    Err(refused)
+}
+
+/// Takes the seconds of `Retry-After`, and puts them between a second and a week for the ACME client, which would
+/// ask without a pause, or overflow its clock. A date, which no authority is known to send, is removed.
+fn bound_retry_after(headers: &mut HeaderMap) -> Option<Duration> {
+    let said = headers.remove(RETRY_AFTER)?;
+    let seconds: u64 = said.to_str().ok()?.trim().parse().ok()?;
+    let seconds = seconds.clamp(1, RETRY_AFTER_MAX.as_secs());
+    headers.insert(RETRY_AFTER, seconds.into());
+    Some(Duration::from_secs(seconds))
 }
 
 impl HttpClient for HttpsClient {

@@ -1,13 +1,11 @@
 //! The certificate in the store, as far as its renewal needs to know it.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, SystemTime};
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use x509_parser::certificate::X509Certificate;
-use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer;
 use x509_parser::time::ASN1Time;
 
@@ -17,7 +15,6 @@ use crate::store::AcmeStore;
 pub(crate) struct Leaf {
     pub(crate) der: CertificateDer<'static>,
     pub(crate) validity: Validity,
-    names: BTreeSet<String>,
 }
 
 impl Leaf {
@@ -27,20 +24,10 @@ impl Leaf {
         PrivateKeyDer::from_pem_slice(&text).ok()?;
         let der = CertificateDer::from_pem_slice(&text).ok()?;
         let (_, certificate) = X509Certificate::from_der(&der).ok()?;
-        let (validity, san) = (certificate.validity(), certificate.subject_alternative_name().ok()??);
-        let names = san.value.general_names.iter().filter_map(|name| match name {
-            GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
-            _ => None,
-        });
-        let names = names.collect();
+        let validity = certificate.validity();
         let validity =
             Validity { not_before: moment(validity.not_before), not_after: moment(validity.not_after) };
-        Some(Self { der: der.clone(), validity, names })
-    }
-
-    /// Whether it has these names and no other.
-    pub(crate) fn is_for(&self, domains: &[String]) -> bool {
-        self.names == domains.iter().cloned().collect()
+        Some(Self { der: der.clone(), validity })
     }
 }
 

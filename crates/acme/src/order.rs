@@ -2,35 +2,46 @@
 
 use std::time::{Duration, SystemTime};
 
+use std::path::PathBuf;
+
 use instant_acme::{
-    Account, AuthorizationStatus, CertificateIdentifier, Error, Identifier, NewAccount, NewOrder, Order,
-    OrderStatus, RetryPolicy,
+    Account, AccountCredentials, AuthorizationStatus, CertificateIdentifier, Error, Identifier, NewAccount,
+    NewOrder, Order, OrderStatus, RetryPolicy,
 };
+use rcgen::{CertificateParams, DistinguishedName, KeyPair};
 use rustls::pki_types::CertificateDer;
 use tls_client::TrustError;
 
 use crate::challenge::{HookError, PublishedAnswer, Responder};
 use crate::config::AcmeConfig;
 use crate::https_client::HttpsClient;
-use crate::store::{AcmeStore, StoreError};
+use crate::store::{AcmeStore, PendingOrder, StoreError};
 
 /// How long the authority may take to validate, and then to issue.
 const PATIENCE: RetryPolicy = RetryPolicy::new().timeout(Duration::from_secs(120));
 
 const RATE_LIMITED: &str = "urn:ietf:params:acme:error:rateLimited";
-const NO_ACCOUNT: [&str; 2] =
-    ["urn:ietf:params:acme:error:accountDoesNotExist", "urn:ietf:params:acme:error:unauthorized"];
+const NO_ACCOUNT: &str = "urn:ietf:params:acme:error:accountDoesNotExist";
+/// The responses for an order that is not there any more, or is not ours.
+const NO_ORDER: [u16; 4] = [401, 403, 404, 410];
+const UNAUTHORIZED: &str = "urn:ietf:params:acme:error:unauthorized";
 
 #[derive(Debug, thiserror::Error)]
 pub enum AcmeError {
     #[error("the authority: {0}")]
     Authority(#[from] Error),
+    #[error("the authority refuses the account in {}: {problem}; remove the file for a new account", .path.display())]
+    Account { path: PathBuf, problem: Error },
     #[error(transparent)]
     Trust(#[from] TrustError),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
     Hook(#[from] HookError),
+    #[error("cannot make a key: {0}")]
+    Key(#[from] rcgen::Error),
+    #[error("the authority wants to validate {0}, which was not ordered")]
+    NotOrdered(String),
     #[error("the authority offers no {kind} for {domain}")]
     NoChallenge { domain: String, kind: &'static str },
     #[error("the authority could not validate {domain}: {problem}")]
@@ -60,17 +71,26 @@ impl AcmeClient {
         self.https.take_retry_at()
     }
 
-    /// Orders a certificate and writes it to the store. `former_leaf` is the one that it renews, in DER. Returns
-    /// why an answer to a challenge is left behind, if one is.
+    /// Orders a certificate and writes it to the store. `former_leaf` is the one that it renews, in DER. An order that an
+    /// earlier attempt could not finish is finished first. Returns why an answer to a challenge is left behind, if one is.
     ///
     /// # Errors
     /// Why there is no new one; the former one stays.
     pub async fn order(&self, former_leaf: Option<&[u8]>) -> Result<Option<HookError>, AcmeError> {
-        let names: Vec<Identifier> = self.config.domains.iter().cloned().map(Identifier::Dns).collect();
-        let begun = self.begin(&self.account().await?, &names, former_leaf).await;
-        let mut order = match begun {
-            Err(error) if is_without_account(&error) => {
-                self.begin(&self.new_account().await?, &names, former_leaf).await?
+        self.store.check_space()?;
+        let mut account = self.account().await?;
+        if let Some((order, pending)) = self.pending_order(&account).await? {
+            self.finish(order, pending).await?;
+            return Ok(None);
+        }
+        let mut order = match self.begin(&account, former_leaf).await {
+            Err(error) if problem(&error) == Some(NO_ACCOUNT) => {
+                account = self.new_account().await?;
+                self.begin(&account, former_leaf).await?
+            }
+            Err(error) if problem(&error) == Some(UNAUTHORIZED) => {
+                let path = self.store.account_file().to_owned();
+                return Err(AcmeError::Account { path, problem: error });
             }
             begun => begun?,
         };
@@ -78,28 +98,54 @@ impl AcmeClient {
         let validated = self.validate(&mut order, &mut published).await;
         let left = self.responder.remove(&published).await;
         validated?;
-        let key = order.finalize().await?;
-        let chain = order.poll_certificate(&PATIENCE).await?;
-        self.store.write_certificate(&key, &chain)?;
+        // Kept before the authority makes a certificate: without its key that is lost, and there are few a week.
+        let pending = PendingOrder { url: order.url().to_owned(), key: KeyPair::generate()?.serialize_pem() };
+        self.store.write_pending(&pending)?;
+        self.finish(order, pending).await?;
         Ok(left)
+    }
+
+    /// The order that an earlier attempt could not finish; `None` if there is none, or the authority has ended it.
+    async fn pending_order(&self, account: &Account) -> Result<Option<(Order, PendingOrder)>, AcmeError> {
+        let Some(pending) = self.store.pending() else { return Ok(None) };
+        let found = match account.order(pending.url.clone()).await {
+            Ok(mut order) => is_validated(order.state().status).then_some(order),
+            Err(Error::Api(problem)) if problem.status.is_some_and(|status| NO_ORDER.contains(&status)) => {
+                None
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if found.is_none() {
+            self.store.remove_pending();
+        }
+        Ok(found.map(|order| (order, pending)))
+    }
+
+    /// Gets the certificate of a validated order.
+    async fn finish(&self, mut order: Order, pending: PendingOrder) -> Result<(), AcmeError> {
+        if order.state().status == OrderStatus::Ready {
+            let mut params = CertificateParams::new(self.config.domains.clone())?;
+            params.distinguished_name = DistinguishedName::new();
+            let request = params.serialize_request(&KeyPair::from_pem(&pending.key)?)?;
+            order.finalize_csr(request.der()).await?;
+        }
+        let chain = order.poll_certificate(&PATIENCE).await?;
+        Ok(self.store.write_certificate(&pending.key, &chain)?)
     }
 
     /// Begins an order. It replaces the former certificate (RFC 9773, 5), unless the authority refuses that: it may not know
     /// ARI, or the certificate.
-    async fn begin(
-        &self,
-        account: &Account,
-        names: &[Identifier],
-        former_leaf: Option<&[u8]>,
-    ) -> Result<Order, Error> {
+    async fn begin(&self, account: &Account, former_leaf: Option<&[u8]>) -> Result<Order, Error> {
+        let names: Vec<Identifier> = self.config.domains.iter().cloned().map(Identifier::Dns).collect();
         let new = || match &self.config.profile {
-            Some(profile) => NewOrder::new(names).profile(profile),
-            None => NewOrder::new(names),
+            Some(profile) => NewOrder::new(&names).profile(profile),
+            None => NewOrder::new(&names),
         };
         let leaf = former_leaf.map(CertificateDer::from);
         if let Some(id) = leaf.as_ref().and_then(|leaf| CertificateIdentifier::try_from(leaf).ok()) {
             match account.new_order(&new().replaces(id)).await {
-                Err(error) if !is_rate_limit(&error) => {}
+                Err(error)
+                    if ![RATE_LIMITED, NO_ACCOUNT, UNAUTHORIZED].map(Some).contains(&problem(&error)) => {}
                 begun => return begun,
             }
         }
@@ -111,18 +157,22 @@ impl AcmeClient {
     pub async fn renewal_window(&self, leaf: &[u8]) -> Option<((SystemTime, SystemTime), Duration)> {
         let leaf = CertificateDer::from(leaf);
         let id = CertificateIdentifier::try_from(&leaf).ok()?;
-        let (info, ask_after) = self.account().await.ok()?.renewal_info(&id).await.ok()?;
+        let known = self.store.account().ok()??;
+        let (info, ask_after) = self.known(known).await.ok()?.renewal_info(&id).await.ok()?;
         let window = info.suggested_window;
         Some(((window.start.into(), window.end.into()), ask_after))
     }
 
     /// The account of the store, else a new one.
     async fn account(&self) -> Result<Account, AcmeError> {
-        let builder = Account::builder_with_http(Box::new(self.https.clone()));
-        if let Some(known) = self.store.account(&self.config.directory)? {
-            return Ok(builder.from_credentials(known).await?);
+        match self.store.account()? {
+            Some(known) => Ok(self.known(known).await?),
+            None => self.new_account().await,
         }
-        self.new_account().await
+    }
+
+    async fn known(&self, account: AccountCredentials) -> Result<Account, Error> {
+        Account::builder_with_http(Box::new(self.https.clone())).from_credentials(account).await
     }
 
     /// Makes an account, and puts it into the store.
@@ -147,17 +197,23 @@ impl AcmeClient {
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
             let mut authorization = authorization?;
+            let ordered = authorization.identifier().to_string();
+            if !self.config.domains.contains(&ordered) {
+                return Err(AcmeError::NotOrdered(ordered));
+            }
+            let domain = ordered.trim_start_matches("*.").to_owned();
             // An earlier order has validated it.
             if authorization.status == AuthorizationStatus::Valid {
                 continue;
             }
-            let Identifier::Dns(domain) = authorization.identifier().identifier.clone() else { continue };
             let kind = self.responder.kind();
             let Some(mut challenge) = authorization.challenge(kind.of_protocol()) else {
                 return Err(AcmeError::NoChallenge { domain, kind: kind.word() });
             };
             let key = challenge.key_authorization();
-            published.push(self.responder.publish(&domain, &challenge.token, &key).await?);
+            // Also an answer that could be published in part only is removed.
+            published.push(PublishedAnswer::new(&domain, &key));
+            self.responder.publish(&domain, &challenge.token, &key).await?;
             challenge.set_ready().await?;
         }
         match order.poll_ready(&PATIENCE).await {
@@ -169,13 +225,9 @@ impl AcmeClient {
     }
 }
 
-fn is_rate_limit(error: &Error) -> bool {
-    problem(error) == Some(RATE_LIMITED)
-}
-
-/// Whether the authority has forgotten the account, or does not accept it any more (RFC 8555, 7.3.6).
-fn is_without_account(error: &Error) -> bool {
-    problem(error).is_some_and(|problem| NO_ACCOUNT.contains(&problem))
+/// Whether only the certificate is missing.
+fn is_validated(status: OrderStatus) -> bool {
+    matches!(status, OrderStatus::Ready | OrderStatus::Processing | OrderStatus::Valid)
 }
 
 fn problem(error: &Error) -> Option<&str> {

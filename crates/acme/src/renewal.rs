@@ -1,17 +1,17 @@
 //! Renewal: orders the first certificate, and the next one when it is due; tries again after a failure.
 
 use std::io;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
+use rustls::pki_types::CertificateDer;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use crate::config::AcmeConfig;
 use crate::leaf::Leaf;
-use crate::order::{AcmeClient, AcmeError};
-use crate::schedule::{Backoff, RETRY_AFTER_MAX, renewal_moment};
+use crate::order::AcmeClient;
+use crate::schedule::{Backoff, renewal_moment, still_awaited};
 use crate::store::AcmeStore;
 
 /// The wait for another process that has the lock.
@@ -57,10 +57,16 @@ pub enum RenewalOutcome {
     Failed { error: String, failures: u32 },
 }
 
+struct SuggestedWindow {
+    start: SystemTime,
+    end: SystemTime,
+    /// The certificate that it is for, in DER; another process may have renewed it.
+    leaf: CertificateDer<'static>,
+}
+
 /// Renews one certificate. It has no clock: moments are given.
 pub struct Renewal {
     client: AcmeClient,
-    config: AcmeConfig,
     store: AcmeStore,
     /// From 0 to 1: spreads the renewals of many processes.
     chance: f64,
@@ -68,15 +74,15 @@ pub struct Renewal {
     /// No order before this moment, after a failure.
     retry_at: SystemTime,
     /// The window that the authority suggests.
-    window: Option<(SystemTime, SystemTime)>,
+    window: Option<SuggestedWindow>,
     ask_at: SystemTime,
 }
 
 impl Renewal {
-    pub fn new(client: AcmeClient, config: AcmeConfig, store: AcmeStore, chance: f64) -> Self {
+    pub fn new(client: AcmeClient, store: AcmeStore, chance: f64) -> Self {
         let (backoff, start) = (Backoff::default(), SystemTime::UNIX_EPOCH);
         let retry_at = store.failed_at().map_or(start, |failed_at| failed_at + RESTART_WAIT);
-        Self { client, config, store, chance, backoff, retry_at, window: None, ask_at: start }
+        Self { client, store, chance, backoff, retry_at, window: None, ask_at: start }
     }
 
     /// Does what is due at `now`.
@@ -96,42 +102,41 @@ impl Renewal {
         if let Some(next) = self.not_due(now) {
             return RenewalReport { outcome: RenewalOutcome::Waiting, next };
         }
-        let ordered = self.order().await;
+        let (begun, former) = (Instant::now(), Leaf::read(&self.store));
+        let ordered = self.client.order(former.as_ref().map(|leaf| &*leaf.der)).await;
         drop(lock);
+        // An attempt may take longer than the wait after it.
+        let now = now + begun.elapsed();
         match ordered {
-            Ok(remark) => self.finish(remark, now),
+            Ok(left) => self.finish(left.map(|left| left.to_string()), now),
             Err(error) => self.fail(error.to_string(), now),
         }
     }
 
-    async fn order(&self) -> Result<Option<String>, AcmeError> {
-        let former = Leaf::read(&self.store).filter(|leaf| leaf.is_for(&self.config.domains));
-        let remark = self.client.order(former.as_ref().map(|leaf| &*leaf.der)).await?;
-        Ok(remark.map(|left| left.to_string()))
-    }
-
     /// When the certificate is to be ordered; `None`: now.
     fn not_due(&self, now: SystemTime) -> Option<SystemTime> {
-        let leaf = Leaf::read(&self.store).filter(|leaf| leaf.is_for(&self.config.domains));
-        let due = leaf.map_or(now, |leaf| renewal_moment(leaf.validity, self.window, self.chance));
-        // The clock may have been set back.
-        let retry_at = if self.retry_at > now + RETRY_AFTER_MAX { now } else { self.retry_at };
-        let due = due.max(retry_at);
+        let due = Leaf::read(&self.store).map_or(now, |leaf| {
+            let window = self.window.as_ref().filter(|window| window.leaf == leaf.der);
+            renewal_moment(leaf.validity, window.map(|window| (window.start, window.end)), self.chance)
+        });
+        let due = due.max(still_awaited(self.retry_at, now).unwrap_or(now));
         (due > now).then_some(due)
     }
 
     async fn ask_for_window(&mut self, leaf: &Leaf, now: SystemTime) {
-        if now < self.ask_at {
+        if still_awaited(self.ask_at, now).is_some() {
             return;
         }
         let asked = self.client.renewal_window(&leaf.der).await;
         let ask_after = asked.map_or(ASK_USUAL, |(_, ask_after)| ask_after.clamp(ASK_MIN, ASK_MAX));
         self.ask_at = now + ask_after;
-        self.window = asked.map(|(window, _)| window).or(self.window);
+        if let Some(((start, end), _)) = asked {
+            self.window = Some(SuggestedWindow { start, end, leaf: leaf.der.clone() });
+        }
     }
 
     fn finish(&mut self, remark: Option<String>, now: SystemTime) -> RenewalReport {
-        (self.window, self.ask_at) = (None, now + ASK_MIN);
+        self.ask_at = now + ASK_MIN;
         match self.not_due(now) {
             Some(next) => {
                 self.backoff.reset();
@@ -154,32 +159,58 @@ impl Renewal {
 #[derive(Debug)]
 pub struct Renewer {
     reports: Receiver<RenewalReport>,
+    begin: Option<oneshot::Sender<()>>,
     /// Ends the thread by its end.
     _stop: oneshot::Sender<()>,
+    has_ended: bool,
 }
 
 impl Renewer {
+    /// Starts the thread, which waits for [`Renewer::begin`].
+    ///
     /// # Errors
     /// If the thread or its event loop cannot be started.
     pub fn start(renewal: Renewal) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (report, reports) = sync_channel(REPORTS_MAX);
+        let (begin, started) = oneshot::channel::<()>();
         let (stop, stopped) = oneshot::channel::<()>();
         thread::Builder::new().name("acme".to_owned()).spawn(move || {
-            runtime.spawn(run(renewal, report));
-            // What is under way is dropped with the runtime. The answer is an error, as nothing is ever sent.
-            let _ = runtime.block_on(stopped);
+            runtime.block_on(async {
+                tokio::select! {
+                    () = run(renewal, started, report) => {}
+                    // By its error, as nothing is ever sent. What is under way is dropped.
+                    _ = stopped => {}
+                }
+            });
         })?;
-        Ok(Self { reports, _stop: stop })
+        Ok(Self { reports, begin: Some(begin), _stop: stop, has_ended: false })
     }
 
-    /// The next change, if there is one.
-    pub fn poll(&self) -> Option<RenewalReport> {
-        self.reports.try_recv().ok()
+    /// Lets it order, once challenges can be answered.
+    pub fn begin(&mut self) {
+        self.begin.take().map(|begin| begin.send(()));
+    }
+
+    /// The next change, if there is one. An end of the thread, which can only be a fault of ours, is told once.
+    pub fn poll(&mut self) -> Option<RenewalReport> {
+        match self.reports.try_recv() {
+            Ok(report) => Some(report),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => {
+                let error = "the thread that renews has ended; restart the service".to_owned();
+                let outcome = RenewalOutcome::Failed { error, failures: 1 };
+                (!std::mem::replace(&mut self.has_ended, true))
+                    .then(|| RenewalReport { outcome, next: SystemTime::now() })
+            }
+        }
     }
 }
 
-async fn run(mut renewal: Renewal, reports: SyncSender<RenewalReport>) {
+async fn run(mut renewal: Renewal, started: oneshot::Receiver<()>, reports: SyncSender<RenewalReport>) {
+    if started.await.is_err() {
+        return;
+    }
     let mut told = None;
     loop {
         let report = renewal.advance(SystemTime::now()).await;

@@ -5,8 +5,10 @@ use std::time::{Duration, SystemTime};
 /// The first wait after a failure, and the longest.
 const BACKOFF_MIN: Duration = Duration::from_secs(60);
 const BACKOFF_MAX: Duration = Duration::from_secs(6 * 3600);
-/// The longest time that a `Retry-After` is believed.
+/// The longest time that a `Retry-After` is believed, and a moment to wait for, as the clock may be set back.
 pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// The validity period of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +18,8 @@ pub struct Validity {
 }
 
 /// When to renew: within the window that the authority suggests (RFC 9773, 4.2), else after two thirds of the lifetime and
-/// at most a thirtieth later. `chance` from 0 to 1 spreads the renewals of many.
+/// at most a thirtieth later. A window is believed between a twentieth of the lifetime, at most a day, and nine tenths: what
+/// is always due would be ordered without end. `chance` from 0 to 1 spreads the renewals of many.
 pub fn renewal_moment(
     validity: Validity,
     window: Option<(SystemTime, SystemTime)>,
@@ -27,7 +30,14 @@ pub fn renewal_moment(
     let suggested =
         |(start, end): (SystemTime, SystemTime)| (start, end.duration_since(start).unwrap_or_default());
     let (start, length) = window.map_or(own, suggested);
-    start + length.mul_f64(chance.clamp(0.0, 1.0))
+    let earliest = validity.not_before + (lifetime / 20).min(DAY);
+    let latest = validity.not_before + lifetime * 9 / 10;
+    (start + length.mul_f64(chance.clamp(0.0, 1.0))).clamp(earliest, latest)
+}
+
+/// A moment that was set earlier, unless it is so far ahead that the clock was set back since.
+pub(crate) fn still_awaited(moment: SystemTime, now: SystemTime) -> Option<SystemTime> {
+    (now < moment && moment <= now + RETRY_AFTER_MAX).then_some(moment)
 }
 
 /// Waits between failed attempts: doubled each time, from a minute to six hours.
@@ -61,8 +71,6 @@ impl Backoff {
 mod tests {
     use super::*;
 
-    const DAY: Duration = Duration::from_secs(24 * 3600);
-
     #[test]
     fn renewal_is_at_two_thirds_of_any_lifetime_or_in_the_window() {
         let not_before = SystemTime::UNIX_EPOCH + DAY * 20_000;
@@ -70,12 +78,24 @@ mod tests {
             let validity = Validity { not_before, not_after: not_before + lifetime };
             assert_eq!(renewal_moment(validity, None, 0.0), not_before + lifetime * 2 / 3);
             assert_eq!(renewal_moment(validity, None, 1.0), not_before + lifetime * 7 / 10);
-            let window = Some((not_before, not_before + DAY));
-            assert_eq!(renewal_moment(validity, window, 0.5), not_before + DAY / 2);
+            let window = Some((not_before + DAY, not_before + DAY * 2));
+            assert_eq!(renewal_moment(validity, window, 0.5), not_before + DAY * 3 / 2);
+            let [past, late] =
+                [SystemTime::UNIX_EPOCH, not_before + DAY * 10_000].map(|moment| Some((moment, moment)));
+            assert_eq!(renewal_moment(validity, past, 0.0), not_before + (lifetime / 20).min(DAY));
+            assert_eq!(renewal_moment(validity, late, 0.0), not_before + lifetime * 9 / 10);
         }
         let backwards = Some((not_before + DAY, not_before));
         let validity = Validity { not_before: not_before + DAY, not_after: not_before };
         assert_eq!(renewal_moment(validity, backwards, 1.0), not_before + DAY);
+    }
+
+    #[test]
+    fn a_moment_is_awaited_unless_the_clock_was_set_back() {
+        let now = SystemTime::UNIX_EPOCH + DAY * 20_000;
+        for (moment, awaited) in [(now, false), (now + DAY, true), (now + DAY * 8, false)] {
+            assert_eq!(still_awaited(moment, now).is_some(), awaited);
+        }
     }
 
     #[test]

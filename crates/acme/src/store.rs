@@ -1,6 +1,7 @@
-//! The folder with the account and the certificate. Files have mode 0600 and are replaced whole.
+//! The files of orders: accounts, certificates, and what an order must not lose. They have mode 0600 and are replaced whole.
 //!
-//! Key and chain are one file, so that whoever watches it never sees the one without the other.
+//! An order has a folder of its own, by directory and domains, so that two of them never replace each other's certificate. Its
+//! key and chain are one file, so that whoever watches it never sees the one without the other.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -11,11 +12,18 @@ use std::time::SystemTime;
 use instant_acme::AccountCredentials;
 use output_file::OutputError;
 use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
-const ACCOUNT: &str = "account.json";
 const CERTIFICATE: &str = "certificate.pem";
+const PENDING: &str = "pending.json";
 const LOCK: &str = "lock";
 const FAILED: &str = "failed";
+const SPACE: &str = "space";
+/// What all files of an order take at most; a chain has a few kilobytes.
+const SPACE_BYTES: usize = 64 << 10;
+/// Bytes of the first domain that the folder of an order is named by, to be found by people.
+const NAME_BYTES_MAX: usize = 64;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -31,35 +39,52 @@ pub enum StoreError {
 
 #[derive(Clone, Debug)]
 pub struct AcmeStore {
+    /// Of this order.
     folder: PathBuf,
+    /// The file of the account at the authority, which orders share.
+    account: PathBuf,
 }
 
 /// Held by the process that renews, until it is dropped.
 #[derive(Debug)]
 pub struct StoreLock(#[expect(dead_code, reason = "the lock ends with the open file")] File);
 
+/// An order that the authority has validated, and whose certificate is not here yet.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct PendingOrder {
+    pub(crate) url: String,
+    /// The key of the certificate, in PEM.
+    pub(crate) key: String,
+}
+
 impl AcmeStore {
-    /// Opens the folder, making it if it is missing, and checks that it can be written to.
+    /// The files of the order of these domains from the authority with this directory, below a folder. Touches none.
+    pub fn new(folder: &Path, directory: &str, domains: &[String]) -> Self {
+        let mut sorted = domains.to_vec();
+        sorted.sort_unstable();
+        let first = domains.first().map_or("", String::as_str).replace('*', "_");
+        let name = first.get(..NAME_BYTES_MAX).unwrap_or(&first);
+        let order = hash(&[directory, &sorted.join(" ")].join(" "));
+        Self {
+            folder: folder.join(format!("{name}-{order}")),
+            account: folder.join(format!("account-{}.json", hash(directory))),
+        }
+    }
+
+    /// Makes the folder if it is missing, and checks that it can be written to.
     ///
     /// # Errors
     /// If it cannot.
-    pub fn open(folder: &Path) -> Result<Self, StoreError> {
-        let failed = |source| StoreError::Folder { path: folder.to_owned(), source };
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
-        let store = Self { folder: folder.to_owned() };
-        let certificate = store.certificate();
-        output_file::check(&certificate).map_err(|source| StoreError::Write { path: certificate, source })?;
-        Ok(store)
+    pub fn open(&self) -> Result<(), StoreError> {
+        let failed = |source| StoreError::Folder { path: self.folder.clone(), source };
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(failed)?;
+        let certificate = self.certificate();
+        output_file::check(&certificate).map_err(|source| StoreError::Write { path: certificate, source })
     }
 
     /// The file with the key and the chain; it exists once there is one.
     pub fn certificate(&self) -> PathBuf {
-        Self::certificate_in(&self.folder)
-    }
-
-    /// The same of a folder that need not be open.
-    pub fn certificate_in(folder: &Path) -> PathBuf {
-        folder.join(CERTIFICATE)
+        self.folder.join(CERTIFICATE)
     }
 
     /// The lock of the process that renews; `None` if another one has it.
@@ -78,12 +103,39 @@ impl AcmeStore {
         }
     }
 
-    /// Replaces the certificate by a key and its chain, in PEM.
+    /// Checks that the disk has room for an account and a certificate, before an authority makes them.
+    ///
+    /// # Errors
+    /// If it has not.
+    pub(crate) fn check_space(&self) -> Result<(), StoreError> {
+        let path = self.folder.join(SPACE);
+        let written = write(path.clone(), &" ".repeat(SPACE_BYTES));
+        // Empty, it would be as harmless as whole.
+        let _ = fs::remove_file(path);
+        written
+    }
+
+    /// Replaces the certificate by a key and its chain, in PEM. The order is no longer pending.
     ///
     /// # Errors
     /// If it cannot be written; the former one stays.
     pub fn write_certificate(&self, key: &str, chain: &str) -> Result<(), StoreError> {
-        write(self.certificate(), &format!("{key}{chain}"))
+        write(self.certificate(), &format!("{key}{chain}"))?;
+        self.remove_pending();
+        Ok(())
+    }
+
+    pub(crate) fn pending(&self) -> Option<PendingOrder> {
+        serde_json::from_slice(&fs::read(self.folder.join(PENDING)).ok()?).ok()
+    }
+
+    pub(crate) fn write_pending(&self, order: &PendingOrder) -> Result<(), StoreError> {
+        write_json(&self.folder.join(PENDING), order)
+    }
+
+    pub(crate) fn remove_pending(&self) {
+        // If it stays, the authority is asked about an order that is over.
+        let _ = fs::remove_file(self.folder.join(PENDING));
     }
 
     /// Notes that an order has failed now, or that none has since the last success. Another process that starts soon waits.
@@ -98,31 +150,42 @@ impl AcmeStore {
         fs::metadata(self.folder.join(FAILED)).and_then(|file| file.modified()).ok()
     }
 
-    /// The account at this directory, if there is one.
+    /// The file of the account.
+    pub(crate) fn account_file(&self) -> &Path {
+        &self.account
+    }
+
+    /// The account, if there is one.
     ///
     /// # Errors
     /// If its file is damaged or cannot be read.
-    pub(crate) fn account(&self, directory: &str) -> Result<Option<AccountCredentials>, StoreError> {
-        let path = self.folder.join(ACCOUNT);
-        let text = match fs::read_to_string(&path) {
+    pub(crate) fn account(&self) -> Result<Option<AccountCredentials>, StoreError> {
+        let path = || self.account.clone();
+        let text = match fs::read(&self.account) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            read => read.map_err(|source| StoreError::Read { path: path.clone(), source })?,
+            read => read.map_err(|source| StoreError::Read { path: path(), source })?,
         };
-        let damaged = |error: serde_json::Error| StoreError::Account { path, problem: error.to_string() };
-        let value: serde_json::Value = serde_json::from_str(&text).map_err(damaged.clone())?;
-        if value["directory"] != directory {
-            return Ok(None);
-        }
-        serde_json::from_value(value).map(Some).map_err(damaged)
+        let read = serde_json::from_slice(&text);
+        read.map(Some).map_err(|error| StoreError::Account { path: path(), problem: error.to_string() })
     }
 
     pub(crate) fn write_account(&self, account: &AccountCredentials) -> Result<(), StoreError> {
-        let path = self.folder.join(ACCOUNT);
-        let damaged =
-            |error: serde_json::Error| StoreError::Account { path: path.clone(), problem: error.to_string() };
-        let text = serde_json::to_string(account).map_err(damaged)?;
-        write(path.clone(), &text)
+        write_json(&self.account, account)
     }
+}
+
+/// The first bytes of a digest, as a part of a file's name.
+fn hash(text: &str) -> String {
+    let digest = Sha256::digest(text);
+    format!("{:016x}", digest.iter().take(8).fold(0u64, |all, &byte| all << 8 | u64::from(byte)))
+}
+
+fn write_json(path: &Path, value: &impl Serialize) -> Result<(), StoreError> {
+    let text = serde_json::to_string(value).map_err(|error| {
+        let source = OutputError::Io(error.into());
+        StoreError::Write { path: path.to_owned(), source }
+    })?;
+    write(path.to_owned(), &text)
 }
 
 fn write(path: PathBuf, text: &str) -> Result<(), StoreError> {
@@ -135,10 +198,20 @@ mod tests {
 
     use super::*;
 
+    fn store(folder: &Path) -> AcmeStore {
+        AcmeStore::new(folder, "https://ca.test", &["a.test".to_owned()])
+    }
+
+    fn opened() -> (tempfile::TempDir, AcmeStore) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(folder.path());
+        store.open().unwrap();
+        (folder, store)
+    }
+
     #[test]
     fn one_process_at_a_time_has_the_lock() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = AcmeStore::open(&folder.path().join("acme")).unwrap();
+        let (_folder, store) = opened();
         let first = store.lock().unwrap();
         assert!(first.is_some() && store.lock().unwrap().is_none());
         drop(first);
@@ -146,15 +219,36 @@ mod tests {
     }
 
     #[test]
+    fn orders_have_folders_of_their_own_and_share_the_account_at_an_authority() {
+        let of = |directory: &str, domains: &[&str]| {
+            let domains: Vec<String> = domains.iter().map(|&domain| domain.to_owned()).collect();
+            AcmeStore::new(Path::new(""), directory, &domains)
+        };
+        let one = of("https://ca.test", &["a.test", "b.test"]);
+        let other = of("https://staging.test", &["a.test", "b.test"]);
+        let fewer = of("https://ca.test", &["a.test"]);
+        assert_ne!(one.folder, other.folder);
+        assert_ne!(one.folder, fewer.folder);
+        assert!(one.account == fewer.account && one.account != other.account);
+        let name = |store: &AcmeStore| store.folder.to_str().unwrap().to_owned();
+        let turned = of("https://ca.test", &["b.test", "a.test"]);
+        assert_eq!(name(&one).rsplit_once('-').unwrap().1, name(&turned).rsplit_once('-').unwrap().1);
+        assert!(name(&of("https://ca.test", &["*.a.test"])).starts_with("_.a.test-"));
+        assert!(name(&of("https://ca.test", &[&"a".repeat(253)])).len() < 100);
+    }
+
+    #[test]
     fn secrets_are_readable_by_their_owner_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = AcmeStore::open(&folder.path().join("acme")).unwrap();
+        let (_folder, store) = opened();
+        store.check_space().unwrap();
+        store.write_pending(&PendingOrder { url: String::new(), key: String::new() }).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&store.folder.join(PENDING)), 0o600);
         store.write_certificate("key\n", "chain\n").unwrap();
         store.write_certificate("new key\n", "chain\n").unwrap();
         assert_eq!(fs::read_to_string(store.certificate()).unwrap(), "new key\nchain\n");
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(&store.certificate()), mode(&folder.path().join("acme"))), (0o600, 0o700));
-        assert_eq!(fs::read_dir(folder.path().join("acme")).unwrap().count(), 1, "nothing else is left");
+        assert_eq!((mode(&store.certificate()), mode(&store.folder)), (0o600, 0o700));
+        assert_eq!(fs::read_dir(&store.folder).unwrap().count(), 1, "nothing else is left");
     }
 
     #[test]
@@ -162,20 +256,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
-        let refused = AcmeStore::open(&file.join("acme")).unwrap_err().to_string();
+        let refused = store(&file).open().unwrap_err().to_string();
         assert!(refused.starts_with("cannot write to the folder of ACME"), "{refused}");
     }
 
     #[test]
-    fn a_damaged_account_is_refused_and_that_of_another_directory_is_none() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = AcmeStore::open(folder.path()).unwrap();
-        let write = |text: &str| fs::write(folder.path().join(ACCOUNT), text).unwrap();
-        write("{\"directory\": \"https://other.test\"}");
-        assert!(store.account("https://ca.test").unwrap().is_none());
+    fn a_damaged_account_is_refused_and_a_damaged_order_forgotten() {
+        let (_folder, store) = opened();
+        assert!(store.account().unwrap().is_none());
         for damaged in ["{", "{\"directory\": \"https://ca.test\", \"id\": 1}"] {
-            write(damaged);
-            assert!(matches!(store.account("https://ca.test"), Err(StoreError::Account { .. })), "{damaged}");
+            fs::write(&store.account, damaged).unwrap();
+            assert!(matches!(store.account(), Err(StoreError::Account { .. })), "{damaged}");
         }
+        fs::write(store.folder.join(PENDING), "{").unwrap();
+        assert!(store.pending().is_none());
     }
 }

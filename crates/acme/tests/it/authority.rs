@@ -9,9 +9,37 @@ use rcgen::generate_simple_self_signed;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-/// Serves a directory until the process ends, and answers each order with a rate limit of this many seconds. Returns the
-/// directory's URL and the file of its certificate.
-pub(crate) fn serve_rate_limit(folder: &Path, retry_after_s: u64) -> (String, PathBuf) {
+/// The answer to each order.
+#[derive(Clone, Copy)]
+pub(crate) struct Refusal {
+    status: &'static str,
+    fields: &'static str,
+    body: &'static str,
+}
+
+impl Refusal {
+    pub(crate) const RATE_LIMIT: Self = Self {
+        status: "429 Too Many Requests",
+        fields: "Retry-After: 3600\r\nContent-Type: application/problem+json\r\n",
+        body: r#"{"type": "urn:ietf:params:acme:error:rateLimited", "detail": "too many certificates"}"#,
+    };
+    pub(crate) const MAD_RATE_LIMIT: Self = Self {
+        fields: "Retry-After: 18446744073709551615\r\nContent-Type: application/problem+json\r\n",
+        ..Self::RATE_LIMIT
+    };
+    pub(crate) const DEACTIVATED: Self = Self {
+        status: "401 Unauthorized",
+        fields: "Content-Type: application/problem+json\r\n",
+        body: r#"{"type": "urn:ietf:params:acme:error:unauthorized", "detail": "the account is deactivated"}"#,
+    };
+    /// Of a load balancer in front of an authority that is away.
+    pub(crate) const AWAY: Self =
+        Self { status: "503 Service Unavailable", fields: "Content-Type: text/html\r\n", body: "<html>" };
+}
+
+/// Serves a directory until the process ends, and answers each order with a refusal. Returns the directory's URL and the file
+/// of its certificate.
+pub(crate) fn serve_refusals(folder: &Path, refusal: Refusal) -> (String, PathBuf) {
     let made = generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
     let file = folder.join("authority.pem");
     std::fs::write(&file, made.cert.pem()).unwrap();
@@ -32,7 +60,7 @@ pub(crate) fn serve_rate_limit(folder: &Path, retry_after_s: u64) -> (String, Pa
             if BufReader::new(&mut stream).read_line(&mut line).is_err() {
                 continue;
             }
-            let _ = stream.write_all(response(&line, &root, retry_after_s).as_bytes());
+            let _ = stream.write_all(response(&line, &root, refusal).as_bytes());
             stream.conn.send_close_notify();
             let _ = stream.flush();
         }
@@ -40,7 +68,7 @@ pub(crate) fn serve_rate_limit(folder: &Path, retry_after_s: u64) -> (String, Pa
     (directory, file)
 }
 
-fn response(request: &str, root: &str, retry_after_s: u64) -> String {
+fn response(request: &str, root: &str, refusal: Refusal) -> String {
     let (status, fields, body) = match request.split(' ').nth(1).unwrap_or_default() {
         "/dir" => {
             let urls = ["newNonce", "newAccount", "newOrder", "revokeCert", "keyChange"];
@@ -50,12 +78,7 @@ fn response(request: &str, root: &str, retry_after_s: u64) -> String {
         }
         "/newNonce" => ("200 OK", String::new(), String::new()),
         "/newAccount" => ("201 Created", format!("Location: {root}/account/1\r\n"), "{}".to_owned()),
-        _ => (
-            "429 Too Many Requests",
-            format!("Retry-After: {retry_after_s}\r\n"),
-            r#"{"type": "urn:ietf:params:acme:error:rateLimited", "detail": "too many certificates"}"#
-                .to_owned(),
-        ),
+        _ => (refusal.status, refusal.fields.to_owned(), refusal.body.to_owned()),
     };
     let length = body.len();
     format!(

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use acme::{AcmeClient, AcmeConfig, AcmeError, AcmeStore, ChallengeAnswers, DnsHook, Responder};
@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tls_client::Trust;
 
 use crate::answering::{serve_http, serve_tls_alpn};
-use crate::authority::serve_rate_limit;
+use crate::authority::{Refusal, serve_refusals};
 use crate::pebble::{Pebble, free_ports};
 
 pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
@@ -28,9 +28,25 @@ pub(crate) fn config(directory: &str, ca: &Path, domains: &[&str]) -> AcmeConfig
     }
 }
 
+/// The store of an order, made if it is missing.
+pub(crate) fn open(config: &AcmeConfig, folder: &Path) -> AcmeStore {
+    let store = AcmeStore::new(folder, &config.directory, &config.domains);
+    store.open().unwrap();
+    store
+}
+
+/// The file of the only account below a folder.
+pub(crate) fn account_file(folder: &Path) -> PathBuf {
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut accounts = files.filter(|path| path.extension().is_some_and(|name| name == "json"));
+    let account = accounts.next().unwrap();
+    assert_eq!(accounts.next(), None);
+    account
+}
+
 fn client(pebble: &Pebble, responder: Responder, domains: &[&str]) -> (AcmeClient, AcmeStore) {
-    let store = AcmeStore::open(&pebble.folder.path().join("acme")).unwrap();
     let config = config(&pebble.directory, &pebble.ca(), domains);
+    let store = open(&config, &pebble.folder.path().join("acme"));
     (AcmeClient::new(config, responder, store.clone()).unwrap(), store)
 }
 
@@ -54,7 +70,7 @@ fn tls_alpn_01_gets_a_certificate_and_renews_it_with_the_same_account() {
     let (client, store) = client(&pebble, Responder::TlsAlpn01(answers.clone()), &["a.test", "b.test"]);
     run(client.order(None)).unwrap();
     let first = leaf(&store);
-    let account = pebble.folder.path().join("acme/account.json");
+    let account = account_file(&pebble.folder.path().join("acme"));
     assert_eq!(fs::metadata(&account).unwrap().permissions().mode() & 0o777, 0o600);
     let before = fs::read(&account).unwrap();
     assert!(answers.find("a.test").is_none(), "no answer is left");
@@ -105,13 +121,19 @@ fn dns_01_gets_a_wildcard_and_removes_its_records() {
         fs::read_to_string(&log).unwrap(),
         "present _acme-challenge.a.test\ncleanup _acme-challenge.a.test\n"
     );
-    fs::write(&hook, "#!/bin/sh\necho no such zone >&2\nexit 3\n").unwrap();
+    let script = format!(
+        "#!/bin/sh\necho \"$1$NOTIFY_SOCKET\" >>'{}'\necho no such zone >&2\nexit 3\n",
+        log.display()
+    );
+    fs::write(&hook, script).unwrap();
     let (client, _) = self::client(&pebble, Responder::Dns01(DnsHook::new(&hook)), &["b.test"]);
     let refused = run(client.order(None)).unwrap_err().to_string();
     assert!(
         refused.contains("hook present _acme-challenge.b.test failed with exit status: 3: no such zone"),
         "{refused}"
     );
+    // What it may have published nevertheless is removed.
+    assert!(fs::read_to_string(&log).unwrap().ends_with("\npresent\ncleanup\n"));
 }
 
 #[test]
@@ -129,29 +151,111 @@ fn a_failed_validation_names_the_domain_and_leaves_the_certificate() {
     assert_eq!(fs::read_to_string(store.certificate()).unwrap(), "key\nchain\n");
 }
 
+/// A client of an authority that refuses each order.
+fn refused_client(folder: &Path, refusal: Refusal) -> AcmeClient {
+    let (directory, ca) = serve_refusals(folder, refusal);
+    let config = config(&directory, &ca, &["a.test"]);
+    let store = open(&config, &folder.join("acme"));
+    AcmeClient::new(config, Responder::Http01(ChallengeAnswers::default()), store).unwrap()
+}
+
 #[test]
 fn a_rate_limit_says_when_to_come_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let (directory, ca) = serve_rate_limit(folder.path(), 3_600);
-    let store = AcmeStore::open(&folder.path().join("acme")).unwrap();
-    let config = config(&directory, &ca, &["a.test"]);
-    let client = AcmeClient::new(config, Responder::Http01(ChallengeAnswers::default()), store).unwrap();
-    let refused = run(client.order(None)).unwrap_err().to_string();
-    assert!(refused.contains("too many certificates"), "{refused}");
-    let wait = client.take_retry_at().unwrap().duration_since(SystemTime::now()).unwrap();
-    assert!((3_590..=3_600).contains(&wait.as_secs()), "{wait:?}");
-    assert_eq!(client.take_retry_at(), None);
+    const WEEK_S: u64 = 7 * 24 * 3600;
+    for (refusal, wait_s) in [(Refusal::RATE_LIMIT, 3_600), (Refusal::MAD_RATE_LIMIT, WEEK_S)] {
+        let folder = tempfile::tempdir().unwrap();
+        let client = refused_client(folder.path(), refusal);
+        let refused = run(client.order(None)).unwrap_err().to_string();
+        assert!(refused.contains("too many certificates"), "{refused}");
+        let wait = client.take_retry_at().unwrap().duration_since(SystemTime::now()).unwrap();
+        assert!((wait_s - 10..=wait_s).contains(&wait.as_secs()), "{wait:?}");
+        assert_eq!(client.take_retry_at(), None);
+    }
+}
+
+#[test]
+fn a_refused_account_is_named_and_what_is_in_front_of_an_authority_too() {
+    let [folder, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let said =
+        |folder: &Path, refusal| run(refused_client(folder, refusal).order(None)).unwrap_err().to_string();
+    let deactivated = said(folder.path(), Refusal::DEACTIVATED);
+    assert!(deactivated.contains("the account is deactivated"), "{deactivated}");
+    let account = account_file(&folder.path().join("acme"));
+    assert!(deactivated.contains(&format!("{}: ", account.display())), "{deactivated}");
+    assert!(account.exists(), "nobody asked for a new one");
+    let away = said(other.path(), Refusal::AWAY);
+    assert!(away.ends_with("/newOrder: 503 Service Unavailable"), "{away}");
 }
 
 #[test]
 fn an_authority_that_is_down_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let (_, ca) = serve_rate_limit(folder.path(), 0);
+    let (_, ca) = serve_refusals(folder.path(), Refusal::AWAY);
     let [port] = free_ports();
     let directory = format!("https://127.0.0.1:{port}/dir");
-    let store = AcmeStore::open(&folder.path().join("acme")).unwrap();
     let config = config(&directory, &ca, &["a.test"]);
+    let store = open(&config, &folder.path().join("acme"));
     let client = AcmeClient::new(config, Responder::Http01(ChallengeAnswers::default()), store).unwrap();
     let refused = run(client.order(None)).unwrap_err().to_string();
     assert!(refused.contains(&directory) && refused.contains("refused"), "{refused}");
+}
+
+#[test]
+fn a_certificate_that_could_not_be_written_is_not_ordered_again() {
+    let test = "a_certificate_that_could_not_be_written_is_not_ordered_again";
+    let Some(pebble) = Pebble::start(test, 0) else { return };
+    let answers = ChallengeAnswers::default();
+    serve_http(pebble.http_port, answers.clone());
+    let (client, store) = client(&pebble, Responder::Http01(answers), &["a.test"]);
+    let beside = |name: &str| store.certificate().with_file_name(name);
+    // As on a full disk: it is told before the authority makes anything.
+    fs::create_dir(beside("space")).unwrap();
+    let refused = run(client.order(None)).unwrap_err().to_string();
+    assert!(refused.contains("/space: "), "{refused}");
+    assert_eq!(fs::read_dir(pebble.folder.path().join("acme")).unwrap().count(), 1, "no account");
+    fs::remove_dir(beside("space")).unwrap();
+    // The disk is full only when the certificate comes.
+    fs::create_dir(store.certificate()).unwrap();
+    let refused = run(client.order(None)).unwrap_err().to_string();
+    assert!(refused.contains("/certificate.pem: "), "{refused}");
+    let kept = fs::read_to_string(beside("pending.json")).unwrap();
+    fs::remove_dir(store.certificate()).unwrap();
+    run(client.order(None)).unwrap();
+    leaf(&store);
+    let written = fs::read_to_string(store.certificate()).unwrap();
+    let (key, _) = written.split_once("-----BEGIN CERTIFICATE").unwrap();
+    assert!(kept.replace("\\n", "\n").contains(key), "it has the key of the first order");
+    assert!(!beside("pending.json").exists());
+    // An order that the authority does not know is forgotten.
+    fs::write(beside("pending.json"), kept.replace("my-order/", "my-order/0")).unwrap();
+    run(client.order(None)).unwrap();
+    assert!(!fs::read_to_string(store.certificate()).unwrap().contains(key));
+}
+
+#[test]
+fn a_hook_that_is_not_awaited_leaves_no_process() {
+    let test = "a_hook_that_is_not_awaited_leaves_no_process";
+    let Some(pebble) = Pebble::start(test, 0) else { return };
+    let (hook, id) = (pebble.folder.path().join("hook"), pebble.folder.path().join("id"));
+    let script =
+        format!("#!/bin/sh\nsleep 1000 &\necho $! >'{0}.new'\nmv '{0}.new' '{0}'\nwait\n", id.display());
+    fs::write(&hook, script).unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o700)).unwrap();
+    let (client, _) = client(&pebble, Responder::Dns01(DnsHook::new(&hook)), &["a.test"]);
+    let begun = async {
+        while !id.exists() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    run(async {
+        tokio::select! { _ = client.order(None) => panic!("it waits"), () = begun => {} }
+    });
+    let process = Path::new("/proc").join(fs::read_to_string(&id).unwrap().trim());
+    let state = || fs::read_to_string(process.join("stat")).unwrap_or_default();
+    let deadline = SystemTime::now() + Duration::from_secs(10);
+    // Whoever adopts it may not have awaited it yet.
+    while process.exists() && !state().contains(") Z ") {
+        assert!(SystemTime::now() < deadline, "{}", state());
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }

@@ -4,21 +4,20 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use acme::{AcmeClient, AcmeStore, ChallengeAnswers, Renewal, RenewalOutcome, Responder};
+use acme::{AcmeClient, ChallengeAnswers, Renewal, RenewalOutcome, Responder};
 
 use crate::answering::serve_http;
-use crate::authority::serve_rate_limit;
-use crate::orders::{config, run};
+use crate::authority::{Refusal, serve_refusals};
+use crate::orders::{account_file, config, open, run};
 use crate::pebble::{Pebble, free_ports};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 fn renewal(directory: &str, ca: &Path, folder: &Path, answers: &ChallengeAnswers) -> Renewal {
     let config = config(directory, ca, &["a.test"]);
-    let store = AcmeStore::open(folder).unwrap();
-    let responder = Responder::Http01(answers.clone());
-    let client = AcmeClient::new(config.clone(), responder, store.clone()).unwrap();
-    Renewal::new(client, config, store, 0.5)
+    let (store, responder) = (open(&config, folder), Responder::Http01(answers.clone()));
+    let client = AcmeClient::new(config, responder, store.clone()).unwrap();
+    Renewal::new(client, store, 0.5)
 }
 
 #[test]
@@ -34,16 +33,17 @@ fn two_processes_with_one_folder_order_one_certificate() {
     let (one_at, other_at) = run(async { tokio::join!(one.advance(now), other.advance(now)) });
     assert_eq!(one_at.outcome, RenewalOutcome::Renewed { remark: None });
     assert_eq!(other_at.outcome, RenewalOutcome::Locked);
-    let first = fs::read(folder.join("certificate.pem")).unwrap();
+    let file = open(&config(&pebble.directory, &pebble.ca(), &["a.test"]), &folder).certificate();
+    let first = fs::read(&file).unwrap();
     let later = run(other.advance(other_at.next));
     assert_eq!(later.outcome, RenewalOutcome::Waiting);
-    assert_eq!(fs::read(folder.join("certificate.pem")).unwrap(), first);
+    assert_eq!(fs::read(&file).unwrap(), first);
     // Six days of validity: it is due after four, by either's reckoning.
     let wait = later.next.duration_since(now).unwrap();
     assert!(wait > DAY * 3 && wait < DAY * 5, "{wait:?}");
     let renewed = run(other.advance(later.next + DAY / 2));
     assert_eq!(renewed.outcome, RenewalOutcome::Failed { error: DUE.to_owned(), failures: 1 });
-    assert_ne!(fs::read(folder.join("certificate.pem")).unwrap(), first);
+    assert_ne!(fs::read(&file).unwrap(), first);
 }
 
 /// Pebble has no simulated time: a certificate that it issues today is old on the day of the renewal.
@@ -56,20 +56,27 @@ fn an_account_that_the_authority_has_forgotten_is_made_anew() {
     else {
         return;
     };
-    let folder = pebble.folder.path().join("acme");
-    for pebble in [&former, &pebble] {
-        let answers = ChallengeAnswers::default();
-        serve_http(pebble.http_port, answers.clone());
-        let _ = fs::remove_file(folder.join("certificate.pem"));
-        // The account of the former one, as if this authority had lost its memory.
-        let account = folder.join("account.json");
-        if let Ok(text) = fs::read_to_string(&account) {
-            fs::write(&account, text.replace(&port(&former), &port(pebble))).unwrap();
-        }
-        let mut renewal = renewal(&pebble.directory, &pebble.ca(), &folder, &answers);
+    let order = |pebble: &Pebble, answers: &ChallengeAnswers| {
+        let folder = pebble.folder.path().join("acme");
+        let mut renewal = renewal(&pebble.directory, &pebble.ca(), &folder, answers);
         let report = run(renewal.advance(SystemTime::now()));
         assert_eq!(report.outcome, RenewalOutcome::Renewed { remark: None });
-    }
+        fs::remove_file(open(&config(&pebble.directory, &pebble.ca(), &["a.test"]), &folder).certificate())
+            .unwrap();
+        account_file(&folder)
+    };
+    let [former_answers, answers] = [&former, &pebble].map(|pebble| {
+        let answers = ChallengeAnswers::default();
+        serve_http(pebble.http_port, answers.clone());
+        answers
+    });
+    let foreign = fs::read_to_string(order(&former, &former_answers)).unwrap();
+    let account = order(&pebble, &answers);
+    // The account of the former one, as if this authority had lost its memory.
+    let foreign = foreign.replace(&port(&former), &port(&pebble));
+    fs::write(&account, &foreign).unwrap();
+    order(&pebble, &answers);
+    assert_ne!(fs::read_to_string(&account).unwrap(), foreign);
 }
 
 fn port(pebble: &Pebble) -> String {
@@ -79,7 +86,7 @@ fn port(pebble: &Pebble) -> String {
 #[test]
 fn a_day_without_the_authority_costs_a_few_attempts_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
-    let (_, ca) = serve_rate_limit(folder.path(), 0);
+    let (_, ca) = serve_refusals(folder.path(), Refusal::RATE_LIMIT);
     let [port] = free_ports();
     let directory = format!("https://127.0.0.1:{port}/dir");
     let mut renewal = renewal(&directory, &ca, &folder.path().join("acme"), &ChallengeAnswers::default());
