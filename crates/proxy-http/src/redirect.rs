@@ -250,7 +250,8 @@ fn response(head: &[u8], answers: &RedirectAnswers) -> Option<String> {
         }
         Err(_) => return Some(plain("400 Bad Request", "the request is malformed\n")),
     }
-    let token = request.path.and_then(|path| path.strip_prefix(CHALLENGE_PATH));
+    let is_get = matches!(request.method, Some("GET"));
+    let token = request.path.filter(|_| is_get).and_then(|path| path.strip_prefix(CHALLENGE_PATH));
     if let Some(answer) = token.and_then(|token| (answers.challenge)(token)) {
         return Some(plain("200 OK", &answer));
     }
@@ -309,6 +310,8 @@ mod tests {
         let known = ask("token");
         assert!(known.starts_with("HTTP/1.1 200 OK\r\n") && known.ends_with("\r\n\r\ntoken.key"), "{known}");
         assert!(ask("other").starts_with("HTTP/1.1 308 "));
+        let posted = answer("POST /.well-known/acme-challenge/token HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert!(posted.starts_with("HTTP/1.1 308 "));
     }
 
     #[test]

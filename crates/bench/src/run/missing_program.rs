@@ -29,7 +29,7 @@ pub(super) fn missing_program(target: &BenchTarget, tlsdash: &Path) -> Option<St
 }
 
 /// True if the program is an executable file, of a path or in one of the folders of `PATH`.
-fn is_program(program: &str) -> bool {
+pub fn is_program(program: &str) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     let is_executable = |path: PathBuf| {
         fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)

@@ -45,6 +45,7 @@ pub use selection::{Selection, SelectionError};
 
 use self::cell::CellRunner;
 use self::load::{LoadFailure, LoadRunner};
+pub use self::missing_program::is_program;
 use self::missing_program::missing_program;
 use self::progress::ProgressClock;
 use self::setup::BenchSetup;

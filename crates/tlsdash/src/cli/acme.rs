@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use acme::{AcmeConfig, ChallengeAnswers, DnsHook, LETS_ENCRYPT, Responder, Trust};
+use bench::run::is_program;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
@@ -104,7 +105,13 @@ impl AcmeOptions {
     fn responder(&self, redirects: bool) -> anyhow::Result<Responder> {
         use ChallengeOption::{Dns01, Http01, TlsAlpn01};
         match (self.acme_challenge, &self.acme_dns_hook) {
-            (None | Some(Dns01), Some(hook)) => Ok(Responder::Dns01(DnsHook::new(hook))),
+            (None | Some(Dns01), Some(hook)) if is_program(&hook.to_string_lossy()) => {
+                Ok(Responder::Dns01(DnsHook::new(hook)))
+            }
+            (None | Some(Dns01), Some(hook)) => Err(usage(format!(
+                "--acme-dns-hook {}: there is no such program, or it is not executable",
+                hook.display()
+            ))),
             (Some(Dns01), None) => Err(usage(
                 "--acme-challenge dns-01 needs --acme-dns-hook: the command that publishes TXT records",
             )),

@@ -24,7 +24,7 @@ use crate::cli::{Flags, ProxyArgs, ProxyOptions, usage};
 use crate::journals::state_directory;
 use crate::service;
 use crate::service::privileges;
-use crate::session::acme::AcmeOrder;
+use crate::session::acme::{AcmeOrder, OrderedCertificate};
 use crate::session::controller::{CERTIFICATE, RunConfiguration, Workload};
 use crate::session::frontend::Frontend;
 use crate::session::{Channels, RedirectEndpoint, Session, SessionConfig, console, environment, host_name};
@@ -60,7 +60,7 @@ pub(crate) fn run(args: ProxyArgs, flags: Flags) -> anyhow::Result<()> {
     let user =
         options.user.as_deref().filter(|_| is_root).map(privileges::ServiceUser::resolve).transpose()?;
     privileges::forbid_dumps()?;
-    let acme = AcmeOrder::of(&options)?;
+    let acme = AcmeOrder::of(&options, user.as_ref())?;
     let config = check_with(&options, acme.as_ref())?;
     let mut bound = BoundSession::bind(config, http, source_of(inherited, predecessor.as_mut()))?;
     bound.redirect_from = options
@@ -72,18 +72,19 @@ pub(crate) fn run(args: ProxyArgs, flags: Flags) -> anyhow::Result<()> {
         })
         .transpose()
         .context("cannot serve --redirect-http")?;
-    if let Some(acme) = &acme {
-        acme.open(user.as_ref())?;
-    }
-    bound.acme = acme;
+    let mut state_directory = None;
     if let Some(user) = &user {
         session.journal = session.journal.hand_to(user)?;
+        acme.as_ref().map_or(Ok(()), AcmeOrder::hand_over)?;
+        let of_acme = || acme.as_ref().map(AcmeOrder::state_directory);
+        state_directory = session.journal.state_directory().or_else(of_acme);
         user.switch_to()?;
     }
+    bound.acme = acme;
     if predecessor.is_some() {
         session.journal = session.journal.beside();
     }
-    let program = program.with_state_directory(session.journal.state_directory());
+    let program = program.with_state_directory(state_directory);
     let program = Some(program).filter(|_| session.frontend == Frontend::Headless);
     if let Some(warning) = privileges::warning_of_root() {
         console::report_early(&warning);
@@ -108,7 +109,7 @@ fn source_of(managed: Vec<TcpListener>, predecessor: Option<&mut Predecessor>) -
 
 /// Makes the configuration of the proxy, with everything that can be refused before it binds.
 pub(super) fn check(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
-    check_with(options, AcmeOrder::of(options)?.as_ref())
+    check_with(options, AcmeOrder::of(options, None)?.as_ref())
 }
 
 fn check_with(options: &ProxyOptions, acme: Option<&AcmeOrder>) -> anyhow::Result<ProxyConfig> {
@@ -217,6 +218,8 @@ impl BoundSession {
     ) -> anyhow::Result<()> {
         let Self { proxy: mut bound, mut header, routes, redirect_from, acme, notices } = self;
         let journal = session.journal.open()?;
+        let challenge = AcmeOrder::http_challenges(acme.as_ref());
+        let acme = acme.map(AcmeOrder::start).transpose()?;
         // Until then the new process may refuse, and the old one continues.
         let await_handover = |other: &Predecessor| other.await_handover(channels.run, bound.local_addrs());
         let handover = predecessor.map(await_handover).transpose()?;
@@ -227,7 +230,6 @@ impl BoundSession {
         let addrs: Vec<String> = proxy.local_addrs().iter().map(ToString::to_string).collect();
         header.listen = addrs.join(" ");
         let https_port = proxy.local_addrs().first().map_or(443, SocketAddr::port);
-        let challenge = AcmeOrder::http_challenges(acme.as_ref());
         let answers = RedirectAnswers { https_port, challenge };
         let redirect = |(at, from): (ListenAddr, TcpListener)| {
             let socket = from.try_clone()?.into();
@@ -267,7 +269,7 @@ impl BoundSession {
             proxy: Some(proxy),
             observer: None,
             late_certificates: None,
-            acme: acme.map(AcmeOrder::start).transpose()?,
+            acme: acme.map(OrderedCertificate::begun),
             routes,
             load,
             load_cpus: None,

@@ -60,10 +60,18 @@ fn numbered(path: &Path, n: u32) -> PathBuf {
 /// # Errors
 /// When it cannot be created.
 pub(crate) fn make() -> anyhow::Result<PathBuf> {
-    let folder = folder()?;
-    std::fs::create_dir_all(&folder)
-        .with_context(|| format!("cannot make the state directory {}", folder.display()))?;
+    let folder = path().context("cannot tell where to write the journal; give --journal file:PATH")?;
+    make_at(&folder)?;
     Ok(folder)
+}
+
+/// Creates a state directory if needed.
+///
+/// # Errors
+/// When it cannot be created.
+pub(crate) fn make_at(folder: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the state directory {}", folder.display()))
 }
 
 /// Creates the first of `tlsdash.journal`, `tlsdash-2.journal` and so on that no running tlsdash writes.
@@ -93,18 +101,14 @@ pub(crate) fn begin_in(folder: &Path) -> anyhow::Result<FileWriter> {
 
 /// The file in which the dashboard keeps its columns and panes; `None` without a folder.
 pub(crate) fn dashboard_file() -> Option<PathBuf> {
-    folder().ok().map(|folder| folder.join("dashboard.json"))
+    path().ok().map(|folder| folder.join("dashboard.json"))
 }
 
-/// The folder for what ACME needs: the account and the certificate.
+/// The state directory, which may not exist.
 ///
 /// # Errors
-/// If there is no state directory.
-pub(crate) fn acme_folder() -> anyhow::Result<PathBuf> {
-    Ok(folder()?.join("acme"))
-}
-
-fn folder() -> anyhow::Result<PathBuf> {
+/// If no variable leads to one.
+pub(crate) fn path() -> anyhow::Result<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(folder) = set("STATE_DIRECTORY") {
         // systemd separates several directories of a unit by colons; the first is ours.
@@ -117,7 +121,7 @@ fn folder() -> anyhow::Result<PathBuf> {
     set("XDG_STATE_HOME")
         .or_else(|| set("HOME").map(|home| home.join(".local/state")))
         .map(|state| state.join("tlsdash"))
-        .context("cannot tell where to write the journal: neither XDG_STATE_HOME nor HOME is set; give --journal file:PATH")
+        .context("neither STATE_DIRECTORY nor XDG_STATE_HOME nor HOME is set")
 }
 
 /// The file written last, and whether it is being written.
@@ -125,7 +129,7 @@ fn folder() -> anyhow::Result<PathBuf> {
 /// # Errors
 /// If there is none.
 pub(crate) fn newest() -> anyhow::Result<(PathBuf, bool)> {
-    let folder = folder()?;
+    let folder = path()?;
     let entries = std::fs::read_dir(&folder).with_context(|| {
         format!("no journal to watch: cannot read {}; start tlsdash, or name a SOURCE", folder.display())
     })?;

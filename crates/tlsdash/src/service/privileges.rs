@@ -32,7 +32,7 @@ pub(crate) fn warning_of_root() -> Option<NoticeRecord> {
 }
 
 /// The user that the program becomes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ServiceUser {
     name: String,
     uid: Uid,
@@ -70,6 +70,28 @@ impl ServiceUser {
     pub(crate) fn give(&self, folder: &Path) -> anyhow::Result<()> {
         std::os::unix::fs::chown(folder, Some(self.uid.as_raw()), Some(self.gid.as_raw()))
             .with_context(|| format!("cannot give {} to {}", folder.display(), self.name))
+    }
+
+    /// Does something with no more rights than this user has, as root before and after. Call it while there is only one
+    /// thread.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub(crate) fn act<T>(&self, action: impl FnOnce() -> T) -> anyhow::Result<T> {
+        let name = std::ffi::CString::new(self.name.as_str())?;
+        let (groups, own) = (unistd::getgroups()?, Gid::effective());
+        unistd::initgroups(&name, self.gid)
+            .and_then(|()| unistd::setegid(self.gid))
+            .and_then(|()| unistd::seteuid(self.uid))
+            .with_context(|| format!("cannot act as {}", self.name))?;
+        let done = action();
+        unistd::seteuid(Uid::from_raw(0))
+            .and_then(|()| unistd::setegid(own))
+            .and_then(|()| unistd::setgroups(&groups))
+            .context("cannot act as root again")?;
+        // The kernel has reset it.
+        forbid_dumps()?;
+        Ok(done)
     }
 
     /// Switches to this user permanently, with its supplementary groups. Call it while there is only one thread: the

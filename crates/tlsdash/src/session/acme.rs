@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use acme::{AcmeClient, AcmeConfig, AcmeStore, Renewal, RenewalOutcome, RenewalReport, Renewer, Responder};
+use acme::{AcmeClient, AcmeStore, Renewal, RenewalOutcome, RenewalReport, Renewer, Responder};
 use anyhow::Context;
 use proxy_core::{AcmeChallenges, Certificate, Tls};
 use proxy_http::FindChallenge;
@@ -17,22 +17,31 @@ use crate::service::privileges::ServiceUser;
 
 /// An order that has been checked, before anything is bound.
 pub(crate) struct AcmeOrder {
-    config: AcmeConfig,
+    client: AcmeClient,
     responder: Responder,
-    folder: PathBuf,
+    domains: Vec<String>,
+    state_directory: PathBuf,
+    store: AcmeStore,
+    /// Who the program becomes.
+    user: Option<ServiceUser>,
 }
 
 impl AcmeOrder {
     /// The order of the options; `None` without a domain.
     ///
     /// # Errors
-    /// If a value cannot be used, or there is no state directory.
-    pub(crate) fn of(options: &ProxyOptions) -> anyhow::Result<Option<Self>> {
+    /// If a value cannot be used, the authorities cannot be read, or there is no state directory.
+    pub(crate) fn of(options: &ProxyOptions, user: Option<&ServiceUser>) -> anyhow::Result<Option<Self>> {
         let Some((config, responder)) = options.acme.order(options.redirect_http.is_some())? else {
             return Ok(None);
         };
-        let folder = state_directory::acme_folder()?;
-        Ok(Some(Self { config, responder, folder }))
+        let state_directory = state_directory::path().context("ACME needs a state directory")?;
+        let domains = config.domains.clone();
+        let store = AcmeStore::new(&state_directory.join("acme"), &config.directory, &domains);
+        let option = options.acme.acme_ca.as_ref().map_or("ACME", |_| "--acme-ca");
+        let client = AcmeClient::new(config, responder.clone(), store.clone())
+            .map_err(|error| usage(format!("{option}: {error}")))?;
+        Ok(Some(Self { client, responder, domains, state_directory, store, user: user.cloned() }))
     }
 
     /// Serves its certificate, or one made in memory until there is one, and answers challenges.
@@ -40,8 +49,10 @@ impl AcmeOrder {
     /// # Errors
     /// If none can be made.
     pub(crate) fn serve(&self, tls: &mut Tls) -> anyhow::Result<()> {
-        let file = AcmeStore::certificate_in(&self.folder);
-        let stored = file.exists().then(|| Certificate::load(&file, &file));
+        let file = self.store.certificate();
+        let load = || file.exists().then(|| Certificate::load(&file, &file));
+        // The user writes the folder, and may have put a link to what only root may read there.
+        let stored = self.user.as_ref().map_or_else(|| Ok(load()), |user| user.act(load))?;
         let certificate = match stored {
             Some(Ok(certificate)) => certificate,
             Some(Err(error)) => {
@@ -58,7 +69,7 @@ impl AcmeOrder {
     }
 
     fn generate(&self, file: &Path) -> anyhow::Result<Certificate> {
-        Certificate::generate_until(file, &self.config.domains).context("cannot make a certificate")
+        Certificate::generate_until(file, &self.domains).context("cannot make a certificate")
     }
 
     /// The responses to challenges by request, by their tokens; none without an order.
@@ -71,33 +82,28 @@ impl AcmeOrder {
         }
     }
 
-    /// Opens the folder of account and certificate, for `user` if the program becomes somebody else.
-    ///
-    /// # Errors
-    /// If it cannot be written to.
-    pub(crate) fn open(&self, user: Option<&ServiceUser>) -> anyhow::Result<()> {
-        state_directory::make()?;
-        AcmeStore::open(&self.folder)?;
-        user.map_or(Ok(()), |user| user.give(&self.folder))
+    /// The state directory that was found before root was given up.
+    pub(crate) fn state_directory(&self) -> PathBuf {
+        self.state_directory.clone()
     }
 
-    /// Starts the thread that orders and renews.
+    /// Gives the state directory to the user that the program becomes. The user makes what is in it.
+    pub(crate) fn hand_over(&self) -> anyhow::Result<()> {
+        state_directory::make_at(&self.state_directory)?;
+        self.user.as_ref().map_or(Ok(()), |user| user.give(&self.state_directory))
+    }
+
+    /// Starts the thread that orders and renews, once it is told to begin.
     ///
     /// # Errors
-    /// If the folder or the authorities cannot be used, or there is no thread.
+    /// If the folder cannot be written to, or there is no thread.
     pub(crate) fn start(self) -> anyhow::Result<OrderedCertificate> {
-        let Self { config, responder, folder } = self;
-        let store = AcmeStore::open(&folder)?;
-        let file = store.certificate();
-        let client = AcmeClient::new(config.clone(), responder, store.clone())
-            .map_err(|error| usage(format!("--acme-ca: {error}")))?;
-        let renewal = Renewal::new(client, config, store, fastrand::f64());
+        state_directory::make_at(&self.state_directory)?;
+        self.store.open()?;
+        let file = clean::text(&self.store.certificate().to_string_lossy());
+        let renewal = Renewal::new(self.client, self.store, fastrand::f64());
         let renewer = Renewer::start(renewal).context("cannot start the thread acme")?;
-        Ok(OrderedCertificate {
-            renewer: Some(renewer),
-            file: clean::text(&file.to_string_lossy()),
-            last: None,
-        })
+        Ok(OrderedCertificate { renewer: Some(renewer), file, last: None })
     }
 }
 
@@ -112,9 +118,15 @@ pub(crate) struct OrderedCertificate {
 }
 
 impl OrderedCertificate {
+    /// Lets it order, once challenges can be answered.
+    pub(crate) fn begun(mut self) -> Self {
+        self.renewer.iter_mut().for_each(Renewer::begin);
+        self
+    }
+
     /// The next change, if there is one.
     pub(crate) fn poll(&mut self) -> Option<&RenewalReport> {
-        let report = self.renewer.as_ref().and_then(Renewer::poll)?;
+        let report = self.renewer.as_mut().and_then(Renewer::poll)?;
         Some(self.last.insert(report))
     }
 

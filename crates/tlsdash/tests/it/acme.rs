@@ -1,13 +1,18 @@
 //! Certificates by ACME, from an authority for tests.
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
+use crate::common::not_run::say_not_run;
 use crate::common::pebble::Pebble;
-use crate::common::{journal, journalctl, outside, proxy, run, stderr, until, upstream};
+use crate::common::{
+    TlsdashProcess, journal, journalctl, make_certificate, on_small_disk, outside, proxy, run, stderr,
+    tlsdash, until, upstream,
+};
 
 /// What a client sees of the certificate for `a.test`.
-fn served(port: u16) -> String {
+pub(crate) fn served(port: u16) -> String {
     let output = outside("openssl", "openssl")
         .args(["s_client", "-connect", &format!("127.0.0.1:{port}"), "-servername", "a.test"])
         .output()
@@ -74,11 +79,9 @@ fn a_certificate_is_ordered_by_the_listener_for_redirects() {
 fn an_authority_that_is_down_leaves_the_proxy_serving() {
     let folder = tempfile::tempdir().unwrap();
     let socket = upstream(folder.path(), b"hello");
-    let args = ["--acme-domain", "a.test", "--acme-contact", "admin@example.test"];
-    let down = ["--acme-directory", "https://127.0.0.1:9/dir"];
     let control = folder.path().join("control.sock");
     let more = ["--control", control.to_str().unwrap()];
-    let mut running = proxy(folder.path(), &socket, &[&args[..], &down, &more].concat());
+    let mut running = proxy(folder.path(), &socket, &[&DOWN[..], &more].concat());
     let port = running.address().port();
     let line = running.line_with("ACME: cannot get a certificate (attempt 1): ");
     assert!(
@@ -112,6 +115,8 @@ fn options_that_cannot_be_are_refused_at_the_start() {
         (&domain, "--acme-contact is missing"),
         (&[&domain[..], &contact, &["--acme-challenge", "http-01"]].concat(), "needs --redirect-http"),
         (&[&domain[..], &contact, &["--acme-challenge", "dns-01"]].concat(), "needs --acme-dns-hook"),
+        (&[&domain[..], &contact, &["--acme-dns-hook", "/none"]].concat(), "/none: there is no such program"),
+        (&[&domain[..], &contact, &["--acme-ca", "/none"]].concat(), "--acme-ca: "),
         (
             &[&domain[..], &contact, &["--acme-challenge", "tls-alpn-01", "--acme-dns-hook", "x"]].concat(),
             "goes with --acme-challenge dns-01 only",
@@ -123,4 +128,64 @@ fn options_that_cannot_be_are_refused_at_the_start() {
         let said = refused(folder.path(), args);
         assert!(said.contains(part) && said.trim_end().lines().count() == 1, "{said}");
     }
+}
+
+/// Words for an order from an authority that is down.
+const DOWN: [&str; 6] = [
+    "--acme-domain",
+    "a.test",
+    "--acme-contact",
+    "admin@example.test",
+    "--acme-directory",
+    "https://127.0.0.1:9/dir",
+];
+
+#[test]
+fn a_full_disk_is_told_before_the_authority_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = folder.path().join("disk");
+    let mut command = on_small_disk(&disk, 256, 224);
+    let socket = upstream(folder.path(), b"hello");
+    command.env("STATE_DIRECTORY", &disk).args(["--headless", "--journal", "off", "--listen", "127.0.0.1:0"]);
+    command.arg("--upstream").arg(format!("unix:{}", socket.display())).args(DOWN);
+    let mut running = TlsdashProcess::start(command);
+    let line = running.line_with("ACME: cannot get a certificate (attempt 1): ");
+    assert!(line.contains("No space left on device") && !line.contains("127.0.0.1:9"), "{line}");
+    let answer = outside("curl", "curl").args(["-sk", &format!("https://{}/", running.address())]).output();
+    assert_eq!(answer.unwrap().stdout, b"hello");
+    assert_eq!(running.end().0, 0);
+}
+
+#[test]
+fn the_user_of_the_service_reads_no_key_that_only_root_may_read() {
+    let test = "the_user_of_the_service_reads_no_key_that_only_root_may_read";
+    if !rustix::process::geteuid().is_root() {
+        return say_not_run(test, "only root can become another user");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let (state, socket) = (folder.path().join("state"), upstream(folder.path(), b"hello"));
+    let start = || {
+        let mut command = tlsdash(&state);
+        command.args(["--headless", "--user", "nobody", "--journal", "off", "--listen", "127.0.0.1:0"]);
+        command.arg("--upstream").arg(format!("unix:{}", socket.display())).args(DOWN);
+        TlsdashProcess::start(command)
+    };
+    let mut first = start();
+    first.line_with("ACME: cannot get a certificate");
+    assert_eq!(first.end().0, 0);
+    let mut orders = fs::read_dir(state.join("acme")).unwrap().map(|entry| entry.unwrap().path());
+    let order = orders.find(|path| path.is_dir()).unwrap();
+    assert_eq!(fs::metadata(&order).unwrap().uid(), 65534, "made by the user, not for the user");
+    // As whoever has taken over the service can do.
+    let secret = folder.path().join("secret.pem");
+    let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+    make_certificate(&cert, &key, "a.test", 2, &[]);
+    fs::write(&secret, [fs::read(&key).unwrap(), fs::read(&cert).unwrap()].concat()).unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    std::os::unix::fs::symlink(&secret, order.join("certificate.pem")).unwrap();
+    let mut second = start();
+    let warning = second.line_with("another one is ordered");
+    assert!(warning.contains("permission denied"), "{warning}");
+    assert_eq!(second.end().0, 0);
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 
+use crate::common::pebble::Pebble;
 use crate::common::{
     TlsdashProcess, journal, journalctl, make_certificate, outside, run, stderr, told, until, upstream,
 };
@@ -419,6 +420,34 @@ fn the_socket_that_redirects_to_https_is_taken_over() {
     drop(waiting);
     until("the first process has ended", || !is_running(service.first.pid()));
     assert!(redirected());
+    service.end();
+}
+
+#[test]
+fn a_new_process_renews_the_certificate_that_the_old_one_ordered() {
+    let test = "a_new_process_renews_the_certificate_that_the_old_one_ordered";
+    let Some(pebble) = Pebble::start(test, 0) else { return };
+    let (folder, ca) = (tempfile::tempdir().unwrap(), pebble.ca().display().to_string());
+    let from = format!("127.0.0.1:{}", pebble.http_port);
+    let args = ["--acme-domain", "a.test", "--acme-contact", "admin@example.test", "--acme-ca", &ca];
+    let more =
+        ["--acme-directory", &pebble.directory, "--acme-challenge", "http-01", "--redirect-http", &from];
+    let mut service = Service::start(folder.path(), "", &[&args[..], &more].concat());
+    service.first.line_with("ACME: got a certificate");
+    let order = |service: &Service| {
+        let all = service.ctl(&["certificates"]).unwrap();
+        all.lines().find(|line| line.contains("ordered by ACME after ")).map(str::to_owned)
+    };
+    until("the first process tells when it renews", || order(&service).is_some());
+    let mut served = String::new();
+    until("it serves the certificate", || {
+        served = crate::acme::served(service.address.port());
+        served.contains("Pebble Intermediate CA")
+    });
+    service.upgrade();
+    until("the new process tells when it renews", || order(&service).is_some());
+    let certificate = |text: &str| text.split("-----").nth(2).unwrap().to_owned();
+    assert_eq!(certificate(&crate::acme::served(service.address.port())), certificate(&served));
     service.end();
 }
 

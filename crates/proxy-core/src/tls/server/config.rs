@@ -205,7 +205,7 @@ impl TlsConfig {
     /// The configuration that answers the challenge for a domain; `None` if there is none.
     pub(crate) fn challenge(&self, domain: &str) -> Option<Self> {
         let server = self.challenges.as_ref()?.answer(domain)?;
-        Some(Self { server: Arc::new(server), upstream: None, holds_tickets: false, ..self.clone() })
+        Some(Self { server, upstream: None, holds_tickets: false, ..self.clone() })
     }
 
     /// TLS to upstreams, if any speaks it.

@@ -87,10 +87,7 @@ pub(super) const FIGURES: [FigureGroup; 7] = [
         panes: &[PaneId::System],
         is_of_http: false,
         figures: &[
-            (
-                "cert 89 days",
-                "until the first certificate expires; amber, red as it gets urgent",
-            ),
+            ("cert 89 days", "until the first certificate expires; amber, red as it gets urgent"),
             ("window", "the latest time, over which rates and latencies are"),
             ("mean of the whole run", "rates and CPU of an ended run, idle time included"),
             ("in, out", "plaintext from clients, and to clients; kB = 1000 B"),
