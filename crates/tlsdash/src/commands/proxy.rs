@@ -264,7 +264,6 @@ impl BoundSession {
                 crate::say(format_args!("redirecting http://{} to https", redirect.server.addr()));
             }
         }
-        let title = format!("{} > {}", header.listen, header.upstream);
         let workload = Workload {
             proxy: Some(proxy),
             observer: None,
@@ -277,6 +276,8 @@ impl BoundSession {
             observed: None,
             ends_with_load: false,
         };
+        // The dashboard takes it from the records, as a reload may change the upstreams.
+        let title = String::new();
         Session { config: session, channels, title, header, notices, workload, journal, handover }.run()
     }
 }

@@ -23,7 +23,7 @@ use crate::view_model::span::{Span, SpanWindows};
 use model::alerts::UndersampledAlert;
 use model::insight::{self, Expiry};
 use model::runs::{LogLine, MetricSeries, Model, Run, WorkerActivity};
-use records::kinds::HostRecord;
+use records::kinds::{HostRecord, RunRecord};
 use records::metrics::{Counters, CpuGroup, LatencyClass, Metric, ProxyCounter, TlsCounter};
 use records::text::quantity::counted;
 use records::values::ProcessCpu;
@@ -173,7 +173,10 @@ impl ViewModel {
         let earlier = load_figures.as_mut().filter(|_| !is_latest).into_iter();
         earlier.for_each(|load| load.apply_settings(|name| run.setting_at(us.saturating_sub(1), name)));
         Self {
-            target: began.map_or_else(String::new, target),
+            target: began.map_or_else(String::new, |began| match replaced_upstream(run, us) {
+                Some(upstream) => target(&RunRecord { upstream, ..began.clone() }),
+                None => target(began),
+            }),
             setup: began.map_or_else(String::new, setup),
             certificate_expiry: insight::first_expiry(run),
             run: run.id().short(),
@@ -225,11 +228,17 @@ fn log_until(run: &Run, us: u64) -> Vec<LogLine> {
     lines
 }
 
-pub(crate) fn target(run: &records::kinds::RunRecord) -> String {
+/// The upstreams at a moment, if a reload has put them in the place of those of the start.
+fn replaced_upstream(run: &Run, us: u64) -> Option<String> {
+    let at = |us| run.setting_at(us, "proxy.upstream");
+    at(us).filter(|now| at(run.began_us()).as_ref() != Some(now))
+}
+
+pub(crate) fn target(run: &RunRecord) -> String {
     if run.listen.is_empty() { run.upstream.clone() } else { format!("{} > {}", run.listen, run.upstream) }
 }
 
-fn setup(run: &records::kinds::RunRecord) -> String {
+fn setup(run: &RunRecord) -> String {
     if run.listen.is_empty() || run.workers == 0 {
         return String::new();
     }

@@ -87,3 +87,25 @@ fn a_run_is_shown_by_its_id_when_that_is_asked_for() {
     let mut stage = TestDashboard::live(Options { run: Some(SyntheticLoad::run_id()), ..options() }, 3);
     assert!(stage.screen(80, 24).contains("LIVE"));
 }
+
+#[test]
+fn the_header_names_the_upstreams_after_a_reload() {
+    let mut stage = TestDashboard::live(Options { title: String::new(), ..options() }, 2);
+    let name = "proxy.upstream".to_owned();
+    let applies = records::setting::Applies::NewConnections;
+    let setting = |value: &str| {
+        let (name, value) = (name.clone(), records::setting::Value::Text(value.to_owned()));
+        records::setting::Setting { name, value, unit: String::new(), applies, range: None }
+    };
+    let record = stage.run.event(records::kinds::Body::Setting(records::kinds::SettingRecord {
+        name: name.clone(),
+        before: "unix:/run/app.sock".into(),
+        after: Some(setting("unix:/run/b.sock")),
+        ..records::kinds::SettingRecord::default()
+    }));
+    assert!(!stage.screen(160, 48).contains("unix:/run/b.sock"));
+    stage.read(vec![record]);
+    stage.pass(1);
+    let screen = stage.screen(160, 48);
+    assert!(screen.lines().next().unwrap().contains(" > unix:/run/b.sock"), "{screen}");
+}
