@@ -1,6 +1,7 @@
-//! What clients may object to in a chain of certificates.
+//! What clients may object to in a chain of certificates, and who has signed what.
 
 use records::text::clean;
+use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::CertificateDer;
 use x509_parser::asn1_rs::{Oid, oid};
 use x509_parser::certificate::X509Certificate;
@@ -64,6 +65,14 @@ fn names_issuer_file(certificate: &X509Certificate<'_>) -> bool {
             .any(|access| access.access_method == OID_PKIX_ACCESS_DESCRIPTOR_CA_ISSUERS),
         _ => false,
     })
+}
+
+/// Whether the key of a certificate has made a signature. The key alone decides: a signature that one of the algorithms
+/// finds right was made with it.
+pub(in crate::tls) fn has_signed(signer: &X509Certificate<'_>, message: &[u8], signature: &[u8]) -> bool {
+    let key = &signer.public_key().subject_public_key.data;
+    let algorithms = default_provider().signature_verification_algorithms.all;
+    algorithms.iter().any(|algorithm| algorithm.verify_signature(key, message, signature).is_ok())
 }
 
 /// Printable, and not longer than a line.

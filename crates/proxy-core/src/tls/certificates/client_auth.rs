@@ -6,7 +6,6 @@ use std::sync::Arc;
 use aws_lc_rs::digest;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::CryptoProvider;
-use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
@@ -16,6 +15,7 @@ use x509_parser::prelude::FromDer as _;
 use x509_parser::revocation_list::CertificateRevocationList;
 
 use crate::tls::certificates::certificate::read_chain;
+use crate::tls::certificates::chain::has_signed;
 use crate::tls::certificates::error::TlsFileError;
 use crate::tls::certificates::files::{FileOrigin, FromFiles};
 use crate::tls::certificates::identity;
@@ -71,13 +71,9 @@ impl Authorities {
     pub(in crate::tls) fn has_signed(&self, issuer: &[u8], list: &[u8]) -> bool {
         let Ok((_, list)) = CertificateRevocationList::from_der(list) else { return false };
         let (message, signature) = (list.tbs_cert_list.as_ref(), &list.signature_value.data);
-        let algorithms = default_provider().signature_verification_algorithms.all;
         let named = self.listed.iter().filter_map(|der| Some(X509Certificate::from_der(der).ok()?.1));
-        named.filter(|one| one.subject().as_raw() == issuer).any(|one| {
-            let key = &one.public_key().subject_public_key.data;
-            // The key alone decides: a signature that one of them finds right was made with it.
-            algorithms.iter().any(|algorithm| algorithm.verify_signature(key, message, signature).is_ok())
-        })
+        let mut named = named.filter(|one| one.subject().as_raw() == issuer);
+        named.any(|one| has_signed(&one, message, signature))
     }
 
     fn path(&self) -> &Path {
