@@ -36,6 +36,7 @@ mod reloaded_upstreams;
 mod replacing;
 mod revocation;
 mod routes;
+mod stapling;
 mod support;
 mod tls_choice;
 mod tls_clients;

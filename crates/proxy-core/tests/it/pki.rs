@@ -52,6 +52,10 @@ impl Pki {
         self.path(name).to_str().unwrap().to_owned()
     }
 
+    pub(crate) fn issuer(&self) -> &CertifiedIssuer<'static, KeyPair> {
+        &self.issuer
+    }
+
     /// Writes `FILE.pem` and `FILE.key`, over former ones by renaming. The first of `names` is the common name too.
     pub(crate) fn issue(
         &self,

@@ -15,6 +15,7 @@ use crate::tls::certificates::chain;
 use crate::tls::certificates::description::{Description, ParseError, ValidityEnd};
 use crate::tls::certificates::error::{TlsFileError, TlsFileWarning};
 use crate::tls::certificates::files::{self, FileContents, FileOrigin, FromFiles, contains};
+use crate::tls::certificates::ocsp::response_file;
 use crate::tls::certificates::served::CertificateUse;
 use crate::tls::provider::time_signatures;
 use crate::tls::resumption::tickets::unix_now;
@@ -30,17 +31,24 @@ pub struct Certificate {
     /// What clients may object to in the chain.
     pub(super) faults: Vec<String>,
     pub(super) usage: Arc<CertificateUse>,
-    warnings: Vec<TlsFileWarning>,
+    /// When the stapled OCSP response ends, in seconds since 1970; 0 if none is stapled.
+    pub(super) stapled_until: u64,
+    pub(super) warnings: Vec<TlsFileWarning>,
     origin: Option<FileOrigin>,
 }
 
 impl Certificate {
-    /// Loads a chain, leaf first, and its key (PKCS#8, PKCS#1 or SEC1) from PEM files.
+    /// Loads a chain, leaf first, and its key (PKCS#8, PKCS#1 or SEC1) from PEM files, and the OCSP response in
+    /// `CERT.ocsp` if there is one.
     ///
     /// # Errors
     /// When a file cannot be read, holds nothing usable, or the two do not belong together.
     pub fn load(cert: &Path, key: &Path) -> Result<Self, TlsFileError> {
-        let origin = FileOrigin::of(&[cert, key]);
+        Self::load_after(cert, key, None)
+    }
+
+    fn load_after(cert: &Path, key: &Path, former: Option<&Self>) -> Result<Self, TlsFileError> {
+        let origin = origin(cert, key);
         let chain = read_chain(cert)?;
         let (key_der, exposure) = read_key(key)?;
         let signer = any_supported_type(&key_der).map_err(|error| TlsFileError::UnsupportedKey {
@@ -61,7 +69,7 @@ impl Certificate {
         let warnings =
             exposure.into_iter().chain(made.validity_warning(cert)).chain(made.version_warning(cert));
         let warnings = warnings.chain(faulty).collect();
-        Ok(Self { warnings, origin: Some(origin), ..made })
+        Self { warnings, origin: Some(origin), ..made }.staple(cert, former)
     }
 
     /// Makes a self-signed ECDSA P-256 certificate in memory, for localhost, 127.0.0.1, `::1`, the host's name and
@@ -90,7 +98,7 @@ impl Certificate {
     /// # Errors
     /// As [`generate`](Self::generate) has them.
     pub fn generate_until(file: &Path, names: &[String]) -> Result<Self, TlsFileError> {
-        let origin = FileOrigin::of(&[file, file]);
+        let origin = origin(file, file);
         let warning = TlsFileWarning::Awaited { path: file.to_owned(), names: names.join(", ") };
         Ok(Self { origin: Some(origin), warnings: vec![warning], ..Self::generate(names)? })
     }
@@ -102,7 +110,15 @@ impl Certificate {
         let label = description.names.first().map_or_else(|| NO_NAME.to_owned(), |name| clean::text(name));
         let usage = Arc::new(CertificateUse::new(label.into()));
         let certified = Arc::new(time_signatures(certified));
-        Ok(Self { certified, description, faults, usage, warnings: Vec::new(), origin: None })
+        Ok(Self {
+            certified,
+            description,
+            faults,
+            usage,
+            stapled_until: 0,
+            warnings: Vec::new(),
+            origin: None,
+        })
     }
 
     /// The key type, such as `ECDSA P-256`, `RSA-2048` or `Ed25519`.
@@ -165,7 +181,7 @@ impl FromFiles for Certificate {
 
     fn read_again(&self) -> Result<Self, TlsFileError> {
         match self.origin.as_ref().map(FileOrigin::paths) {
-            Some([cert, key]) => Self::load(cert, key),
+            Some([cert, key, ..]) => Self::load_after(cert, key, Some(self)),
             _ => Ok(self.clone()),
         }
     }
@@ -176,6 +192,10 @@ impl fmt::Debug for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Certificate").field("kind", &self.description.kind).finish_non_exhaustive()
     }
+}
+
+fn origin(cert: &Path, key: &Path) -> FileOrigin {
+    FileOrigin::of(&[cert, key, &response_file(cert)])
 }
 
 /// Reads certificates in PEM; at least one.

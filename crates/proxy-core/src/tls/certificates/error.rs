@@ -52,6 +52,10 @@ impl TlsFileError {
         matches!(self, Self::Unreadable { source, .. } if is_shortage(source))
     }
 
+    pub(in crate::tls) fn is_missing(&self) -> bool {
+        matches!(self, Self::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
     pub(in crate::tls) fn not_regular(path: &Path) -> Self {
         Self::Unreadable { path: path.to_owned(), source: io::Error::other("it is not a regular file") }
     }
@@ -84,6 +88,8 @@ pub enum TlsFileWarning {
     Awaited { path: PathBuf, names: String },
     #[error("{path}: {fault}; some clients will refuse it")]
     Chain { path: PathBuf, fault: String },
+    #[error("the OCSP response in {path} is not stapled: {problem}")]
+    NotStapled { path: PathBuf, problem: String },
     #[error("the certificate in {path} has expired on {date}; clients will refuse it")]
     Expired {
         path: PathBuf,

@@ -23,16 +23,21 @@ pub(in crate::tls) struct FileContents {
 
 /// Reads a file that must not be empty.
 pub(in crate::tls) fn read(path: &Path) -> Result<FileContents, TlsFileError> {
+    read_at_most(path, FILE_BYTES_MAX)
+}
+
+/// Reads a file that must not be empty, and not longer than `bytes_max`.
+pub(in crate::tls) fn read_at_most(path: &Path, bytes_max: u64) -> Result<FileContents, TlsFileError> {
     let unreadable = |source| TlsFileError::Unreadable { path: path.to_owned(), source };
     let file = fs::File::open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
-    if metadata.len() > FILE_BYTES_MAX {
-        let problem = format!("it has {} bytes, more than {FILE_BYTES_MAX}", metadata.len());
+    if metadata.len() > bytes_max {
+        let problem = format!("it has {} bytes, more than {bytes_max}", metadata.len());
         return Err(TlsFileError::malformed(path, problem));
     }
     // Allocated at once: a growing vector leaves copies of a key behind.
-    let mut bytes = Zeroizing::new(Vec::with_capacity(FILE_BYTES_MAX.min(metadata.len() + 1) as usize));
-    file.take(FILE_BYTES_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(bytes_max.min(metadata.len() + 1) as usize));
+    file.take(bytes_max).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.is_empty() {
         return Err(TlsFileError::Empty(path.to_owned()));
     }

@@ -8,6 +8,7 @@ pub(in crate::tls) mod description;
 pub(in crate::tls) mod error;
 pub(in crate::tls) mod files;
 pub(in crate::tls) mod identity;
+mod ocsp;
 pub(in crate::tls) mod presented;
 pub(in crate::tls) mod revocation;
 pub(in crate::tls) mod served;

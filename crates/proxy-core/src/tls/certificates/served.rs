@@ -9,6 +9,7 @@ use records::kinds::{CERTIFICATES_MAX, CertificateRecord};
 use records::text::clean;
 
 use crate::tls::Certificate;
+use crate::tls::certificates::error::TlsFileWarning;
 use crate::tls::certificates::files::{FileOrigin, FromFiles as _};
 use crate::tls::resumption::tickets::unix_now;
 
@@ -77,7 +78,7 @@ impl ServedHistory {
     pub(in crate::tls) fn records(&self, present: &[Certificate]) -> Vec<CertificateRecord> {
         let served = present.iter().enumerate().map(|(place, certificate)| CertificateRecord {
             is_default: place == 0,
-            refusal: self.refusals.get(&place).cloned().unwrap_or_default(),
+            refusal: self.refusals.get(&place).cloned().unwrap_or_else(|| certificate.response_refusal()),
             ..certificate.record()
         });
         let replaced =
@@ -106,10 +107,17 @@ impl Certificate {
             not_after: seconds(description.not_after.unix),
             since: self.usage.since,
             handshakes: self.usage.handshakes.load(Ordering::Relaxed),
+            stapled_until: self.stapled_until,
             must_staple: description.must_staple,
             faults: self.faults.join("; "),
             ..CertificateRecord::default()
         }
+    }
+
+    /// Why the OCSP response in its file is not stapled; empty if it is, or there is none.
+    fn response_refusal(&self) -> String {
+        let refusal = self.warnings.iter().find(|one| matches!(one, TlsFileWarning::NotStapled { .. }));
+        refusal.map(|warning| clean::text(&warning.to_string())).unwrap_or_default()
     }
 
     /// Where handshakes with it are counted.

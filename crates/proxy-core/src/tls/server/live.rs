@@ -188,8 +188,8 @@ impl LiveTls {
         )
     }
 
-    /// Takes over changed files, and makes a new ticket key when one is due. Returns the configuration if it
-    /// has changed.
+    /// Takes over changed files, drops OCSP responses that have ended, and makes a new ticket key when one is due.
+    /// Returns the configuration if it has changed.
     pub(crate) fn take(&mut self, changes: FileChanges) -> (TlsRefresh, Option<TlsConfig>) {
         let FileChanges {
             at_once,
@@ -217,6 +217,7 @@ impl LiveTls {
                 is_new = true;
             }
         }
+        is_new |= refreshed.drop_ended_responses(&mut self.certificates);
         if let Some(new) = client_ca.and_then(|read| refreshed.usable(read, at_once)) {
             let before = self.client_ca.replace(new).as_ref().map(client_ca_setting);
             refreshed.note_some(before, self.client_ca.as_ref().map(client_ca_setting));

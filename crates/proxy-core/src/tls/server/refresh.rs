@@ -3,7 +3,9 @@
 use records::kinds::SettingRecord;
 use records::setting::Setting;
 
+use crate::tls::Certificate;
 use crate::tls::certificates::error::{TlsFileError, TlsFileWarning};
+use crate::tls::resumption::tickets::unix_now;
 use crate::tls::server::config::TlsConfigError;
 
 /// The changes found by a check of the files.
@@ -37,6 +39,15 @@ impl TlsRefresh {
             Err(error) => self.refusals.push(error.into()),
         }
         None
+    }
+
+    /// Staples OCSP responses no more that have ended, and warns of each; true if there are any.
+    pub(in crate::tls) fn drop_ended_responses(&mut self, certificates: &mut [Certificate]) -> bool {
+        let now = unix_now();
+        let ended = certificates.iter_mut().filter_map(|one| one.drop_ended_response(now));
+        let before = self.warnings.len();
+        self.warnings.extend(ended);
+        self.warnings.len() > before
     }
 
     pub(in crate::tls) fn note(&mut self, before: &Setting, after: Setting) {

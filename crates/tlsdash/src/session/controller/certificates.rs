@@ -40,7 +40,7 @@ impl RunController {
                     files.note_tls(outcome, &skipped);
                 }
             }
-            // Generated ticket keys need no file, and are still rotated.
+            // Generated ticket keys are still rotated, and OCSP responses that end are dropped: neither needs a file.
             Some(FileWatchEvent::StillStuck) => {
                 self.apply_file_changes(FileChanges::default());
             }
@@ -53,7 +53,7 @@ impl RunController {
         }
     }
 
-    /// Applies the results of a check, and rotates generated ticket keys that are due.
+    /// Applies the results of a check, rotates generated ticket keys that are due, and drops OCSP responses that have ended.
     fn apply_file_changes(&mut self, files: FileChanges) -> FileReloadOutcome {
         let Some(proxy) = &self.workload.proxy else { return FileReloadOutcome::Same };
         let TlsRefresh { changes, warnings, refusals, .. } = proxy.take(files);
