@@ -86,7 +86,7 @@ fn chain_text(context: &FindingContext<'_>) -> FindingText {
 }
 
 fn not_loaded_text(context: &FindingContext<'_>) -> FindingText {
-    text(context, "with new files that cannot be used: served as before", is_not_loaded, |one| &one.refusal)
+    text(context, "with files that are not in use", is_not_loaded, |one| &one.refusal)
         .advise("repair the files; the proxy reads them again by itself")
 }
 
@@ -110,7 +110,7 @@ fn renewal_text(context: &FindingContext<'_>) -> FindingText {
 
 fn staple_text(context: &FindingContext<'_>) -> FindingText {
     text(context, "without a stapled OCSP response, which must have one", lacks_staple, |one| &one.issuer)
-        .advise("have the certificate issued without must-staple")
+        .advise("write a response to the file of --cert with .ocsp appended, or have the certificate issued without must-staple")
 }
 
 fn chain_size_text(context: &FindingContext<'_>) -> FindingText {
