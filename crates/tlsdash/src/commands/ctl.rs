@@ -124,6 +124,9 @@ fn certificates(data: &Json, text: &mut String) {
             word(&one["issuer"]),
             word(&one["file"])
         );
+        if number("stapled_until") > 0 {
+            let _ = writeln!(text, "            OCSP stapled until {}", moment(number("stapled_until")));
+        }
         if number("renewal_at") > 0 {
             let _ = writeln!(text, "            ordered by ACME after {}", moment(number("renewal_at")));
         }
