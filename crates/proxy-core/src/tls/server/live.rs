@@ -205,7 +205,9 @@ impl LiveTls {
         let mut is_new = false;
         let former = self.leaves();
         for (i, read) in certificates {
-            if let Err(error) = &read {
+            if let Err(error) = &read
+                && (at_once || !error.is_shortage())
+            {
                 self.served.refuse(i, &error.to_string());
             }
             if let Some(mut new) = refreshed.usable(read, at_once) {
