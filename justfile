@@ -276,9 +276,9 @@ bench-flood *ARGS:
     cargo bench --locked -p benchmarks --bench burst -- --flood yes \
         --program "$(realpath "${CARGO_TARGET_DIR:-target}/release/tlsdash")" {{ARGS}}
 
-# CPU of a frame of the dashboard, and with --count its instructions.
-bench-frame *ARGS:
-    cargo bench --locked -p tlsdash-tui --bench frame -- {{ARGS}}
+# CPU of a frame of the dashboard; `just bench-instructions` has its instructions.
+bench-frame:
+    cargo bench --locked -p benchmarks --bench frame
 
 # How soon a key shows in a terminal, and CPU of the dashboard's threads at four frames a second with 10,000 clients.
 bench-terminal:

@@ -30,18 +30,19 @@ pub fn command(out: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// Runs a program under callgrind, with the arguments that `add` gives, and returns all its instructions. Counts are written
-/// beside `out`.
+/// Runs this program again, under callgrind and with `--part NAME ARGUMENTS`, and returns the counts.
 ///
 /// # Errors
-/// If the program or valgrind cannot be run, or the program fails.
-pub fn total(out: &Path, add: impl FnOnce(&mut Command) -> &mut Command) -> Result<u64> {
-    let mut command = command(out)?;
-    let ended = add(&mut command).output()?;
+/// If valgrind cannot be run, or the part fails.
+pub fn run_part(name: &str, arguments: &[&str]) -> Result<Vec<Thread>> {
+    let folder = tempfile::tempdir()?;
+    let out = folder.path().join("counts");
+    let ended =
+        command(&out)?.arg(std::env::current_exe()?).args(["--part", name]).args(arguments).output()?;
     if !ended.status.success() {
         return Err(String::from_utf8_lossy(&ended.stderr).into_owned().into());
     }
-    Ok(Thread::read_all(out)?.iter().map(Thread::total).sum())
+    Thread::read_all(&out)
 }
 
 /// Callgrind's counts of one thread.

@@ -10,6 +10,7 @@
 //! | [`interval`] | the work of watching in one interval, without a clock |
 //! | [`test_bed`] | a terminator of the templates of `tlsdash bench`, with an upstream |
 //! | [`burst`] | established connections of a terminator in a burst of handshakes |
+//! | [`frame`] | a dashboard with ten thousand clients, and what it needs for a frame |
 //! | [`log_lines`] | lines of other terminators' logs, and what `observe` needs for each |
 //! | [`packets`] | captured connections, and what `wire` needs for each |
 //! | [`spread`] | made-up latencies |
@@ -27,6 +28,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 pub mod budget;
 pub mod burst;
 pub mod callgrind;
+pub mod frame;
 pub mod generator;
 pub mod interval;
 pub mod load;

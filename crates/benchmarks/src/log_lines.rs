@@ -1,10 +1,11 @@
 //! Lines of other terminators' logs, and the instructions that reading and counting each takes.
 
-use std::fs;
-use std::path::Path;
+use std::fs::{self, File};
+
+use observe::{LineReader, LogCounter, LogKind};
 
 use crate::Result;
-use crate::callgrind;
+use crate::callgrind::{self, Thread};
 
 /// The lines of the shorter and of the longer log: their difference leaves out what the program needs once.
 const LINES: [u64; 2] = [2_000, 22_000];
@@ -71,18 +72,37 @@ fn stunnel(n: u64, client: u64) -> String {
     .join("\n")
 }
 
-/// Counts the instructions for one line, or one connection of several lines. `program` is the example `count_lines`.
+/// Reads and counts the lines of a log, and does nothing else.
+///
+/// # Errors
+/// If the log, or a line of it, cannot be read.
+pub fn count(terminator: &str, log: &str) -> Result<()> {
+    let mut parser = terminator.parse::<LogKind>()?.parser();
+    let (mut lines, mut counter, mut bad) = (LineReader::default(), LogCounter::default(), 0_u64);
+    let mut count = |line: &[u8]| {
+        let read = parser.parse(line, |event| event.iter().for_each(|event| counter.count(event)));
+        bad += u64::from(read.is_err());
+    };
+    let mut log = File::open(log)?;
+    while lines.read(&mut log, &mut count)? > 0 {}
+    lines.finish(&mut count);
+    counter.counted.seal();
+    if bad > 0 { Err(format!("{bad} lines cannot be read").into()) } else { Ok(()) }
+}
+
+/// Counts the instructions for one line, or one connection of several lines. The program runs itself with
+/// `--part lines TERMINATOR LOG`, which must call [`count`].
 ///
 /// # Errors
 /// If the program or valgrind cannot be run, or the log is refused.
-pub fn instructions(program: &Path, (_, terminator, line): LogCase) -> Result<f64> {
+pub fn instructions((_, terminator, line): LogCase) -> Result<f64> {
     let mut totals = [0; 2];
     for (total, lines) in totals.iter_mut().zip(LINES) {
-        let folder = tempfile::tempdir()?;
-        let (log, out) = (folder.path().join("log"), folder.path().join("counts"));
+        let log = tempfile::NamedTempFile::new()?;
         let text: String = (0..lines).map(|n| line(n, n % CLIENTS) + "\n").collect();
         fs::write(&log, text)?;
-        *total = callgrind::total(&out, |command| command.arg(program).arg(terminator).arg(&log))?;
+        let threads = callgrind::run_part("lines", &[terminator, &log.path().to_string_lossy()])?;
+        *total = threads.iter().map(Thread::total).sum();
     }
     Ok(totals[1].saturating_sub(totals[0]) as f64 / (LINES[1] - LINES[0]) as f64)
 }

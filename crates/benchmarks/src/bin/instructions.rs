@@ -15,7 +15,7 @@ use benchmarks::interval::IntervalTraffic;
 use benchmarks::interval::counted::{self, IntervalCost};
 use benchmarks::load::{ServeMode, Shape};
 use benchmarks::terminator::PerRequest;
-use benchmarks::{Result, argument, log_lines, packets};
+use benchmarks::{Result, argument, frame, log_lines, packets};
 use loadgen::{Share, Template};
 
 /// Above this ratio to the other revision, a path has regressed. Two runs differ by less than a tenth of it.
@@ -102,6 +102,9 @@ fn main() -> Result<ExitCode> {
         println!("{records}");
         return Ok(ExitCode::SUCCESS);
     }
+    if run_part_if_asked()? {
+        return Ok(ExitCode::SUCCESS);
+    }
     benchmarks::stay_on_one_core()?;
     let program: PathBuf =
         argument("program").ok_or("--program PATH is missing: the tlsdash to measure")?.into();
@@ -109,10 +112,6 @@ fn main() -> Result<ExitCode> {
         return compare(&program, Path::new(&against));
     }
     let path: PathBuf = argument("budgets").ok_or("--budgets FILE is missing")?.into();
-    let frame: f64 = argument("frame").ok_or("--frame INSTRUCTIONS is missing")?.parse()?;
-    let lines: PathBuf = argument("lines").ok_or("--lines PATH is missing: the example count_lines")?.into();
-    let packets_program: PathBuf =
-        argument("packets").ok_or("--packets PATH is missing: the example count_packets")?.into();
     let writes = argument("write").is_some();
     let budgets = if writes { Budgets::default() } else { Budgets::read(&path)? };
     let mut check = Check { budgets, counted: Budgets::default(), failed: false };
@@ -120,16 +119,9 @@ fn main() -> Result<ExitCode> {
     for (name, shape, requests) in cases() {
         check.note(name, PerRequest::count(&program, &shape, requests)?.without_cryptography);
     }
-    for case in log_lines::CASES {
-        check.note(case.0, log_lines::instructions(&lines, case)?);
+    for (name, count) in count_parts()? {
+        check.note(name, count);
     }
-    for case in packets::CASES {
-        check.note(case.0, packets::instructions(&packets_program, case)?);
-    }
-    let interval = IntervalCost::count(&TRAFFIC, true)?;
-    check.note("record made and written", (interval.gather + interval.publish) / interval.records);
-    check.note("record read and folded", (interval.follow + interval.fold) / interval.records);
-    check.note("frame of the dashboard", frame);
     if writes {
         check.counted.write(&path)?;
         return Ok(ExitCode::SUCCESS);
@@ -137,6 +129,35 @@ fn main() -> Result<ExitCode> {
     let allowed = (TOLERANCE - 1.0) * 100.0;
     println!("at most {allowed:.0} % above each budget: {}", if check.failed { "NO" } else { "yes" });
     Ok(if check.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Counts what this program runs itself.
+fn count_parts() -> Result<Vec<(&'static str, f64)>> {
+    let mut counts = Vec::new();
+    for case in log_lines::CASES {
+        counts.push((case.0, log_lines::instructions(case)?));
+    }
+    for case in packets::CASES {
+        counts.push((case.0, packets::instructions(case)?));
+    }
+    let interval = IntervalCost::count(&TRAFFIC, true)?;
+    counts.push(("record made and written", (interval.gather + interval.publish) / interval.records));
+    counts.push(("record read and folded", (interval.follow + interval.fold) / interval.records));
+    counts.push(("frame of the dashboard", frame::instructions()?));
+    Ok(counts)
+}
+
+/// Does nothing but a part that this program counts, if it runs under callgrind for that.
+fn run_part_if_asked() -> Result<bool> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["--part", "frame"] => frame::draw_counted(),
+        ["--part", "lines", terminator, log] => log_lines::count(terminator, log)?,
+        ["--part", "packets", capture, rounds] => packets::count(capture, rounds.parse()?)?,
+        _ => return Ok(false),
+    }
+    Ok(true)
 }
 
 /// Compares the proxy's paths with those of another build, including the cryptographic library.
