@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST, RETRY_AFTER};
-use http::{HeaderMap, HeaderValue, Request, Uri};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use http_body_util::{BodyExt, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -29,6 +29,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Content of a response at most; a chain of certificates has a few kilobytes.
 const RESPONSE_BYTES_MAX: usize = 1 << 20;
+/// When to ask for advice about renewal again, if the authority does not say.
+const ASK_AFTER_S: u64 = 6 * 3600;
 /// The kind of content by which an authority says why it refuses (RFC 8555, 6.7).
 const PROBLEM: &[u8] = b"application/problem+json";
 
@@ -63,7 +65,7 @@ impl HttpsClient {
     }
 
     async fn send(self, mut request: Request<BodyWrapper<Bytes>>) -> Result<BytesResponse, BoxError> {
-        let uri = request.uri().clone();
+        let (uri, is_post) = (request.uri().clone(), request.method() == Method::POST);
         if uri.scheme_str() != Some("https") {
             return Err(format!("{uri} is not a URL of https").into());
         }
@@ -80,16 +82,23 @@ impl HttpsClient {
         let (mut parts, body) = sender.send_request(request).await?.into_parts();
         let mut body = Limited::new(body, RESPONSE_BYTES_MAX).collect().await?.to_bytes();
         let wait = bound_retry_after(&mut parts.headers);
-        if !parts.status.is_success() {
-            if let Some(wait) = wait {
-                *self.retry_at.lock().unwrap_or_else(PoisonError::into_inner) =
-                    Some(SystemTime::now() + wait);
+        if parts.status.is_success() {
+            // The ACME client takes no advice about renewal that does not say when to ask again.
+            if !is_post {
+                parts.headers.entry(RETRY_AFTER).or_insert(ASK_AFTER_S.into());
             }
-            // What is in front of an authority refuses in words of its own.
-            if !parts.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(PROBLEM)) {
-                let (detail, status) = (format!("{uri}: {}", parts.status), parts.status.as_u16());
-                body = serde_json::json!({"detail": detail, "status": status}).to_string().into();
-            }
+            return Ok(BytesResponse { parts, body: Box::new(body) });
+        }
+        if let Some(wait) = wait {
+            *self.retry_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(SystemTime::now() + wait);
+        }
+        // The ACME client takes any response to GET for what it asked for.
+        if !is_post {
+            return Err(parts.status.to_string().into());
+        }
+        // What is in front of an authority refuses in words of its own.
+        if !parts.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(PROBLEM)) {
+            body = serde_json::json!({"detail": format!("{uri}: {}", parts.status)}).to_string().into();
         }
         Ok(BytesResponse { parts, body: Box::new(body) })
     }

@@ -15,15 +15,18 @@ use tls_client::TrustError;
 use crate::challenge::{HookError, PublishedAnswer, Responder};
 use crate::config::AcmeConfig;
 use crate::https_client::HttpsClient;
+use crate::leaf::Leaf;
 use crate::store::{AcmeStore, PendingOrder, StoreError};
 
-/// How long the authority may take to validate, and then to issue.
-const PATIENCE: RetryPolicy = RetryPolicy::new().timeout(Duration::from_secs(120));
+/// How long the authority may take to validate, and then to issue. Doubled delays would look the last time after 32 s.
+const PATIENCE: RetryPolicy =
+    RetryPolicy::new().initial_delay(Duration::from_secs(1)).backoff(1.2).timeout(Duration::from_secs(120));
 
 const RATE_LIMITED: &str = "urn:ietf:params:acme:error:rateLimited";
 const NO_ACCOUNT: &str = "urn:ietf:params:acme:error:accountDoesNotExist";
-/// The responses for an order that is not there any more, or is not ours.
-const NO_ORDER: [u16; 4] = [401, 403, 404, 410];
+/// Refusals that say nothing about an order.
+const TEMPORARY: [&str; 3] =
+    [RATE_LIMITED, "urn:ietf:params:acme:error:serverInternal", "urn:ietf:params:acme:error:badNonce"];
 const UNAUTHORIZED: &str = "urn:ietf:params:acme:error:unauthorized";
 
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +49,8 @@ pub enum AcmeError {
     NoChallenge { domain: String, kind: &'static str },
     #[error("the authority could not validate {domain}: {problem}")]
     Invalid { domain: String, problem: String },
+    #[error("the authority's answer is no certificate for the key of the order")]
+    Unusable,
     #[error("the authority ended the order without a reason")]
     Ended,
 }
@@ -78,6 +83,8 @@ impl AcmeClient {
     /// Why there is no new one; the former one stays.
     pub async fn order(&self, former_leaf: Option<&[u8]>) -> Result<Option<HookError>, AcmeError> {
         self.store.check_space()?;
+        // What was said to earlier requests.
+        self.https.take_retry_at();
         let mut account = self.account().await?;
         if let Some((order, pending)) = self.pending_order(&account).await? {
             self.finish(order, pending).await?;
@@ -110,9 +117,7 @@ impl AcmeClient {
         let Some(pending) = self.store.pending() else { return Ok(None) };
         let found = match account.order(pending.url.clone()).await {
             Ok(mut order) => is_validated(order.state().status).then_some(order),
-            Err(Error::Api(problem)) if problem.status.is_some_and(|status| NO_ORDER.contains(&status)) => {
-                None
-            }
+            Err(error) if is_final(&error) => None,
             Err(error) => return Err(error.into()),
         };
         if found.is_none() {
@@ -121,16 +126,30 @@ impl AcmeClient {
         Ok(found.map(|order| (order, pending)))
     }
 
-    /// Gets the certificate of a validated order.
-    async fn finish(&self, mut order: Order, pending: PendingOrder) -> Result<(), AcmeError> {
+    /// Gets the certificate of a validated order, which is pending until then, or until the authority refuses it.
+    async fn finish(&self, order: Order, pending: PendingOrder) -> Result<(), AcmeError> {
+        let got = self.certificate(order, pending).await;
+        let is_over = match &got {
+            Err(AcmeError::Unusable) => true,
+            Err(AcmeError::Authority(error)) => is_final(error),
+            _ => false,
+        };
+        if is_over {
+            self.store.remove_pending();
+        }
+        Ok(self.store.write_certificate(&got?)?)
+    }
+
+    /// The certificate of a validated order, with its key, in PEM.
+    async fn certificate(&self, mut order: Order, pending: PendingOrder) -> Result<String, AcmeError> {
         if order.state().status == OrderStatus::Ready {
             let mut params = CertificateParams::new(self.config.domains.clone())?;
             params.distinguished_name = DistinguishedName::new();
             let request = params.serialize_request(&KeyPair::from_pem(&pending.key)?)?;
             order.finalize_csr(request.der()).await?;
         }
-        let chain = order.poll_certificate(&PATIENCE).await?;
-        Ok(self.store.write_certificate(&pending.key, &chain)?)
+        let pem = pending.key + &order.poll_certificate(&PATIENCE).await?;
+        Leaf::of(pem.as_bytes()).map(|_| pem).ok_or(AcmeError::Unusable)
     }
 
     /// Begins an order. It replaces the former certificate (RFC 9773, 5), unless the authority refuses that: it may not know
@@ -145,7 +164,10 @@ impl AcmeClient {
         if let Some(id) = leaf.as_ref().and_then(|leaf| CertificateIdentifier::try_from(leaf).ok()) {
             match account.new_order(&new().replaces(id)).await {
                 Err(error)
-                    if ![RATE_LIMITED, NO_ACCOUNT, UNAUTHORIZED].map(Some).contains(&problem(&error)) => {}
+                    if ![RATE_LIMITED, NO_ACCOUNT, UNAUTHORIZED].map(Some).contains(&problem(&error)) =>
+                {
+                    self.https.take_retry_at();
+                }
                 begun => return begun,
             }
         }
@@ -223,6 +245,11 @@ impl AcmeClient {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Whether the authority itself refuses what was asked, and will do so again.
+fn is_final(error: &Error) -> bool {
+    problem(error).is_some_and(|problem| !TEMPORARY.contains(&problem))
 }
 
 /// Whether only the certificate is missing.

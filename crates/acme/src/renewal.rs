@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use crate::leaf::Leaf;
 use crate::order::AcmeClient;
-use crate::schedule::{Backoff, renewal_moment, still_awaited};
+use crate::schedule::{Backoff, Wait, renewal_moment};
 use crate::store::AcmeStore;
 
 /// The wait for another process that has the lock.
@@ -34,6 +34,10 @@ pub struct RenewalReport {
     pub outcome: RenewalOutcome,
     /// When the certificate is ordered next.
     pub next: SystemTime,
+    /// Why the last attempt has failed; `None` if none has since the last success. The former certificate stays.
+    pub failure: Option<String>,
+    /// Whether there is a certificate of this order.
+    pub has_certificate: bool,
 }
 
 impl RenewalReport {
@@ -53,8 +57,8 @@ pub enum RenewalOutcome {
     Locked,
     /// A certificate was written; perhaps with a remark.
     Renewed { remark: Option<String> },
-    /// So many attempts in a row have failed, the last one with this error. The former certificate stays.
-    Failed { error: String, failures: u32 },
+    /// So many attempts in a row have failed.
+    Failed { failures: u32 },
 }
 
 struct SuggestedWindow {
@@ -71,18 +75,21 @@ pub struct Renewal {
     /// From 0 to 1: spreads the renewals of many processes.
     chance: f64,
     backoff: Backoff,
-    /// No order before this moment, after a failure.
-    retry_at: SystemTime,
+    failure: Option<String>,
+    /// No order meanwhile, after a failure.
+    pause: Wait,
     /// The window that the authority suggests.
     window: Option<SuggestedWindow>,
-    ask_at: SystemTime,
+    /// No question for one meanwhile.
+    asked: Wait,
 }
 
 impl Renewal {
     pub fn new(client: AcmeClient, store: AcmeStore, chance: f64) -> Self {
-        let (backoff, start) = (Backoff::default(), SystemTime::UNIX_EPOCH);
-        let retry_at = store.failed_at().map_or(start, |failed_at| failed_at + RESTART_WAIT);
-        Self { client, store, chance, backoff, retry_at, window: None, ask_at: start }
+        let (since, failure) = store.failure().unzip();
+        let pause = since.map_or(Wait::NONE, |since| Wait { since, until: since + RESTART_WAIT });
+        let backoff = Backoff::default();
+        Self { client, store, chance, backoff, failure, pause, window: None, asked: Wait::NONE }
     }
 
     /// Does what is due at `now`.
@@ -91,16 +98,16 @@ impl Renewal {
             self.ask_for_window(&leaf, now).await;
         }
         if let Some(next) = self.not_due(now) {
-            return RenewalReport { outcome: RenewalOutcome::Waiting, next };
+            return self.report(RenewalOutcome::Waiting, next);
         }
         let lock = match self.store.lock() {
             Ok(Some(lock)) => lock,
-            Ok(None) => return RenewalReport { outcome: RenewalOutcome::Locked, next: now + LOCK_WAIT },
+            Ok(None) => return self.report(RenewalOutcome::Locked, now + LOCK_WAIT),
             Err(error) => return self.fail(error.to_string(), now),
         };
         // The process that had the lock may have renewed it.
         if let Some(next) = self.not_due(now) {
-            return RenewalReport { outcome: RenewalOutcome::Waiting, next };
+            return self.report(RenewalOutcome::Waiting, next);
         }
         let (begun, former) = (Instant::now(), Leaf::read(&self.store));
         let ordered = self.client.order(former.as_ref().map(|leaf| &*leaf.der)).await;
@@ -114,44 +121,58 @@ impl Renewal {
     }
 
     /// When the certificate is to be ordered; `None`: now.
-    fn not_due(&self, now: SystemTime) -> Option<SystemTime> {
+    fn not_due(&mut self, now: SystemTime) -> Option<SystemTime> {
         let due = Leaf::read(&self.store).map_or(now, |leaf| {
             let window = self.window.as_ref().filter(|window| window.leaf == leaf.der);
             renewal_moment(leaf.validity, window.map(|window| (window.start, window.end)), self.chance)
         });
-        let due = due.max(still_awaited(self.retry_at, now).unwrap_or(now));
-        (due > now).then_some(due)
+        if due > now {
+            self.succeed();
+            return Some(due);
+        }
+        self.pause.end(now)
     }
 
     async fn ask_for_window(&mut self, leaf: &Leaf, now: SystemTime) {
-        if still_awaited(self.ask_at, now).is_some() {
+        if self.asked.end(now).is_some() {
             return;
         }
         let asked = self.client.renewal_window(&leaf.der).await;
         let ask_after = asked.map_or(ASK_USUAL, |(_, ask_after)| ask_after.clamp(ASK_MIN, ASK_MAX));
-        self.ask_at = now + ask_after;
+        self.asked = Wait { since: now, until: now + ask_after };
         if let Some(((start, end), _)) = asked {
             self.window = Some(SuggestedWindow { start, end, leaf: leaf.der.clone() });
         }
     }
 
     fn finish(&mut self, remark: Option<String>, now: SystemTime) -> RenewalReport {
-        self.ask_at = now + ASK_MIN;
+        self.asked = Wait { since: now, until: now + ASK_MIN };
         match self.not_due(now) {
-            Some(next) => {
-                self.backoff.reset();
-                self.store.note_failure(false);
-                RenewalReport { outcome: RenewalOutcome::Renewed { remark }, next }
-            }
+            Some(next) => self.report(RenewalOutcome::Renewed { remark }, next),
             None => self.fail("the authority's certificate is due for renewal already".to_owned(), now),
         }
     }
 
     fn fail(&mut self, error: String, now: SystemTime) -> RenewalReport {
-        self.store.note_failure(true);
-        self.retry_at = self.backoff.fail(now, self.client.take_retry_at(), self.chance);
-        let failures = self.backoff.failures();
-        RenewalReport { outcome: RenewalOutcome::Failed { error, failures }, next: self.retry_at }
+        self.store.note_failure(Some(&error));
+        self.failure = Some(error);
+        let until = self.backoff.fail(now, self.client.take_retry_at(), self.chance);
+        self.pause = Wait { since: now, until };
+        self.report(RenewalOutcome::Failed { failures: self.backoff.failures() }, until)
+    }
+
+    /// Notes that there is a certificate that is not due, by this process or another one.
+    fn succeed(&mut self) {
+        self.backoff.reset();
+        self.pause = Wait::NONE;
+        if self.failure.take().is_some() {
+            self.store.note_failure(None);
+        }
+    }
+
+    fn report(&self, outcome: RenewalOutcome, next: SystemTime) -> RenewalReport {
+        let has_certificate = Leaf::read(&self.store).is_some();
+        RenewalReport { outcome, next, failure: self.failure.clone(), has_certificate }
     }
 }
 
@@ -198,10 +219,14 @@ impl Renewer {
             Ok(report) => Some(report),
             Err(TryRecvError::Empty) => None,
             Err(TryRecvError::Disconnected) => {
-                let error = "the thread that renews has ended; restart the service".to_owned();
-                let outcome = RenewalOutcome::Failed { error, failures: 1 };
-                (!std::mem::replace(&mut self.has_ended, true))
-                    .then(|| RenewalReport { outcome, next: SystemTime::now() })
+                let failure = Some("the thread that renews has ended; restart the service".to_owned());
+                let (outcome, next) = (RenewalOutcome::Failed { failures: 1 }, SystemTime::now());
+                (!std::mem::replace(&mut self.has_ended, true)).then_some(RenewalReport {
+                    outcome,
+                    next,
+                    failure,
+                    has_certificate: true,
+                })
             }
         }
     }

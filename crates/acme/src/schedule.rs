@@ -5,9 +5,11 @@ use std::time::{Duration, SystemTime};
 /// The first wait after a failure, and the longest.
 const BACKOFF_MIN: Duration = Duration::from_secs(60);
 const BACKOFF_MAX: Duration = Duration::from_secs(6 * 3600);
-/// The longest time that a `Retry-After` is believed, and a moment to wait for, as the clock may be set back.
+/// The longest time that a `Retry-After` is believed.
 pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
+/// A clock that is corrected by so little was not set back.
+const CLOCK_STEP: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// The validity period of a certificate.
@@ -35,9 +37,20 @@ pub fn renewal_moment(
     (start + length.mul_f64(chance.clamp(0.0, 1.0))).clamp(earliest, latest)
 }
 
-/// A moment that was set earlier, unless it is so far ahead that the clock was set back since.
-pub(crate) fn still_awaited(moment: SystemTime, now: SystemTime) -> Option<SystemTime> {
-    (now < moment && moment <= now + RETRY_AFTER_MAX).then_some(moment)
+/// A wait that began at one moment and ends at another one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait {
+    pub(crate) since: SystemTime,
+    pub(crate) until: SystemTime,
+}
+
+impl Wait {
+    pub(crate) const NONE: Self = Self { since: SystemTime::UNIX_EPOCH, until: SystemTime::UNIX_EPOCH };
+
+    /// Its end, unless that is past, or the clock was set back to before its beginning.
+    pub(crate) fn end(self, now: SystemTime) -> Option<SystemTime> {
+        (self.since <= now + CLOCK_STEP && now < self.until).then_some(self.until)
+    }
 }
 
 /// Waits between failed attempts: doubled each time, from a minute to six hours.
@@ -91,11 +104,20 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_awaited_unless_the_clock_was_set_back() {
-        let now = SystemTime::UNIX_EPOCH + DAY * 20_000;
-        for (moment, awaited) in [(now, false), (now + DAY, true), (now + DAY * 8, false)] {
-            assert_eq!(still_awaited(moment, now).is_some(), awaited);
+    fn a_wait_ends_at_its_end_or_when_the_clock_was_set_back() {
+        let since = SystemTime::UNIX_EPOCH + DAY * 20_000;
+        let wait = Wait { since, until: since + DAY };
+        let second = Duration::from_secs(1);
+        for (now, is_waited) in [
+            (since, true),
+            (since - second, true),
+            (since + DAY - second, true),
+            (since + DAY, false),
+            (since - DAY, false),
+        ] {
+            assert_eq!(wait.end(now), is_waited.then_some(wait.until));
         }
+        assert_eq!(Wait::NONE.end(since), None);
     }
 
     #[test]

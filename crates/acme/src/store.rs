@@ -7,7 +7,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use instant_acme::AccountCredentials;
 use output_file::OutputError;
@@ -22,6 +22,8 @@ const FAILED: &str = "failed";
 const SPACE: &str = "space";
 /// What all files of an order take at most; a chain has a few kilobytes.
 const SPACE_BYTES: usize = 64 << 10;
+/// Longer than an authority needs, and shorter than any certificate is valid.
+const PENDING_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Bytes of the first domain that the folder of an order is named by, to be found by people.
 const NAME_BYTES_MAX: usize = 64;
 
@@ -50,7 +52,7 @@ pub struct AcmeStore {
 pub struct StoreLock(#[expect(dead_code, reason = "the lock ends with the open file")] File);
 
 /// An order that the authority has validated, and whose certificate is not here yet.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct PendingOrder {
     pub(crate) url: String,
     /// The key of the certificate, in PEM.
@@ -62,7 +64,7 @@ impl AcmeStore {
     pub fn new(folder: &Path, directory: &str, domains: &[String]) -> Self {
         let mut sorted = domains.to_vec();
         sorted.sort_unstable();
-        let first = domains.first().map_or("", String::as_str).replace('*', "_");
+        let first = sorted.first().map_or("", String::as_str).replace('*', "_");
         let name = first.get(..NAME_BYTES_MAX).unwrap_or(&first);
         let order = hash(&[directory, &sorted.join(" ")].join(" "));
         Self {
@@ -115,18 +117,33 @@ impl AcmeStore {
         written
     }
 
+    /// The certificates of other orders below the same folder, the newest first.
+    pub fn certificates_of_others(&self) -> Vec<PathBuf> {
+        let folders = self.folder.parent().and_then(|all| fs::read_dir(all).ok()).into_iter().flatten();
+        let files = folders.filter_map(|entry| Some(entry.ok()?.path().join(CERTIFICATE)));
+        let dated = files.filter_map(|file| Some((fs::metadata(&file).ok()?.modified().ok()?, file)));
+        let mut dated: Vec<_> = dated.filter(|(_, file)| *file != self.certificate()).collect();
+        dated.sort_unstable_by(|one, other| other.cmp(one));
+        dated.into_iter().map(|(_, file)| file).collect()
+    }
+
     /// Replaces the certificate by a key and its chain, in PEM. The order is no longer pending.
     ///
     /// # Errors
     /// If it cannot be written; the former one stays.
-    pub fn write_certificate(&self, key: &str, chain: &str) -> Result<(), StoreError> {
-        write(self.certificate(), &format!("{key}{chain}"))?;
+    pub fn write_certificate(&self, pem: &str) -> Result<(), StoreError> {
+        write(self.certificate(), pem)?;
         self.remove_pending();
         Ok(())
     }
 
+    /// The order that is pending, since a day at most.
     pub(crate) fn pending(&self) -> Option<PendingOrder> {
-        serde_json::from_slice(&fs::read(self.folder.join(PENDING)).ok()?).ok()
+        let path = self.folder.join(PENDING);
+        let since = fs::metadata(&path).and_then(|file| file.modified()).ok()?;
+        // Set back, the clock says nothing about it.
+        let age = SystemTime::now().duration_since(since).unwrap_or_default();
+        serde_json::from_slice(&fs::read(path).ok()?).ok().filter(|_| age < PENDING_AGE_MAX)
     }
 
     pub(crate) fn write_pending(&self, order: &PendingOrder) -> Result<(), StoreError> {
@@ -138,16 +155,21 @@ impl AcmeStore {
         let _ = fs::remove_file(self.folder.join(PENDING));
     }
 
-    /// Notes that an order has failed now, or that none has since the last success. Another process that starts soon waits.
-    pub(crate) fn note_failure(&self, has_failed: bool) {
+    /// Notes why an order has failed now, or that none has since the last success. Another process that starts soon waits.
+    pub(crate) fn note_failure(&self, error: Option<&str>) {
         let path = self.folder.join(FAILED);
         // Without it a restart only tries again earlier.
-        let _ = if has_failed { fs::write(path, "") } else { fs::remove_file(path) };
+        let _ = match error {
+            Some(error) => write(path, error).is_ok(),
+            None => fs::remove_file(path).is_ok(),
+        };
     }
 
-    /// When an order failed last, if none has succeeded since.
-    pub(crate) fn failed_at(&self) -> Option<SystemTime> {
-        fs::metadata(self.folder.join(FAILED)).and_then(|file| file.modified()).ok()
+    /// When and why an order failed last, if none has succeeded since.
+    pub(crate) fn failure(&self) -> Option<(SystemTime, String)> {
+        let path = self.folder.join(FAILED);
+        let at = fs::metadata(&path).and_then(|file| file.modified()).ok()?;
+        Some((at, fs::read_to_string(path).ok()?))
     }
 
     /// The file of the account.
@@ -231,8 +253,7 @@ mod tests {
         assert_ne!(one.folder, fewer.folder);
         assert!(one.account == fewer.account && one.account != other.account);
         let name = |store: &AcmeStore| store.folder.to_str().unwrap().to_owned();
-        let turned = of("https://ca.test", &["b.test", "a.test"]);
-        assert_eq!(name(&one).rsplit_once('-').unwrap().1, name(&turned).rsplit_once('-').unwrap().1);
+        assert_eq!(one.folder, of("https://ca.test", &["b.test", "a.test"]).folder);
         assert!(name(&of("https://ca.test", &["*.a.test"])).starts_with("_.a.test-"));
         assert!(name(&of("https://ca.test", &[&"a".repeat(253)])).len() < 100);
     }
@@ -244,9 +265,9 @@ mod tests {
         store.write_pending(&PendingOrder { url: String::new(), key: String::new() }).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&store.folder.join(PENDING)), 0o600);
-        store.write_certificate("key\n", "chain\n").unwrap();
-        store.write_certificate("new key\n", "chain\n").unwrap();
-        assert_eq!(fs::read_to_string(store.certificate()).unwrap(), "new key\nchain\n");
+        store.write_certificate("key and chain\n").unwrap();
+        store.write_certificate("others\n").unwrap();
+        assert_eq!(fs::read_to_string(store.certificate()).unwrap(), "others\n");
         assert_eq!((mode(&store.certificate()), mode(&store.folder)), (0o600, 0o700));
         assert_eq!(fs::read_dir(&store.folder).unwrap().count(), 1, "nothing else is left");
     }
@@ -268,7 +289,28 @@ mod tests {
             fs::write(&store.account, damaged).unwrap();
             assert!(matches!(store.account(), Err(StoreError::Account { .. })), "{damaged}");
         }
-        fs::write(store.folder.join(PENDING), "{").unwrap();
+        let pending = store.folder.join(PENDING);
+        fs::write(&pending, "{").unwrap();
         assert!(store.pending().is_none());
+        store.write_pending(&PendingOrder { url: String::new(), key: String::new() }).unwrap();
+        assert!(store.pending().is_some());
+        let old = SystemTime::now() - PENDING_AGE_MAX;
+        File::options().write(true).open(&pending).unwrap().set_modified(old).unwrap();
+        assert!(store.pending().is_none());
+    }
+    #[test]
+    fn a_failure_is_kept_for_the_next_process_and_the_newest_certificate_of_others_found() {
+        let (folder, store) = opened();
+        assert_eq!(store.failure(), None);
+        store.note_failure(Some("it is down"));
+        assert_eq!(store.failure().unwrap().1, "it is down");
+        store.note_failure(None);
+        assert_eq!(store.failure(), None);
+        store.write_certificate("own").unwrap();
+        assert!(store.certificates_of_others().is_empty());
+        let other = AcmeStore::new(folder.path(), "https://other.test", &["a.test".to_owned()]);
+        other.open().unwrap();
+        other.write_certificate("other").unwrap();
+        assert_eq!(store.certificates_of_others(), [other.certificate()]);
     }
 }

@@ -15,6 +15,7 @@ pub(crate) struct Refusal {
     status: &'static str,
     fields: &'static str,
     body: &'static str,
+    refuses_all: bool,
 }
 
 impl Refusal {
@@ -22,6 +23,7 @@ impl Refusal {
         status: "429 Too Many Requests",
         fields: "Retry-After: 3600\r\nContent-Type: application/problem+json\r\n",
         body: r#"{"type": "urn:ietf:params:acme:error:rateLimited", "detail": "too many certificates"}"#,
+        refuses_all: false,
     };
     pub(crate) const MAD_RATE_LIMIT: Self = Self {
         fields: "Retry-After: 18446744073709551615\r\nContent-Type: application/problem+json\r\n",
@@ -31,10 +33,17 @@ impl Refusal {
         status: "401 Unauthorized",
         fields: "Content-Type: application/problem+json\r\n",
         body: r#"{"type": "urn:ietf:params:acme:error:unauthorized", "detail": "the account is deactivated"}"#,
+        refuses_all: false,
     };
+    /// Not only to orders.
+    pub(crate) const DOWN: Self = Self { refuses_all: true, ..Self::AWAY };
     /// Of a load balancer in front of an authority that is away.
-    pub(crate) const AWAY: Self =
-        Self { status: "503 Service Unavailable", fields: "Content-Type: text/html\r\n", body: "<html>" };
+    pub(crate) const AWAY: Self = Self {
+        status: "503 Service Unavailable",
+        fields: "Content-Type: text/html\r\n",
+        body: "<html>",
+        refuses_all: false,
+    };
 }
 
 /// Serves a directory until the process ends, and answers each order with a refusal. Returns the directory's URL and the file
@@ -70,7 +79,7 @@ pub(crate) fn serve_refusals(folder: &Path, refusal: Refusal) -> (String, PathBu
 
 fn response(request: &str, root: &str, refusal: Refusal) -> String {
     let (status, fields, body) = match request.split(' ').nth(1).unwrap_or_default() {
-        "/dir" => {
+        "/dir" if !refusal.refuses_all => {
             let urls = ["newNonce", "newAccount", "newOrder", "revokeCert", "keyChange"];
             let urls: Vec<String> =
                 urls.iter().map(|name| format!("\"{name}\": \"{root}/{name}\"")).collect();

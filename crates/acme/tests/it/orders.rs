@@ -145,10 +145,10 @@ fn a_failed_validation_names_the_domain_and_leaves_the_certificate() {
     serve_http(pebble.http_port, ChallengeAnswers::default());
     let answers = ChallengeAnswers::default();
     let (client, store) = client(&pebble, Responder::Http01(answers), &["a.test"]);
-    store.write_certificate("key\n", "chain\n").unwrap();
+    store.write_certificate("key and chain\n").unwrap();
     let refused = run(client.order(None)).unwrap_err();
     assert!(matches!(&refused, AcmeError::Invalid { domain, .. } if domain == "a.test"), "{refused}");
-    assert_eq!(fs::read_to_string(store.certificate()).unwrap(), "key\nchain\n");
+    assert_eq!(fs::read_to_string(store.certificate()).unwrap(), "key and chain\n");
 }
 
 /// A client of an authority that refuses each order.
@@ -185,6 +185,8 @@ fn a_refused_account_is_named_and_what_is_in_front_of_an_authority_too() {
     assert!(account.exists(), "nobody asked for a new one");
     let away = said(other.path(), Refusal::AWAY);
     assert!(away.ends_with("/newOrder: 503 Service Unavailable"), "{away}");
+    let down = said(tempfile::tempdir().unwrap().path(), Refusal::DOWN);
+    assert!(down.ends_with("/dir: 503 Service Unavailable"), "{down}");
 }
 
 #[test]
@@ -226,8 +228,12 @@ fn a_certificate_that_could_not_be_written_is_not_ordered_again() {
     let (key, _) = written.split_once("-----BEGIN CERTIFICATE").unwrap();
     assert!(kept.replace("\\n", "\n").contains(key), "it has the key of the first order");
     assert!(!beside("pending.json").exists());
-    // An order that the authority does not know is forgotten.
+    // One that is of no use is forgotten after a day.
     fs::write(beside("pending.json"), kept.replace("my-order/", "my-order/0")).unwrap();
+    let refused = run(client.order(None)).unwrap_err().to_string();
+    assert!(refused.contains("404 Not Found"), "{refused}");
+    let yesterday = SystemTime::now() - Duration::from_secs(24 * 3600);
+    fs::File::options().write(true).open(beside("pending.json")).unwrap().set_modified(yesterday).unwrap();
     run(client.order(None)).unwrap();
     assert!(!fs::read_to_string(store.certificate()).unwrap().contains(key));
 }

@@ -109,7 +109,8 @@ fn source_of(managed: Vec<TcpListener>, predecessor: Option<&mut Predecessor>) -
 
 /// Makes the configuration of the proxy, with everything that can be refused before it binds.
 pub(super) fn check(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
-    check_with(options, AcmeOrder::of(options, None)?.as_ref())
+    AcmeOrder::check(options)?;
+    check_with(options, None)
 }
 
 fn check_with(options: &ProxyOptions, acme: Option<&AcmeOrder>) -> anyhow::Result<ProxyConfig> {
@@ -336,7 +337,7 @@ fn proxy_config(options: &ProxyOptions, acme: Option<&AcmeOrder>) -> anyhow::Res
             tls.certificates.clear();
         }
         acme.serve(&mut tls)?;
-    } else if is_without_certificate {
+    } else if is_without_certificate && !options.acme.is_used() {
         crate::say("no --cert: made a certificate for localhost and this host's name, in memory");
     }
     let config = ProxyConfig::new(values(&options.listen), first, tls);

@@ -1,9 +1,9 @@
 //! The certificate that is ordered by ACME: where it is, how it is served until it comes, and the thread that renews it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
 
-use acme::{AcmeClient, AcmeStore, Renewal, RenewalOutcome, RenewalReport, Renewer, Responder};
+use acme::{AcmeClient, AcmeStore, Renewal, RenewalReport, Renewer, Responder};
 use anyhow::Context;
 use proxy_core::{AcmeChallenges, Certificate, Tls};
 use proxy_http::FindChallenge;
@@ -32,10 +32,27 @@ impl AcmeOrder {
     /// # Errors
     /// If a value cannot be used, the authorities cannot be read, or there is no state directory.
     pub(crate) fn of(options: &ProxyOptions, user: Option<&ServiceUser>) -> anyhow::Result<Option<Self>> {
+        let folder = || state_directory::path().context("ACME needs a state directory");
+        let folder = options.acme.is_used().then(folder).transpose()?;
+        Self::in_folder(options, folder.unwrap_or_default(), user)
+    }
+
+    /// Checks the options without a look at what is stored: the service may have another state directory.
+    ///
+    /// # Errors
+    /// As [`AcmeOrder::of`] has them.
+    pub(crate) fn check(options: &ProxyOptions) -> anyhow::Result<()> {
+        Self::in_folder(options, PathBuf::new(), None).map(drop)
+    }
+
+    fn in_folder(
+        options: &ProxyOptions,
+        state_directory: PathBuf,
+        user: Option<&ServiceUser>,
+    ) -> anyhow::Result<Option<Self>> {
         let Some((config, responder)) = options.acme.order(options.redirect_http.is_some())? else {
             return Ok(None);
         };
-        let state_directory = state_directory::path().context("ACME needs a state directory")?;
         let domains = config.domains.clone();
         let store = AcmeStore::new(&state_directory.join("acme"), &config.directory, &domains);
         let option = options.acme.acme_ca.as_ref().map_or("ACME", |_| "--acme-ca");
@@ -44,32 +61,44 @@ impl AcmeOrder {
         Ok(Some(Self { client, responder, domains, state_directory, store, user: user.cloned() }))
     }
 
-    /// Serves its certificate, or one made in memory until there is one, and answers challenges.
+    /// Serves its certificate, and answers challenges. Until there is one, another order's for one of the domains stands in
+    /// for it, else one made in memory.
     ///
     /// # Errors
     /// If none can be made.
     pub(crate) fn serve(&self, tls: &mut Tls) -> anyhow::Result<()> {
-        let file = self.store.certificate();
-        let load = || file.exists().then(|| Certificate::load(&file, &file));
         // The user writes the folder, and may have put a link to what only root may read there.
-        let stored = self.user.as_ref().map_or_else(|| Ok(load()), |user| user.act(load))?;
-        let certificate = match stored {
-            Some(Ok(certificate)) => certificate,
-            Some(Err(error)) => {
-                crate::say(format_args!("warning: {error}; another one is ordered"));
-                self.generate(&file)?
-            }
-            None => self.generate(&file)?,
+        let stored = match &self.user {
+            Some(user) => user.act(|| self.stored())?,
+            None => self.stored(),
         };
-        tls.certificates.push(certificate);
+        let names = self.domains.join(", ");
+        let in_memory = || {
+            let made = Certificate::generate(&self.domains).context("cannot make a certificate")?;
+            let present = format!("one for {names} that was made in memory, and do not trust it");
+            anyhow::Ok(made.standing_in(&self.store.certificate(), present))
+        };
+        tls.certificates.push(stored.map_or_else(in_memory, Ok)?);
         if let Responder::TlsAlpn01(answers) = self.responder.clone() {
             tls.challenges = Some(AcmeChallenges::new(move |domain| answers.find(domain)));
         }
         Ok(())
     }
 
-    fn generate(&self, file: &Path) -> anyhow::Result<Certificate> {
-        Certificate::generate_until(file, &self.domains).context("cannot make a certificate")
+    /// The certificate of the store, else that of another order, which may have had other domains or another authority.
+    fn stored(&self) -> Option<Certificate> {
+        let own = self.store.certificate();
+        if own.is_file() {
+            match Certificate::load(&own, &own) {
+                Ok(certificate) => return Some(certificate),
+                Err(error) => crate::say(format_args!("warning: {error}; another one is ordered")),
+            }
+        }
+        let others = self.store.certificates_of_others().into_iter().filter(|file| file.is_file());
+        let mut loaded = others.filter_map(|file| Certificate::load(&file, &file).ok());
+        let of_other = loaded.find(|one| one.names().iter().any(|name| self.domains.contains(name)))?;
+        let present = format!("one of another order, for {}", of_other.names().join(", "));
+        Some(of_other.standing_in(&own, present))
     }
 
     /// The responses to challenges by request, by their tokens; none without an order.
@@ -141,8 +170,10 @@ impl OrderedCertificate {
         for record in certificates.iter_mut().filter(|record| record.file == self.file && !record.is_replaced)
         {
             record.renewal_at = seconds;
-            if let RenewalOutcome::Failed { error, .. } = &report.outcome {
-                record.renewal_error = clean::text(error);
+            let Some(failure) = &report.failure else { continue };
+            record.renewal_error = clean::text(failure);
+            if !report.has_certificate {
+                "the certificate that was ordered has not come yet".clone_into(&mut record.refusal);
             }
         }
     }

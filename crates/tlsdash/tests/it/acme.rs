@@ -54,9 +54,16 @@ fn a_certificate_is_ordered_under_load_and_kept_for_the_next_start() {
     assert!(says("ACME: got a certificate"), "{notices:?}");
     fs::remove_file(journal(folder.path())).unwrap();
     let mut second = proxy(folder.path(), &socket, &args);
-    second.line_with("ACME: the certificate is renewed after ");
+    second.line_with("ACME: the next order is after ");
     assert!(served(pebble.tls_port).contains("Pebble Intermediate CA"));
     assert_eq!(second.end().0, 0);
+    fs::remove_file(journal(folder.path())).unwrap();
+    // With another name and authority, until its own certificate comes.
+    let mut third = proxy(folder.path(), &socket, &[&DOWN[..], &["--acme-domain", "b.test"]].concat());
+    third.line_with("clients get one of another order, for a.test");
+    third.line_with("ACME: cannot get a certificate");
+    assert!(served(third.address().port()).contains("Pebble Intermediate CA"));
+    assert_eq!(third.end().0, 0);
 }
 
 #[test]
@@ -187,5 +194,6 @@ fn the_user_of_the_service_reads_no_key_that_only_root_may_read() {
     let mut second = start();
     let warning = second.line_with("another one is ordered");
     assert!(warning.contains("permission denied"), "{warning}");
-    assert_eq!(second.end().0, 0);
+    let (code, _, said) = second.wait_and_tell();
+    assert!(code == 1 && said.contains("it is a symbolic link"), "{code}: {said}");
 }

@@ -173,10 +173,7 @@ impl ViewModel {
         let earlier = load_figures.as_mut().filter(|_| !is_latest).into_iter();
         earlier.for_each(|load| load.apply_settings(|name| run.setting_at(us.saturating_sub(1), name)));
         Self {
-            target: began.map_or_else(String::new, |began| match replaced_upstream(run, us) {
-                Some(upstream) => target(&RunRecord { upstream, ..began.clone() }),
-                None => target(began),
-            }),
+            target: began.map_or_else(String::new, |began| target_at(run, began, us)),
             setup: began.map_or_else(String::new, setup),
             certificate_expiry: insight::first_expiry(run),
             run: run.id().short(),
@@ -228,10 +225,13 @@ fn log_until(run: &Run, us: u64) -> Vec<LogLine> {
     lines
 }
 
-/// The upstreams at a moment, if a reload has put them in the place of those of the start.
-fn replaced_upstream(run: &Run, us: u64) -> Option<String> {
-    let at = |us| run.setting_at(us, "proxy.upstream");
-    at(us).filter(|now| at(run.began_us()).as_ref() != Some(now))
+/// The target at a moment: a reload may have put other upstreams in the place of those of the start.
+fn target_at(run: &Run, began: &RunRecord, us: u64) -> String {
+    let upstream_at = |us| run.setting_at(us, "proxy.upstream");
+    match upstream_at(us).filter(|now| upstream_at(run.began_us()).as_ref() != Some(now)) {
+        Some(upstream) => target(&RunRecord { upstream, ..began.clone() }),
+        None => target(began),
+    }
 }
 
 pub(crate) fn target(run: &RunRecord) -> String {

@@ -11,6 +11,8 @@ use records::text::quantity::{counted, moment};
 /// A chain from which on the server's flight exceeds the initial congestion window of ten segments of 1,460 bytes (RFC
 /// 6928): the rest of the flight takes up to 1,800 bytes.
 const CHAIN_BYTES_MAX: u64 = 12_800;
+/// An order takes minutes: it waits for the lock of another process, for commands, for the authority.
+const RENEWAL_LATE_S: u64 = 3_600;
 
 pub(super) const CHAIN: Rule = Rule {
     id: "certificate-chain",
@@ -44,8 +46,10 @@ fn is_not_loaded(record: &CertificateRecord, _: &Run) -> bool {
     !record.refusal.is_empty()
 }
 
-fn is_not_renewed(record: &CertificateRecord, _: &Run) -> bool {
-    !record.renewal_error.is_empty()
+fn is_not_renewed(record: &CertificateRecord, run: &Run) -> bool {
+    let is_late = record.renewal_at > 0
+        && run.last_realtime_us() / 1_000_000 > record.renewal_at.saturating_add(RENEWAL_LATE_S);
+    is_late || !record.renewal_error.is_empty()
 }
 
 fn lacks_staple(record: &CertificateRecord, run: &Run) -> bool {
@@ -90,22 +94,31 @@ fn not_loaded_text(context: &FindingContext<'_>) -> FindingText {
         .advise("repair the files; the proxy reads them again by itself")
 }
 
-/// Critical once three quarters of what is left after two thirds of the lifetime, when renewal is due, have passed.
+/// Critical without a certificate, and once three quarters of what is left after two thirds of the lifetime, when renewal is
+/// due, have passed.
 fn renewal(context: &FindingContext<'_>) -> Option<Severity> {
     let now = context.run.last_realtime_us() / 1_000_000;
-    let nears_end = |one: &CertificateRecord| {
+    let is_urgent = |one: &CertificateRecord| {
         let lifetime = one.not_after.saturating_sub(one.not_before);
-        one.not_after.saturating_sub(now) < lifetime / 12
+        is_not_loaded(one, context.run) || one.not_after.saturating_sub(now) < lifetime / 12
     };
     let failing = served(context.run, is_not_renewed);
-    failing.map(|one| if nears_end(one) { Severity::Critical } else { Severity::Warning }).max()
+    failing.map(|one| if is_urgent(one) { Severity::Critical } else { Severity::Warning }).max()
+}
+
+fn renewal_problem(record: &CertificateRecord) -> &str {
+    if record.renewal_error.is_empty() {
+        "nothing was heard since the next attempt was due"
+    } else {
+        &record.renewal_error
+    }
 }
 
 fn renewal_text(context: &FindingContext<'_>) -> FindingText {
     let next = served(context.run, is_not_renewed).map(|one| one.renewal_at).min().unwrap_or(0);
-    text(context, "whose renewal by ACME fails", is_not_renewed, |one| &one.renewal_error)
+    text(context, "whose order by ACME fails", is_not_renewed, renewal_problem)
         .figure("next attempt", moment(next))
-        .advise("read the notices of topic acme; the present certificate stays in use until it ends")
+        .advise("read the notices of topic acme; until an order succeeds, the present certificate stays in use, also one that clients do not trust")
 }
 
 fn staple_text(context: &FindingContext<'_>) -> FindingText {

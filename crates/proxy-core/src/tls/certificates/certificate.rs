@@ -93,14 +93,12 @@ impl Certificate {
         Self::new(certified).map_err(|error| failed(error.to_string()))
     }
 
-    /// Makes one for `names`, until there is a file with a chain and its key: then that is read, as a renewed one is.
-    ///
-    /// # Errors
-    /// As [`generate`](Self::generate) has them.
-    pub fn generate_until(file: &Path, names: &[String]) -> Result<Self, TlsFileError> {
-        let origin = origin(file, file);
-        let warning = TlsFileWarning::Awaited { path: file.to_owned(), names: names.join(", ") };
-        Ok(Self { origin: Some(origin), warnings: vec![warning], ..Self::generate(names)? })
+    /// Uses it until there is a certificate in another file, which has its key too. `present` says which one clients get
+    /// until then.
+    #[must_use]
+    pub fn standing_in(self, file: &Path, present: String) -> Self {
+        let warning = TlsFileWarning::Awaited { path: file.to_owned(), present };
+        Self { origin: Some(origin(file, file)), warnings: vec![warning], ..self }
     }
 
     fn new(certified: CertifiedKey) -> Result<Self, ParseError> {

@@ -82,10 +82,8 @@ pub enum TlsFileWarning {
     )]
     OldVersion { path: PathBuf, version: u32 },
     /// A certificate has been ordered.
-    #[error(
-        "there is no certificate in {path} yet: clients get one for {names} that was made in memory, and do not trust it"
-    )]
-    Awaited { path: PathBuf, names: String },
+    #[error("there is no certificate in {path} yet: clients get {present}")]
+    Awaited { path: PathBuf, present: String },
     #[error("{path}: {fault}; some clients will refuse it")]
     Chain { path: PathBuf, fault: String },
     #[error("the OCSP response in {path} is not stapled: {problem}")]

@@ -13,12 +13,10 @@ impl RunController {
     /// Reports a change, if there is one.
     pub(super) fn check_renewal(&mut self) {
         let report = self.workload.acme.as_mut().and_then(OrderedCertificate::poll);
-        let Some(RenewalReport { outcome, next }) = report.cloned() else { return };
+        let Some(RenewalReport { outcome, next, failure, .. }) = report.cloned() else { return };
         let next = humantime::format_rfc3339_seconds(next);
         let (level, text) = match outcome {
-            RenewalOutcome::Waiting => {
-                (Level::Notice, format!("ACME: the certificate is renewed after {next}"))
-            }
+            RenewalOutcome::Waiting => (Level::Notice, format!("ACME: the next order is after {next}")),
             RenewalOutcome::Locked => {
                 (Level::Notice, "ACME: another process orders the certificate".to_owned())
             }
@@ -29,10 +27,11 @@ impl RunController {
                 Level::Warning,
                 format!("ACME: got a certificate, which is renewed after {next}; but {remark}"),
             ),
-            RenewalOutcome::Failed { error, failures } => (
+            RenewalOutcome::Failed { failures } => (
                 Level::Warning,
                 format!(
-                    "ACME: cannot get a certificate (attempt {failures}): {error}; tried again after {next}"
+                    "ACME: cannot get a certificate (attempt {failures}): {}; tried again after {next}",
+                    failure.unwrap_or_default()
                 ),
             ),
         };

@@ -121,7 +121,7 @@ fn defects_of_served_certificates_are_found_until_one_without_them_replaces_it()
         ("certificate-chain", Severity::Warning),
         ("certificate-chain-size", Severity::Info),
         ("certificate-not-loaded", Severity::Warning),
-        ("certificate-renewal-fails", Severity::Warning),
+        ("certificate-renewal-fails", Severity::Critical),
         ("staple-missing", Severity::Warning),
     ];
     let mut all = open(&recorder);
@@ -159,4 +159,25 @@ fn a_short_lived_certificate_is_found_once_its_renewal_is_late() {
     assert_eq!((left(6), left(2)), (vec![], vec![]));
     assert_eq!(left(1), [("certificate-expires", Severity::Warning)]);
     assert_eq!(left(0), [("certificate-expires", Severity::Critical)]);
+}
+
+#[test]
+fn an_order_that_fails_or_is_late_by_an_hour_is_found() {
+    let judged = |error: &str, late_s: u64| {
+        let mut recorder = begun(&[]);
+        let now = recorder.run().last_realtime_us() / 1_000_000;
+        let (renewal_at, renewal_error) = (now - late_s, error.to_owned());
+        let record = CertificateRecord {
+            not_after: u64::MAX,
+            renewal_at,
+            renewal_error,
+            ..CertificateRecord::default()
+        };
+        recorder.write(Body::Certificate(Box::new(record)));
+        recorder.seconds(2, calm);
+        open(&recorder)
+    };
+    assert_eq!(judged("", 3_590), []);
+    let found = [("certificate-renewal-fails", Severity::Warning)];
+    assert_eq!((judged("", 3_610), judged("it is down", 0)), (found.to_vec(), found.to_vec()));
 }
