@@ -1,8 +1,10 @@
 //! What `tlsdash explain` says of a recorded run.
 
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
-use crate::common::{TlsdashProcess, journal, make_certificate, run, stderr, tlsdash, until};
+use crate::common::{TlsdashProcess, journal, run, stderr, tlsdash, until};
+use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 
 /// A run of three seconds, recorded.
 fn recorded(folder: &Path, load: &str) -> String {
@@ -63,11 +65,22 @@ fn a_running_service_is_explained_while_it_writes() {
     assert_eq!(code, 0);
 }
 
+/// Writes a certificate that is years old and ends in five days.
+fn write_old_certificate(certificate: &Path, key: &Path) {
+    let mut params = CertificateParams::new(vec!["www.example.org".to_owned()]).unwrap();
+    params.not_before = date_time_ymd(2020, 1, 1);
+    let ends_at = SystemTime::now() + Duration::from_secs(5 * 24 * 3600);
+    params.not_after = ends_at.into();
+    let pair = KeyPair::generate().unwrap();
+    std::fs::write(certificate, params.self_signed(&pair).unwrap().pem()).unwrap();
+    std::fs::write(key, pair.serialize_pem()).unwrap();
+}
+
 #[test]
 fn findings_as_severe_as_asked_for_end_with_99() {
     let folder = tempfile::tempdir().unwrap();
     let [at, key, certificate] = ["a.journal", "key.pem", "cert.pem"].map(|name| folder.path().join(name));
-    make_certificate(&certificate, &key, "www.example.org", 5, &[]);
+    write_old_certificate(&certificate, &key);
     let place = format!("file:{}", at.display());
     let args = ["--upstream", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--headless", "--duration", "2s"];
     let files =
