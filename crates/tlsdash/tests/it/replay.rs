@@ -34,9 +34,9 @@ fn a_recording_is_played_paused_sought_and_played_to_its_end() {
     until("it pauses", || line(&terminal).starts_with("⏸ ") && terminal.contents().contains("PAUSED"));
     let seen = terminal.contents();
     terminal.press("0");
-    until("it is at the beginning", || line(&terminal).contains("00:00 / 00:0"));
+    until("it is at the beginning", || line(&terminal).contains("00:00 / "));
     terminal.press("@4s\r");
-    until("it is where it was told to go", || line(&terminal).contains("00:04 / 00:0"));
+    until("it is where it was told to go", || line(&terminal).contains("00:04 / "));
     terminal.shows("full handshake");
     assert!(!seen.contains("ENDED"), "{seen}");
     terminal.press("]]]]]]]]p");
