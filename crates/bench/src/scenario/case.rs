@@ -8,8 +8,7 @@ use toml::de::DeValue;
 
 use super::error::ScenarioError;
 use super::matrix::combinations;
-use super::parse::CheckFlags;
-use super::table::Table;
+use super::table::{Table, shown};
 use super::{BenchCase, BenchTarget, LatencyBound, Question, absolute};
 
 /// The flags of `tlsdash load` that a case may have besides `duration` and `warmup`. Bench sets the others itself.
@@ -49,6 +48,9 @@ const TURN: Duration = Duration::from_millis(200);
 const DURATION: Duration = Duration::from_secs(10);
 /// The default warm-up of a case without a number of requests.
 const WARMUP: Duration = Duration::from_secs(1);
+
+/// Checks that `tlsdash load` accepts these arguments, and returns the error otherwise.
+pub type CheckFlags<'c> = &'c dyn Fn(&[String]) -> Result<(), String>;
 
 /// Reads the cases, with their matrices expanded.
 pub(super) fn read_all(
@@ -191,17 +193,6 @@ fn flags(table: &Table<'_>) -> Result<Vec<String>, ScenarioError> {
         }
     }
     Ok(flags)
-}
-
-/// A number, a text or a switch as a flag has it.
-pub(super) fn shown(value: &DeValue<'_>) -> Option<String> {
-    match value {
-        DeValue::String(text) => Some(text.to_string()),
-        DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str().to_owned()),
-        DeValue::Float(number) => Some(number.as_str().to_owned()),
-        DeValue::Boolean(switch) => Some(switch.to_string()),
-        _ => None,
-    }
 }
 
 /// Refuses flags that contradict the question.

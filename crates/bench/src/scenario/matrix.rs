@@ -1,8 +1,8 @@
 //! Expands the matrix of a case: every combination of its values.
 
+use super::CELLS_MAX;
 use super::error::ScenarioError;
-use super::table::{Table, TomlEntry};
-use super::{CELLS_MAX, case::shown};
+use super::table::{Table, TomlEntry, shown};
 
 /// A combination of values, and its suffix of the case's name.
 #[derive(Debug)]

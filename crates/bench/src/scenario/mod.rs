@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use case::CheckFlags;
 pub use error::ScenarioError;
 pub use launch::{Endpoint, Launch, LaunchError, PlaceholderValues};
-pub use parse::CheckFlags;
 pub(crate) use parse::read_template;
 pub use placement::Placement;
 pub(crate) use placement::core_count;

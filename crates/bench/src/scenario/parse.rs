@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use model::figures::FigureName;
 use records::text::clean;
 
+use super::case::CheckFlags;
 use super::error::{ScenarioError, unknown};
 use super::table::{ScenarioSource, Table};
+use super::target::{Defaults, workers};
 use super::{
     BenchAssertion, BenchCase, BenchTarget, BenchTlsConfig, CommandServer, Placement, PublishedFigure,
     ROUNDS_MIN, Scenario, Server, case, target,
@@ -16,18 +18,8 @@ use crate::compare::BenchCondition;
 /// The default number of measurements of each cell.
 const ROUNDS: u32 = 10;
 const TEXT_BYTES_MAX: usize = 1 << 20;
-pub(super) const WORKERS_MAX: u32 = 1_024;
 /// The longest name of a target or a case, in characters.
 const NAME_CHARS_MAX: usize = 100;
-
-/// Checks that `tlsdash load` accepts these arguments, and returns the error otherwise.
-pub type CheckFlags<'c> = &'c dyn Fn(&[String]) -> Result<(), String>;
-
-#[derive(Debug)]
-pub(super) struct Defaults {
-    pub(super) workers: u32,
-    pub(super) tls: BenchTlsConfig,
-}
 
 impl Scenario {
     /// Parses the text of a scenario. `check` gets the flags of each case, without the URL.
@@ -149,17 +141,6 @@ fn tls(root: &mut Table<'_>) -> Result<BenchTlsConfig, ScenarioError> {
     BenchTlsConfig::check_cipher(&tls.cipher).map_err(|problem| root.error_of("cipher", problem))?;
     BenchTlsConfig::check_group(&tls.group).map_err(|problem| root.error_of("group", problem))?;
     Ok(tls)
-}
-
-/// The workers of a scenario or a target.
-pub(super) fn workers(table: &mut Table<'_>) -> Result<Option<u32>, ScenarioError> {
-    let workers = table.get::<u32>("workers")?;
-    if workers.is_some_and(|workers| workers > WORKERS_MAX) {
-        return Err(
-            table.error_of("workers", format!("at most {WORKERS_MAX} are possible; 0 is one for each core"))
-        );
-    }
-    Ok(workers)
 }
 
 fn cpus(root: &mut Table<'_>) -> Result<Option<Placement>, ScenarioError> {

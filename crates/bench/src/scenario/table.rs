@@ -168,3 +168,14 @@ impl<'t> Table<'t> {
         Err(self.source.error(key.span().start, unknown("key", key.get_ref(), &known)))
     }
 }
+
+/// A number, a text or a switch as a flag has it.
+pub(super) fn shown(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str().to_owned()),
+        DeValue::Float(number) => Some(number.as_str().to_owned()),
+        DeValue::Boolean(switch) => Some(switch.to_string()),
+        _ => None,
+    }
+}

@@ -4,16 +4,25 @@ use std::collections::BTreeMap;
 
 use super::error::{ScenarioError, unknown};
 use super::launch::{self, LaunchError};
-use super::parse::{Defaults, workers};
 use super::table::Table;
-use super::{BenchTarget, CommandServer, ExternalServer, Server, UpstreamKind, absolute, absolute_program};
+use super::{
+    BenchTarget, BenchTlsConfig, CommandServer, ExternalServer, Server, UpstreamKind, absolute,
+    absolute_program,
+};
 use crate::template::ServerTemplate;
 
 /// The keys of which a target must have exactly one.
 const KINDS: [&str; 4] = ["template", "chain", "command", "address"];
+const WORKERS_MAX: u32 = 1_024;
 const CHAIN_MAX: usize = 8;
 /// The fewest descriptors with which a server can start.
 const DESCRIPTORS_MIN: u64 = 32;
+
+#[derive(Debug)]
+pub(super) struct Defaults {
+    pub(super) workers: u32,
+    pub(super) tls: BenchTlsConfig,
+}
 
 impl BenchTarget {
     /// Whether clients reach it over TLS.
@@ -70,6 +79,17 @@ pub(super) fn read(mut table: Table<'_>, defaults: &Defaults) -> Result<BenchTar
         }
     }
     Ok(BenchTarget { name, line: table.line(), certificate, workers, descriptors, start_timeout, server })
+}
+
+/// The workers of a scenario or a target.
+pub(super) fn workers(table: &mut Table<'_>) -> Result<Option<u32>, ScenarioError> {
+    let workers = table.get::<u32>("workers")?;
+    if workers.is_some_and(|workers| workers > WORKERS_MAX) {
+        return Err(
+            table.error_of("workers", format!("at most {WORKERS_MAX} are possible; 0 is one for each core"))
+        );
+    }
+    Ok(workers)
 }
 
 fn server(table: &mut Table<'_>) -> Result<Server, ScenarioError> {
