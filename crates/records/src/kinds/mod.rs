@@ -6,8 +6,8 @@ mod connection;
 mod costs;
 mod experiment;
 pub mod heap_size;
+mod host;
 mod http;
-mod http_gauges;
 mod named;
 mod table;
 mod tls;
@@ -18,13 +18,11 @@ pub use journal::Timestamps;
 
 use crate::histogram::Sketch;
 use crate::ids::{ClientId, ConnId, RunId};
-use crate::metrics::{
-    ClientCounter, Counters, CpuGroup, HostCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
-};
+use crate::metrics::{ClientCounter, Counters, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::setting::Setting;
 use crate::text::clean;
 use crate::text::keywords::keyword_enum;
-use crate::values::{AbsentFigures, EventCounts, Latencies, ProcessCpuList, WorkerList};
+use crate::values::{AbsentFigures, EventCounts, Latencies};
 use crate::wire::{FAMILY, field, wire};
 
 pub use alert::{AlertRecord, AlertSentence, AlertState, operator_at};
@@ -32,8 +30,8 @@ pub use certificate::{CERTIFICATES_MAX, CertificateRecord};
 pub use connection::{ConnectionOutcome, ConnectionRecord, NO_COMMON_VERSION, handshake_failure};
 pub use costs::{Cost, CostTable, FULL, HYBRID, HandshakeCosts, RESUMED};
 pub use experiment::{Arm, Estimate, ExperimentOutcome, ExperimentRecord, ExperimentStep, Stage};
-pub use http::{HttpRecord, HttpVersion, RequestRecord, RouteRecord};
-pub use http_gauges::HttpGauges;
+pub use host::HostRecord;
+pub use http::{HttpGauges, HttpRecord, HttpVersion, RequestRecord, RouteRecord};
 pub use named::NamedRecord;
 pub use table::RecordKind;
 pub use tls::{TlsRecord, UsageRecord};
@@ -282,52 +280,6 @@ wire! {
         pub number: u64 = &field::MARK,
         /// The text of the note, cleaned; may be empty.
         pub text: String = &field::MARK_TEXT,
-    }
-}
-
-wire! {
-    /// Resources that the process used, once per interval.
-    #[derive(Clone, Debug, Default, PartialEq)]
-    pub struct HostRecord {
-        /// Resident memory, in bytes.
-        pub memory_bytes: u64 = &field::MEMORY,
-        /// Resident memory with each shared page divided among its users (PSS); 0 if unknown.
-        pub memory_pss_bytes: u64 = &field::MEMORY_PSS,
-        pub descriptors: u64 = &field::DESCRIPTORS,
-        /// The bound on open file descriptors; 0 without one.
-        pub descriptors_max: u64 = &field::DESCRIPTORS_MAX,
-        pub threads: u64 = &field::THREADS,
-        /// CPU time of the proxy's busiest thread, in microseconds of the run.
-        pub busiest_worker_cpu_us_total: u64 = &field::BUSIEST_WORKER_CPU,
-        /// Each of the proxy's workers, those that have ended included; empty in recordings of an older version.
-        pub workers: WorkerList = &field::WORKER_COUNTS,
-        /// Sum, over the readings, of the CPU time of the proxy's busiest thread between two readings, in
-        /// microseconds.
-        pub peak_worker_cpu_us_total: u64 = &field::PEAK_WORKER_CPU,
-        /// Online CPUs of the machine; 0 if unknown.
-        pub machine_cpus: u64 = &field::MACHINE_CPUS,
-        /// The first process that is observed with all its descendants; 0 if none is.
-        pub observed_pid: u64 = &field::OBSERVED_PID,
-        /// CPU time that they have used since observing began, in microseconds.
-        pub observed_cpu_us: u64 = &field::OBSERVED_CPU,
-        pub observed_threads: u64 = &field::OBSERVED_THREADS,
-        /// The most threads that they had at a reading.
-        pub observed_threads_max: u64 = &field::OBSERVED_THREADS_MAX,
-        /// Their resident memory, in bytes.
-        pub observed_memory_bytes: u64 = &field::OBSERVED_MEMORY,
-        /// The most of it at a reading.
-        pub observed_memory_max_bytes: u64 = &field::OBSERVED_MEMORY_MAX,
-        /// Their open descriptors; 0 if the kernel hides them.
-        pub observed_descriptors: u64 = &field::OBSERVED_DESCRIPTORS,
-        /// Their listening TCP sockets.
-        pub observed_listeners: u64 = &field::OBSERVED_LISTENERS,
-        /// Connections that waited there to be accepted.
-        pub observed_backlog: u64 = &field::OBSERVED_BACKLOG,
-        /// CPU time of each of them.
-        pub observed_processes: ProcessCpuList = &field::OBSERVED_PROCESSES,
-        /// CPU time by group of threads, in microseconds of the run.
-        pub cpu: Counters<CpuGroup> = &FAMILY,
-        pub withheld: Counters<HostCounter> = &FAMILY,
     }
 }
 
