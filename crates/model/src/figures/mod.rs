@@ -16,13 +16,13 @@ mod named;
 mod quotients;
 mod scalars;
 mod subjects;
+mod unit;
 
 use std::fmt;
 
 use crate::runs::{MetricSeries, Run};
 use records::histogram::{Histogram, quantile_is_thin};
 use records::metrics::{KnownValue, LatencyClass, Metric, Percentile, TimeResolution};
-use records::text::quantity;
 
 pub use alert::AlertFigure;
 pub(crate) use alert::RoundedSeconds;
@@ -37,6 +37,8 @@ pub use quotients::{Better, Quotient, Totals};
 pub use scalars::Scalar;
 pub(crate) use scalars::cpu_percent;
 pub use subjects::{AbsentSubject, FigureSubjects};
+pub use unit::FigureUnit;
+pub(crate) use unit::significant_digits;
 
 /// The subject of a figure: what it measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,19 +57,6 @@ pub enum FigureSide {
     Http,
     /// The load generator; full names begin with `load.`.
     Load,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FigureUnit {
-    Count,
-    Bytes,
-    PerSecond,
-    /// A ratio, from 0 to 1.
-    Ratio,
-    /// Percent of one core.
-    Percent,
-    Seconds,
-    Micros,
 }
 
 /// Counts made while the journal of a run was read. A run that was not read from a journal has none.
@@ -141,55 +130,6 @@ impl fmt::Display for FigureSide {
             Self::Load => "load",
         })
     }
-}
-
-impl FigureUnit {
-    /// The unit's symbol; empty for counts and ratios.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            Self::Count | Self::Ratio => "",
-            Self::Bytes => "B",
-            Self::PerSecond => "1/s",
-            Self::Percent => "%",
-            Self::Seconds => "s",
-            Self::Micros => "µs",
-        }
-    }
-}
-
-impl FigureUnit {
-    /// A value in this unit, for people: three digits with the unit's symbol.
-    pub fn show(self, value: f64) -> String {
-        let digits = significant_digits;
-        match self {
-            Self::Count => digits(value),
-            Self::Bytes => match value.abs() {
-                0.0..1e3 => format!("{} B", digits(value)),
-                1e3..1e6 => format!("{} kB", digits(value / 1e3)),
-                1e6..1e9 => format!("{} MB", digits(value / 1e6)),
-                _ => format!("{} GB", digits(value / 1e9)),
-            },
-            Self::PerSecond => format!("{}/s", digits(value)),
-            Self::Ratio => format!("{} %", digits(value * 100.0)),
-            Self::Percent => format!("{} %", digits(value)),
-            Self::Seconds => format!("{} s", digits(value)),
-            Self::Micros => format!("{} ms", digits(value / 1e3)),
-        }
-    }
-
-    /// Shows a value of which only a bound may be known.
-    pub fn show_known(self, value: KnownValue) -> String {
-        match value {
-            KnownValue::Exact(value) => self.show(value),
-            KnownValue::AtMost { at_most } => format!("at most {}", self.show(at_most)),
-        }
-    }
-}
-
-/// A number with three significant digits, or all of its whole ones, without zeros at their end.
-pub(crate) fn significant_digits(value: f64) -> String {
-    let places = if value == 0.0 { 0.0 } else { (2.0 - value.abs().log10().floor()).clamp(0.0, 9.0) };
-    quantity::trimmed(&format!("{value:.0$}", places as usize)).to_owned()
 }
 
 impl Statistic {
