@@ -2,6 +2,7 @@
 
 mod alert;
 mod certificates;
+mod clients;
 mod experiment;
 mod http;
 mod load;
@@ -16,16 +17,17 @@ use serde::{Serialize, Serializer};
 
 use crate::figures::cpu_percent;
 use crate::insight::FindingSummary;
-use crate::runs::{ClientStats, MetricSeries, Model, Run};
+use crate::runs::{MetricSeries, Model, Run};
 use records::histogram::Histogram;
 use records::metrics::{
-    CPU_GROUPS as GROUPS, ClientCounter, Counters, KnownValue, LatencyClass, Metric, Percentile,
-    ProxyCounter, ProxyLatency, TimeResolution,
+    CPU_GROUPS as GROUPS, Counters, KnownValue, LatencyClass, Metric, Percentile, ProxyCounter, ProxyLatency,
+    TimeResolution,
 };
 use records::values::ProcessCpu;
 
 pub use alert::AlertSummary;
 pub use certificates::CertificateSummary;
+pub use clients::ClientSummary;
 pub use experiment::{ComparedFigureSummary, ExperimentSummary};
 pub use http::{ByDirection, Http2Summary, HttpNow, HttpRequestCounts, HttpSummary, RouteSummary};
 pub use load::{GeneratorSummary, LoadSummary, MessageBytes, Resumptions};
@@ -179,20 +181,6 @@ pub struct ProxySummary {
     pub certificates: Vec<CertificateSummary>,
 }
 
-/// A client's figures. In JSON each counter has the key of its declaration, where a dot begins an object.
-#[derive(Clone, Debug, Serialize)]
-pub struct ClientSummary {
-    /// Its address, or `other`.
-    pub client: String,
-    #[serde(flatten, serialize_with = "by_figure")]
-    pub counters: Counters<ClientCounter>,
-    /// Round-trip time to it at the end of its latest handshake, as the kernel estimated it, in microseconds; `null` if not
-    /// known.
-    pub rtt_us: Option<u64>,
-    /// 99th percentile of its exchanges, to an eighth, in microseconds; `null` without samples.
-    pub exchange_p99_us: Option<f64>,
-}
-
 /// Each counter under the key of its declaration, in the order of the family.
 fn by_figure<M: Metric, S: Serializer>(counters: &Counters<M>, to: S) -> Result<S::Ok, S::Error> {
     let key = |counter: &M| counter.names().figure;
@@ -333,7 +321,7 @@ impl Run {
             log: log::of(self),
             proxy: self.proxy().map(|series| proxy_summary(self, series)),
             load: self.load().map(|series| load::of(self, series)),
-            clients: self.client_summaries(),
+            clients: ClientSummary::all(self),
             experiments: self.experiments().map(ExperimentSummary::of).collect(),
             alerts: self.alerts().map(|episode| AlertSummary::of(self, episode)).collect(),
             findings: self.findings().into_iter().map(|finding| FindingSummary::of(self, finding)).collect(),
@@ -368,16 +356,6 @@ impl Run {
             backlog: host.observed_backlog,
             processes: host.observed_processes.iter().map(usage).collect(),
         })
-    }
-
-    fn client_summaries(&self) -> Vec<ClientSummary> {
-        let row = |(client, counters): (&ClientStats, Counters<ClientCounter>)| ClientSummary {
-            client: client.id.to_string(),
-            counters,
-            rtt_us: (client.rtt_us > 0).then_some(client.rtt_us),
-            exchange_p99_us: client.exchange().quantile_ns(Percentile::P99.q).map(micros),
-        };
-        self.clients_by_bytes().into_iter().map(row).collect()
     }
 
     pub(super) fn cpu_seconds(&self) -> BTreeMap<&'static str, f64> {
