@@ -11,6 +11,7 @@
 //! A new counter or latency of the proxy or the load needs no part: declare it in `metrics/families.rs`, or for HTTP
 //! mode in `metrics/http.rs`.
 
+mod absent;
 mod accessors;
 mod apply;
 pub(crate) mod events;
