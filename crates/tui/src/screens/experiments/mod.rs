@@ -1,6 +1,7 @@
 //! Experiments: their form, progress and verdicts.
 
 pub(crate) mod bar;
+mod figures;
 pub(crate) mod form;
 pub(crate) mod form_view;
 pub(crate) mod view;
