@@ -3,6 +3,7 @@
 mod alerts;
 mod experiments;
 mod http;
+mod latency;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,47 +15,21 @@ use anyhow::Context;
 use rustix::io::Errno;
 
 use model::summary::{
-    HandshakeCounts, JournalSummary, LoadSummary, LogSummary, Percentiles, ProcessSummary, ProcessUsage,
-    ProxySummary, QuicCounts, Summary,
+    HandshakeCounts, JournalSummary, LoadSummary, LogSummary, ProcessSummary, ProcessUsage, ProxySummary,
+    QuicCounts, Summary,
 };
-use records::metrics::{ClientCounter, KnownValue};
+use records::metrics::ClientCounter;
 use records::values::LoadEvent;
 
 use crate::cli::Format;
+
+pub(crate) use latency::milliseconds;
 
 /// Clients that the text lists; the JSON has them all.
 const CLIENTS_SHOWN: usize = 10;
 
 /// Events of a load that the text lists.
 const EVENTS_SHOWN: usize = 20;
-
-/// The proxy's latency classes with their names for people, in the order of the table.
-const PROXY_ROWS: &[(&str, &str)] = &[
-    ("handshake_full", "full handshake"),
-    ("handshake_resumed", "resumed handshake"),
-    ("compute_full", "full handshake CPU"),
-    ("compute_resumed", "resumed handshake CPU"),
-    ("connect", "connect to upstream"),
-    ("exchange", "exchange"),
-    ("lifetime", "lifetime"),
-];
-
-const LOAD_ROWS: &[(&str, &str)] = &[
-    ("response", "response, corrected"),
-    ("service", "service, uncorrected"),
-    ("lag", "send lag"),
-    ("connect", "load: TCP connect"),
-    ("handshake_full", "load: full handshake"),
-    ("handshake_resumed", "load: resumed handshake"),
-    ("handshake_early", "load: 0-RTT handshake"),
-    ("first_byte", "load: first byte"),
-    ("total", "load: total"),
-    ("total_plain", "  new, without TLS"),
-    ("total_full", "  new, full handshake"),
-    ("total_resumed", "  new, resumed"),
-    ("total_early", "  new, 0-RTT"),
-    ("total_kept", "  kept alive"),
-];
 
 pub(crate) fn print(summary: &Summary, format: Format) -> anyhow::Result<()> {
     let text = match format {
@@ -83,7 +58,7 @@ fn text(summary: &Summary) -> String {
         (None, _) => String::new(),
     };
     let mut out = format!("run {}{of}, {:.1} s{ended}\n\n", summary.run, summary.duration_s);
-    latency_table(summary, &mut out);
+    latency::table(summary, &mut out);
     if let Some(proxy) = &summary.proxy {
         let is_log = summary.log.as_ref().is_some_and(|log| log.packets.is_none());
         proxy_lines(proxy, is_log, &mut out);
@@ -289,70 +264,6 @@ fn handshake_line(handshakes: &HandshakeCounts, name: &str, out: &mut String) {
 
 fn line(out: &mut String, name: &str, text: std::fmt::Arguments<'_>) {
     let _ = writeln!(out, "{name:<12} {text}");
-}
-
-/// Milliseconds, no finer than the times are known.
-pub(crate) fn milliseconds(us: KnownValue, is_of_log: bool) -> String {
-    match us {
-        // A bound is rounded up. Histograms keep three digits.
-        KnownValue::AtMost { at_most } => format!("<={}", (at_most / 100.0 - 0.01).ceil() / 10.0),
-        KnownValue::Exact(us) if is_of_log => format!("{:.0}", us / 1e3),
-        KnownValue::Exact(us) => format!("{:.3}", us / 1e3),
-    }
-}
-
-fn latency_table(summary: &Summary, out: &mut String) {
-    let mut rows = Vec::new();
-    if let Some(proxy) = &summary.proxy {
-        rows.extend(
-            PROXY_ROWS.iter().filter_map(|(class, words)| Some((*words, proxy.latency_us.get(class)?, ""))),
-        );
-    }
-    if let Some(http) = summary.proxy.as_ref().and_then(|proxy| proxy.http.as_ref()) {
-        rows.extend(http::latency_rows(http).map(|(words, percentiles)| (words, percentiles, "")));
-    }
-    if let Some(load) = &summary.load {
-        let mark = if load.generator.limits.is_empty() { "" } else { " *" };
-        rows.extend(
-            LOAD_ROWS.iter().filter_map(|(class, words)| Some((*words, load.latency_us.get(class)?, mark))),
-        );
-    }
-    // A total with a single part needs no breakdown.
-    let total =
-        summary.load.as_ref().and_then(|load| load.latency_us.get("total")).map_or(0, |total| total.n);
-    rows.retain(|(words, percentiles, _)| {
-        percentiles.n > 0 && !(words.starts_with("  ") && percentiles.n == total)
-    });
-    if rows.is_empty() {
-        return;
-    }
-    let _ = writeln!(
-        out,
-        "{:<23} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
-        "latency, ms", "mean", "p50", "p90", "p99", "p99.9", "max", "n"
-    );
-    let ms = |us: KnownValue| milliseconds(us, summary.log.as_ref().is_some_and(|log| log.resolution_us > 0));
-    for (words, percentiles, mark) in rows {
-        let Percentiles { n, mean, p50, p90, p99, p999, max, .. } = percentiles;
-        // In brackets: fewer than ten samples lie above the percentile.
-        let cell = |value: &Option<KnownValue>, q: f64| match value {
-            None => "-".to_owned(),
-            Some(us) if records::histogram::quantile_is_thin(*n, q) => format!("({})", ms(*us)),
-            Some(us) => ms(*us),
-        };
-        let plain = |value: &Option<KnownValue>| value.map_or_else(|| "-".to_owned(), ms);
-        let _ = writeln!(
-            out,
-            "{words:<23} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {n:>9}{mark}",
-            plain(mean),
-            cell(p50, 0.5),
-            cell(p90, 0.9),
-            cell(p99, 0.99),
-            cell(p999, 0.999),
-            plain(max),
-        );
-    }
-    out.push_str("in brackets: fewer than ten samples lie above\n\n");
 }
 
 fn clients(summary: &Summary, out: &mut String) {
