@@ -5,28 +5,24 @@
 //! files are still renewed. Replaced certificates and keys are applied separately, as without a reload. Of the
 //! configuration, all changes that can act while the proxy runs are applied, or none if one is refused.
 
+mod plan;
+
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use proxy_core::{AccessFileError, AccessLists, FileChanges, Proxy, Resolver, TlsFiles};
 use records::kinds::{Level, NoticeRecord};
-use records::setting::{Applies, Setting, SettingInfo, Value};
-use serde_json::json;
+use records::setting::Value;
 
 use super::RunController;
-use super::alerts::alert_changes;
 use super::certificates::FileReloadOutcome;
 use super::files::{FileWatch, FileWatchEvent};
-use super::upstreams::NewUpstreams;
 use crate::cli::ProxyOptions;
 use crate::cli::configuration::source::{ConfigurationSource, SettingOrigin};
-use crate::cli::configuration::{PASS, ROUTE, UPSTREAM};
 use crate::cli::destinations::Destinations;
 use crate::control::ControlAnswer;
-use crate::control::protocol::{ReloadData, ReloadedSetting};
 use crate::service;
-use crate::session::setting_infos;
 use crate::upgrade::program::UpgradeProgram;
 
 const RELOAD: &str = "reload";
@@ -34,7 +30,6 @@ const RELOAD: &str = "reload";
 const READ_AGAIN: &str = "certificates and keys were read again";
 /// In front of the names that options have as settings.
 const PROXY: &str = "proxy.";
-const ALERT: &str = "alert";
 
 /// The options of the proxy of a run.
 #[derive(Clone, Debug)]
@@ -86,31 +81,6 @@ struct ReadOptions {
 pub(super) struct ReloadWaiter {
     pub(super) by: String,
     pub(super) reply: SyncSender<Result<ControlAnswer, String>>,
-}
-
-#[derive(Debug, Default)]
-struct ReloadPlan {
-    /// The names of settings, with their new values.
-    changes: Vec<(String, Value)>,
-    /// Other upstreams of the same destinations.
-    upstreams: Option<NewUpstreams>,
-    /// The words that only a restart changes.
-    restart: Vec<String>,
-}
-
-impl ReloadPlan {
-    /// All settings that change, with their new values.
-    fn all_changes(&self) -> impl Iterator<Item = &(String, Value)> {
-        self.changes.iter().chain(self.upstreams.iter().flat_map(|new| &new.settings))
-    }
-
-    fn has_change(&self, setting: &str) -> bool {
-        self.changes.iter().any(|(name, _)| name == setting)
-    }
-
-    fn needs_restart(&self, word: &str) -> bool {
-        self.restart.iter().any(|other| other == word)
-    }
 }
 
 impl RunConfiguration {
@@ -311,7 +281,7 @@ impl RunController {
                 (effective_options.upstream, effective_options.route, effective_options.pass) =
                     (options.upstream, options.route, options.pass);
             }
-            if !plan.needs_restart(ALERT) {
+            if !plan.needs_restart(plan::ALERT) {
                 effective_options.run.alert = options.run.alert;
             }
             // An option that needs a restart still has its former origin.
@@ -320,35 +290,6 @@ impl RunController {
             effective_options.words.extend(options.words.into_iter().filter(|word| !is_pending(word)));
         }
         Ok(answer)
-    }
-
-    /// Checks new options as a whole, and finds the changes.
-    fn plan_reload(&self, options: ProxyOptions) -> Result<(ProxyOptions, ReloadPlan), String> {
-        let configuration = self.setup.configuration.as_deref().ok_or("there is no proxy")?;
-        let options = configuration.complete(options).map_err(|error| format!("{error:#}"))?;
-        let words = configuration.options.changed_options(&options).map_err(|error| format!("{error:#}"))?;
-        let settings = self.run_record().settings;
-        let upstreams =
-            NewUpstreams::between(&configuration.options, &options).map_err(|error| format!("{error:#}"))?;
-        let mut plan = ReloadPlan { upstreams, ..ReloadPlan::default() };
-        for word in words {
-            let changes = match word.as_str() {
-                ALERT => alert_changes(&options, &settings),
-                UPSTREAM | ROUTE | PASS => plan.upstreams.is_some().then(Vec::new),
-                word => live_change(word, &options, &settings)?.map(|change| vec![change]),
-            };
-            match changes {
-                Some(changes) => plan.changes.extend(changes),
-                None => plan.restart.push(word),
-            }
-        }
-        plan.changes.retain(|(name, value)| {
-            settings.iter().any(|setting| setting.name == *name && setting.value != *value)
-        });
-        match plan.changes.iter().find(|(name, _)| self.is_compared(name)) {
-            Some((name, _)) => Err(format!("{name} is locked: an experiment compares it; end that first")),
-            None => Ok((options, plan)),
-        }
     }
 
     /// Gives settings new values. If one is refused, all have their former values again.
@@ -379,49 +320,6 @@ impl RunController {
         }
         Err(reason)
     }
-
-    fn describe(&self, plan: &ReloadPlan, verb: &str) -> ControlAnswer {
-        let settings = self.run_record().settings;
-        let change = |(name, value): &(String, Value)| {
-            let setting = settings.iter().find(|setting| setting.name == *name)?;
-            let (before, after) = (setting.shown(&setting.value), setting.shown(value));
-            Some(ReloadedSetting { name: name.clone(), before, after })
-        };
-        let changes: Vec<ReloadedSetting> = plan.all_changes().filter_map(change).collect();
-        let done = match &changes[..] {
-            [] => format!("nothing {verb}"),
-            changes => {
-                format!("{verb} {}", changes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
-            }
-        };
-        let restart = match &plan.restart[..] {
-            [] => String::new(),
-            words => format!("; only a restart changes {}", words.join(", ")),
-        };
-        ControlAnswer {
-            text: done + &restart,
-            data: Some(json!(ReloadData { changes, restart: plan.restart.clone() })),
-        }
-    }
-}
-
-/// The setting that a word is, with its value in `options`; `None` if it cannot change while the proxy runs.
-fn live_change(
-    word: &str,
-    options: &ProxyOptions,
-    settings: &[Setting],
-) -> Result<Option<(String, Value)>, String> {
-    let name = format!("{PROXY}{word}");
-    let is_live = |setting: &&Setting| setting.name == name && setting.applies != Applies::Restart;
-    let Some(setting) = settings.iter().find(is_live) else { return Ok(None) };
-    let Some(value) = options.live_value(word) else { return Ok(None) };
-    let value = match (value, setting.range) {
-        // No own limit: the number that descriptors allow.
-        (Value::Number(0.0), Some((low, high))) if low > 0.0 => Value::Number(high),
-        (value, _) => value,
-    };
-    setting.check(SettingInfo::find(setting_infos::all(), &name), &value)?;
-    Ok(Some((name, value)))
 }
 
 #[cfg(test)]
