@@ -1,10 +1,12 @@
-//! The controller's handling of the control socket: it executes commands, and restores settings when their time has
-//! passed.
+//! The controller's handling of commands, of the dashboard and of the control socket. Restores settings when their time
+//! has passed.
 
 use std::time::Instant;
 
+use journal::Timestamps;
 use model::alerts::Alerts;
 use proxy_core::UpstreamChange;
+use records::command::Command;
 use records::kinds::{Level, NoticeRecord};
 use records::setting::{Setting, Value};
 use serde_json::json;
@@ -61,6 +63,54 @@ impl RunController {
         }
     }
 
+    /// Executes a command of the dashboard.
+    pub(super) fn execute(&mut self, command: Command) {
+        match command {
+            Command::Mark(text) => self.publisher.mark(&text, Timestamps::now()),
+            Command::Set { name, value } => match self.change_for(&name, &value, "") {
+                Ok(true) => self.cancel_revert(&name),
+                Ok(false) => {}
+                Err(error) => self.console.say(Level::Warning, &error),
+            },
+            Command::Experiment(words) => match words.parse() {
+                Ok(plan) => self.experiments.want(plan),
+                Err(error) => self.console.say(Level::Warning, &format!("no experiment: {error}")),
+            },
+            Command::EndExperiment => self.end_experiment(),
+            Command::Calibrate => match self.begin_calibration() {
+                Ok(text) => self.console.say(Level::Notice, &text),
+                Err(error) => self.console.say(Level::Warning, &error),
+            },
+            Command::Upstream { name, drained } => {
+                let change = if drained { UpstreamChange::Drain } else { UpstreamChange::Return };
+                let changed = self.change(ServiceChange::Upstream(name, change), "the dashboard");
+                self.answer(changed.map_err(anyhow::Error::msg));
+            }
+            Command::Record(path) => {
+                let baselines = self.publisher.baselines();
+                let begun = self.publisher.sink().begin_recording(&path, baselines);
+                self.answer(begun);
+            }
+            Command::EndRecording => {
+                let ended = self.publisher.sink().end_recording();
+                self.answer(ended);
+            }
+            Command::WriteConfiguration => {
+                let written = self.write_configuration();
+                self.answer(written);
+            }
+            Command::Notice(notice) => self.report(notice),
+        }
+    }
+
+    /// Shows the result of a command.
+    fn answer(&self, result: anyhow::Result<String>) {
+        match result {
+            Ok(text) => self.console.say(Level::Notice, &text),
+            Err(error) => self.console.say(Level::Warning, &format!("{error:#}")),
+        }
+    }
+
     /// Whether an experiment under way compares values of this setting.
     pub(super) fn is_compared(&self, name: &str) -> bool {
         self.experiments.is_under_way() && self.experiments.setting() == name
@@ -82,7 +132,7 @@ impl RunController {
             }
             ServiceChange::Mark(text) => {
                 let text = records::text::clean::text(&text);
-                self.publisher.mark(&text, journal::Timestamps::now());
+                self.publisher.mark(&text, Timestamps::now());
                 self.note(by, format!("mark {text}").trim_end());
                 Ok(format!("marked {text}").trim_end().to_owned())
             }

@@ -28,7 +28,7 @@ use anyhow::Context;
 use journal::Timestamps;
 use loadgen::Load;
 use model::alerts::Alerts;
-use proxy_core::{Proxy, UpstreamChange};
+use proxy_core::Proxy;
 use recorder::host::HostSampler;
 use recorder::publish::Publisher;
 use records::command::Command;
@@ -38,7 +38,7 @@ use records::kinds::{Level, NoticeRecord, RunRecord, SettingRecord};
 use records::setting::{Setting, SettingError, Value};
 
 use crate::cli::usage;
-use crate::control::{ControlCommand, ServiceChange};
+use crate::control::ControlCommand;
 use crate::service::signals::{Reload, UpgradeSignal};
 use crate::service::{self, Watchdog};
 use crate::session::SharedEndpoints;
@@ -305,53 +305,6 @@ impl RunController {
             }
             ShutdownStage::Draining if self.workload.is_drained() => ShutdownStage::Ended,
             stage => stage,
-        }
-    }
-
-    fn execute(&mut self, command: Command) {
-        match command {
-            Command::Mark(text) => self.publisher.mark(&text, Timestamps::now()),
-            Command::Set { name, value } => match self.change_for(&name, &value, "") {
-                Ok(true) => self.cancel_revert(&name),
-                Ok(false) => {}
-                Err(error) => self.console.say(Level::Warning, &error),
-            },
-            Command::Experiment(words) => match words.parse() {
-                Ok(plan) => self.experiments.want(plan),
-                Err(error) => self.console.say(Level::Warning, &format!("no experiment: {error}")),
-            },
-            Command::EndExperiment => self.end_experiment(),
-            Command::Calibrate => match self.begin_calibration() {
-                Ok(text) => self.console.say(Level::Notice, &text),
-                Err(error) => self.console.say(Level::Warning, &error),
-            },
-            Command::Upstream { name, drained } => {
-                let change = if drained { UpstreamChange::Drain } else { UpstreamChange::Return };
-                let changed = self.change(ServiceChange::Upstream(name, change), "the dashboard");
-                self.answer(changed.map_err(anyhow::Error::msg));
-            }
-            Command::Record(path) => {
-                let baselines = self.publisher.baselines();
-                let begun = self.publisher.sink().begin_recording(&path, baselines);
-                self.answer(begun);
-            }
-            Command::EndRecording => {
-                let ended = self.publisher.sink().end_recording();
-                self.answer(ended);
-            }
-            Command::WriteConfiguration => {
-                let written = self.write_configuration();
-                self.answer(written);
-            }
-            Command::Notice(notice) => self.report(notice),
-        }
-    }
-
-    /// Shows the result of a command.
-    fn answer(&self, result: anyhow::Result<String>) {
-        match result {
-            Ok(text) => self.console.say(Level::Notice, &text),
-            Err(error) => self.console.say(Level::Warning, &format!("{error:#}")),
         }
     }
 
