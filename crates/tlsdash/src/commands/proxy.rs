@@ -27,7 +27,7 @@ use crate::service::privileges;
 use crate::session::acme::{AcmeOrder, OrderedCertificate};
 use crate::session::controller::{CERTIFICATE, RunConfiguration, Workload};
 use crate::session::frontend::Frontend;
-use crate::session::{Channels, RedirectEndpoint, Session, SessionConfig, console, environment, host_name};
+use crate::session::{Channels, RedirectEndpoint, Session, SessionConfig, console, environment};
 use crate::upgrade::predecessor::Predecessor;
 use crate::upgrade::program::UpgradeProgram;
 
@@ -377,5 +377,6 @@ fn certificate_kinds(tls: &Tls) -> String {
 
 /// Makes a certificate for this host, in memory.
 pub(crate) fn generated() -> anyhow::Result<Certificate> {
-    Certificate::generate(&["localhost".to_owned(), host_name()]).context("cannot make a certificate")
+    Certificate::generate(&["localhost".to_owned(), environment::host_name()])
+        .context("cannot make a certificate")
 }

@@ -22,11 +22,10 @@ pub(crate) fn command() -> String {
 
 /// The part of a run's first record that is the same for all runs on this host.
 pub(crate) fn header() -> RunRecord {
-    let uname = rustix::system::uname();
     RunRecord {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        host: clean::bytes(uname.nodename().to_bytes()),
-        kernel: clean::bytes(uname.release().to_bytes()),
+        host: host_name(),
+        kernel: clean::bytes(rustix::system::uname().release().to_bytes()),
         cpu_model: line_of("/proc/cpuinfo", "model name").unwrap_or_default(),
         cores: std::thread::available_parallelism().map_or(0, NonZeroUsize::get) as u64,
         governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
@@ -34,6 +33,10 @@ pub(crate) fn header() -> RunRecord {
         host_memory_bytes: memory_bytes().unwrap_or(0),
         ..RunRecord::default()
     }
+}
+
+pub(crate) fn host_name() -> String {
+    clean::bytes(rustix::system::uname().nodename().to_bytes())
 }
 
 fn memory_bytes() -> Option<u64> {

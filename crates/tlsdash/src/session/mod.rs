@@ -1,6 +1,7 @@
 //! One run from beginning to end: journal, controller, follower, front end, summary.
 
 pub(crate) mod acme;
+mod config;
 pub(crate) mod console;
 pub(crate) mod controller;
 mod endpoints;
@@ -11,23 +12,17 @@ pub(crate) mod progress;
 mod read_back;
 mod record_sink;
 pub(crate) mod recording;
-pub(crate) mod run_recorder;
 mod setting_infos;
 
-use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use anyhow::Context;
-use experiment::ExperimentPlan;
 use journal::Timestamps;
-use model::alerts::{ALERTS_SPARE, Alert, Alerts};
+use model::alerts::{ALERTS_SPARE, Alerts};
 use model::history::RunFilter;
 use model::runs::{Model, Run};
-use output_file::FileIdentity;
 use recorder::publish::Publisher;
 use records::ids::RunId;
 use records::kinds::{NoticeRecord, RunRecord};
@@ -35,140 +30,27 @@ use records::metrics::{LoadCounter, TimeResolution};
 use report::Figures;
 use tui::{DashboardSender, Event, Inbox};
 
+pub(crate) use self::config::SessionConfig;
 use self::endpoints::RunEndpoints;
 pub(crate) use self::endpoints::{RedirectEndpoint, SharedEndpoints};
 use self::frontend::{Frontend, HeadlessOptions};
 use self::read_back::{LAST_RECORD, ReadBack};
-use crate::cli::appearance::Appearance;
-use crate::cli::{Format, RunOptions, usage, value};
+use crate::cli::{Format, usage};
 use crate::control::ControlOptions;
 use crate::control::server::ControlListener;
-use crate::journals::choice::{JournalChoice, OpenJournal};
+use crate::journals::choice::OpenJournal;
 use crate::service::metrics::{MetricsListener, warning_of_exposure};
 use crate::service::signals::{self, Reload, SighupAction, UpgradeSignal};
 use crate::session::console::Console;
-use crate::session::controller::{
-    JournalOutcome, RunConfiguration, RunController, RunSetup, RunSignals, Workload,
-};
+use crate::session::controller::{JournalOutcome, RunController, RunSetup, RunSignals, Workload};
 use crate::session::experiments::ExperimentRequest;
 use crate::session::record_sink::RecordSink;
-use crate::session::recording::{ActiveRecording, RecordingFile};
+use crate::session::recording::ActiveRecording;
 use crate::summary;
 use crate::upgrade::predecessor::{HandoverState, Predecessor};
 
 /// Capacity of the command queue; a person does not press keys faster.
 const COMMANDS_MAX: usize = 64;
-/// The most clients that may have separate metrics: a scraper keeps every label value it has seen.
-const METRICS_CLIENTS_MAX: usize = 1_000;
-/// How a run is shown and recorded.
-#[derive(Clone, Debug)]
-pub(crate) struct SessionConfig {
-    pub(crate) journal: JournalChoice,
-    pub(crate) interval: Duration,
-    pub(crate) frontend: Frontend,
-    /// Whether `--headless` was given.
-    pub(crate) headless: bool,
-    /// Whether the run outlives its terminal.
-    pub(crate) keep_running: bool,
-    pub(crate) format: Format,
-    pub(crate) appearance: Appearance,
-    pub(crate) duration: Option<Duration>,
-    /// Intervals kept in memory without a dashboard. A summary needs totals only, and a service may run for months.
-    pub(crate) history: usize,
-    /// The file of `--record`.
-    pub(crate) record: Option<RecordingFile>,
-    /// The experiment of `--ab`.
-    pub(crate) experiment: Option<ExperimentPlan>,
-    /// The control socket; `None` without one.
-    pub(crate) control: Option<ControlOptions>,
-    /// The address of `--metrics`.
-    pub(crate) metrics: Option<SocketAddr>,
-    /// The number of clients with separate metrics.
-    pub(crate) metrics_clients: usize,
-    /// The alerts of `--alert`.
-    pub(crate) alerts: Vec<Alert>,
-    /// The options of the proxy; `None` without one.
-    pub(crate) configuration: Option<Box<RunConfiguration>>,
-}
-
-impl SessionConfig {
-    /// Resolves the options of a run before anything is started.
-    ///
-    /// # Errors
-    /// When two options exclude each other, or the path of `--record` is refused.
-    pub(crate) fn resolve(
-        run: &RunOptions,
-        duration: Option<Duration>,
-        appearance: Appearance,
-    ) -> anyhow::Result<Self> {
-        let journal: JournalChoice = (*run.journal).clone();
-        let frontend = Frontend::choose(run.headless, &appearance);
-        if journal == JournalChoice::Off && frontend != Frontend::Headless {
-            return Err(usage(
-                "--journal off goes with --headless only: the dashboard shows what the journal holds",
-            ));
-        }
-        let record = run.record.as_deref().map(|path| RecordingFile::check(path, run.append)).transpose()?;
-        if run.metrics.is_some() && journal == JournalChoice::Off {
-            return Err(usage(
-                "--metrics shows what the journal holds: it goes not together with --journal off",
-            ));
-        }
-        if run.metrics_clients > 0 && run.metrics.is_none() {
-            return Err(usage("--metrics-clients goes with --metrics ADDR"));
-        }
-        if run.metrics_clients > METRICS_CLIENTS_MAX {
-            let clients = run.metrics_clients;
-            return Err(usage(format!(
-                "--metrics-clients {clients}: at most {METRICS_CLIENTS_MAX} clients have metrics of their own"
-            )));
-        }
-        if run.append && record.is_none() {
-            return Err(usage(
-                "--append goes with --record FILE.journal: it says what becomes of a file that exists",
-            ));
-        }
-        if let (JournalChoice::File(journal), Some(record)) = (&journal, &run.record)
-            && is_same_file(journal, record)
-        {
-            let (record, journal) = (record.display(), journal.display());
-            return Err(usage(format!(
-                "--record {record}: --journal file:{journal} is the same file; name another"
-            )));
-        }
-        if let Some((plan, duration)) = run.ab.as_ref().zip(duration)
-            && duration <= plan.length()
-        {
-            let (words, takes) = (plan.text(), plan.length());
-            return Err(usage(format!(
-                "--ab {words}: it takes {takes:?}, and --duration ends the run after {duration:?}"
-            )));
-        }
-        Ok(Self {
-            journal,
-            interval: run.interval.0,
-            frontend,
-            headless: run.headless,
-            keep_running: run.keep_running,
-            format: run.format,
-            appearance,
-            duration,
-            history: 1,
-            record,
-            experiment: run.ab.as_deref().cloned(),
-            control: None,
-            metrics: run.metrics,
-            metrics_clients: run.metrics_clients,
-            alerts: value::values(&run.alert),
-            configuration: None,
-        })
-    }
-}
-
-/// Whether both paths are the same file, which need not exist.
-fn is_same_file(a: &Path, b: &Path) -> bool {
-    FileIdentity::of(a).is_ok_and(|a| FileIdentity::of(b).is_ok_and(|b| a == b))
-}
 
 /// The channels between the parts of the program, and the signals. Created before anything that needs an orderly
 /// shutdown.
@@ -408,8 +290,4 @@ pub(crate) fn spawn<T: Send + 'static>(
         .name(name.to_owned())
         .spawn(work)
         .with_context(|| format!("cannot start the thread {name}"))
-}
-
-pub(crate) fn host_name() -> String {
-    records::text::clean::bytes(rustix::system::uname().nodename().to_bytes())
 }

@@ -12,10 +12,10 @@ use records::ids::RunId;
 use records::slice::TimeRange;
 use tui::{DashboardSender, Event, RecordingRequest};
 
-use super::read_back::stops;
-use super::recording::{ActiveRecording, RecordingFile};
-use super::spawn;
+use super::{ActiveRecording, RecordingFile};
 use crate::journals::source::JournalSource;
+use crate::session::read_back::stops;
+use crate::session::spawn;
 
 /// Keys that wait.
 const KEYS_MAX: usize = 4;

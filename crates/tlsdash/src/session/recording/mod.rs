@@ -1,5 +1,7 @@
 //! A copy of a run's records, in a separate file: `--record`, and the key `R`.
 
+pub(crate) mod run_recorder;
+
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
