@@ -11,6 +11,7 @@
 mod calibration;
 mod certificates;
 mod client;
+mod clock;
 mod engine;
 mod harness;
 mod provider;
@@ -22,12 +23,12 @@ mod testing;
 
 pub(crate) use ::hello::SingleChoices;
 pub use calibration::{CALIBRATION_CPU, CalibrationError, calibrate};
+pub use certificates::authorities::Authorities;
 pub use certificates::certificate::Certificate;
-pub use certificates::client_auth::Authorities;
 pub use certificates::description::{NoCertificate, describe_chain};
 pub use certificates::error::{TlsFileError, TlsFileWarning};
-pub use certificates::presented::PresentedCertificates;
 pub use certificates::revocation::RevocationLists;
+pub use certificates::served::PresentedCertificates;
 pub use certificates::watch::{FileChanges, TlsFiles};
 pub(crate) use client::config::{TlsPeer, UpstreamTlsConfig};
 pub use client::config::{UpstreamName, UpstreamNameError, UpstreamTls};

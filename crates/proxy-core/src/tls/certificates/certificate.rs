@@ -17,8 +17,8 @@ use crate::tls::certificates::error::{TlsFileError, TlsFileWarning};
 use crate::tls::certificates::files::{self, FileContents, FileOrigin, FromFiles, contains};
 use crate::tls::certificates::ocsp::response_file;
 use crate::tls::certificates::served::CertificateUse;
+use crate::tls::clock::unix_now;
 use crate::tls::provider::time_signatures;
-use crate::tls::resumption::tickets::unix_now;
 
 /// The text for the names of a certificate that has none.
 const NO_NAME: &str = "no name";

@@ -1,5 +1,6 @@
 //! What the terminator presents and trusts: read from files, described, chosen for a client, and watched for renewal.
 
+pub(in crate::tls) mod authorities;
 pub(in crate::tls) mod cert_resolver;
 pub(in crate::tls) mod certificate;
 pub(in crate::tls) mod chain;
@@ -9,7 +10,6 @@ pub(in crate::tls) mod error;
 pub(in crate::tls) mod files;
 pub(in crate::tls) mod identity;
 mod ocsp;
-pub(in crate::tls) mod presented;
 pub(in crate::tls) mod revocation;
 pub(in crate::tls) mod served;
 pub(in crate::tls) mod watch;

@@ -18,7 +18,7 @@ use crate::tls::Certificate;
 use crate::tls::certificates::chain::has_signed;
 use crate::tls::certificates::error::{TlsFileError, TlsFileWarning};
 use crate::tls::certificates::files::{self, FromFiles as _};
-use crate::tls::resumption::tickets::unix_now;
+use crate::tls::clock::unix_now;
 
 /// Largest response that is read; usual ones have half a kilobyte to two.
 const RESPONSE_BYTES_MAX: u64 = 64 << 10;

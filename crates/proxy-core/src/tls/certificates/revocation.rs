@@ -16,11 +16,11 @@ use x509_parser::oid_registry::OID_X509_EXT_ISSUER_DISTRIBUTION_POINT;
 use x509_parser::prelude::FromDer as _;
 use x509_parser::revocation_list::CertificateRevocationList;
 
-use crate::tls::certificates::client_auth::Authorities;
+use crate::tls::certificates::authorities::Authorities;
 use crate::tls::certificates::error::{TlsFileError, TlsFileWarning};
 use crate::tls::certificates::files::{self, FileOrigin, FromFiles, contains};
 use crate::tls::certificates::identity;
-use crate::tls::resumption::tickets::unix_now;
+use crate::tls::clock::unix_now;
 use crate::tls::settings::CrlExpired;
 
 /// How long before its end a list is warned of.

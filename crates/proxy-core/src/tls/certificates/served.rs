@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use records::kinds::{CERTIFICATES_MAX, CertificateRecord};
 use records::text::clean;
@@ -11,7 +11,7 @@ use records::text::clean;
 use crate::tls::Certificate;
 use crate::tls::certificates::error::TlsFileWarning;
 use crate::tls::certificates::files::{FileOrigin, FromFiles as _};
-use crate::tls::resumption::tickets::unix_now;
+use crate::tls::clock::unix_now;
 
 /// Names that a record lists; further ones are counted.
 const NAMES_MAX: usize = 16;
@@ -37,6 +37,25 @@ impl CertificateUse {
     /// Counts a full handshake.
     pub(in crate::tls) fn count(&self) {
         self.handshakes.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The certificates that a running proxy may present, readable from any thread. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct PresentedCertificates {
+    /// The leaf certificates in use, and the replaced ones, with which handshakes may still be in progress. Written by
+    /// the thread that checks the files, and read by clients within this process; no worker of the proxy touches it.
+    leaves: Arc<RwLock<Vec<Vec<u8>>>>,
+}
+
+impl PresentedCertificates {
+    /// Whether this certificate, in DER, is one of them.
+    pub fn contains(&self, der: &[u8]) -> bool {
+        self.leaves.read().unwrap_or_else(PoisonError::into_inner).iter().any(|leaf| leaf == der)
+    }
+
+    pub(in crate::tls) fn replace(&self, leaves: Vec<Vec<u8>>) {
+        *self.leaves.write().unwrap_or_else(PoisonError::into_inner) = leaves;
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::tls::Certificate;
-use crate::tls::certificates::client_auth::Authorities;
+use crate::tls::certificates::authorities::Authorities;
 use crate::tls::certificates::error::TlsFileError;
 use crate::tls::certificates::files::{FromFiles, WatchedFiles};
 use crate::tls::certificates::revocation::RevocationLists;

@@ -2,7 +2,7 @@
 
 use records::setting::Setting;
 
-use crate::tls::certificates::client_auth::Authorities;
+use crate::tls::certificates::authorities::Authorities;
 use crate::tls::client::config::{UpstreamTls, UpstreamTlsConfig};
 use crate::tls::server::live::fixed;
 use crate::tls::{Certificate, TlsConfigError, TlsRefresh};

@@ -9,8 +9,9 @@ use lru::LruCache;
 use rustls::server::StoresServerSessions;
 use zeroize::Zeroizing;
 
+use crate::tls::certificates::authorities::AuthDigest;
 use crate::tls::resumption::session;
-use crate::tls::resumption::tickets::{AuthDigest, Ticketer};
+use crate::tls::resumption::tickets::Ticketer;
 use crate::tls::server::evidence::{HandshakeNotes, OfferedSession};
 
 /// Longest session identifier; rustls makes its own this long. A longer value is a ticket.
@@ -191,7 +192,8 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::tls::resumption::tickets::{RotatingTicketKeys, unix_now};
+    use crate::tls::clock::unix_now;
+    use crate::tls::resumption::tickets::RotatingTicketKeys;
     use crate::tls::testing::SESSION;
 
     fn store(cache: &SessionCache, binding: u8) -> Store {

@@ -11,7 +11,7 @@ use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use aws_lc_rs::error::Unspecified;
@@ -19,9 +19,11 @@ use aws_lc_rs::{hkdf, rand};
 use rustls::server::ProducesTickets;
 use zeroize::Zeroizing;
 
+use crate::tls::certificates::authorities::AuthDigest;
 use crate::tls::certificates::error::{TlsFileError, TlsFileWarning};
 use crate::tls::certificates::files::{self, FileOrigin, FromFiles};
 use crate::tls::certificates::revocation::Revocation;
+use crate::tls::clock::unix_now;
 use crate::tls::resumption::session;
 use crate::tls::server::evidence::{HandshakeNotes, OfferedSession};
 
@@ -38,8 +40,6 @@ const FILE_KEYS_MAX: usize = 16;
 pub(in crate::tls) const OWN_KEYS_MAX: u32 = 32;
 
 type Name = [u8; NAME_BYTES];
-/// The digest that a ticket is bound to, besides its key.
-pub(in crate::tls) type AuthDigest = [u8; 32];
 
 /// A key that seals tickets.
 pub(in crate::tls) struct TicketKey {
@@ -355,11 +355,6 @@ impl fmt::Debug for Ticketer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ticketer").field("lifetime", &self.lifetime).finish_non_exhaustive()
     }
-}
-
-/// Seconds since 1970.
-pub(in crate::tls) fn unix_now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 #[cfg(test)]

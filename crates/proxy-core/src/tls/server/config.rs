@@ -11,8 +11,8 @@ use rustls::server::{
 use rustls::{ServerConfig, SupportedCipherSuite};
 
 use crate::tls::Certificate;
+use crate::tls::certificates::authorities::Authorities;
 use crate::tls::certificates::cert_resolver::CertResolver;
-use crate::tls::certificates::client_auth::Authorities;
 use crate::tls::certificates::revocation::Revocation;
 use crate::tls::client::config::UpstreamTlsConfig;
 use crate::tls::resumption::tickets::{OWN_KEYS_MAX, RefusingTicketer, Ticketer};
@@ -161,11 +161,10 @@ impl TlsConfig {
         let builder =
             ServerConfig::builder_with_provider(Arc::clone(&provider)).with_protocol_versions(&versions)?;
         let builder = match inputs.client_ca {
-            Some(ca) => builder.with_client_cert_verifier(ca.verifier(
-                &settings.client_auth,
-                inputs.revocation,
-                &provider,
-            )?),
+            Some(ca) => {
+                let verifier = ca.verifier(&settings.client_auth, inputs.revocation, &provider);
+                builder.with_client_cert_verifier(verifier.map_err(TlsConfigError::ClientCa)?)
+            }
             None => builder.with_no_client_auth(),
         };
         let mut config = builder.with_cert_resolver(Arc::new(

@@ -7,11 +7,11 @@ use records::kinds::CertificateRecord;
 use records::setting::{Applies, Setting, SettingError, Value, certificate_name, is_certificate};
 
 use crate::tls::Certificate;
-use crate::tls::certificates::client_auth::{Authorities, binding};
+use crate::tls::certificates::authorities::Authorities;
+use crate::tls::certificates::client_auth::binding;
 use crate::tls::certificates::error::TlsFileWarning;
-use crate::tls::certificates::presented::PresentedCertificates;
 use crate::tls::certificates::revocation::{Revocation, RevocationLists};
-use crate::tls::certificates::served::ServedHistory;
+use crate::tls::certificates::served::{PresentedCertificates, ServedHistory};
 use crate::tls::certificates::watch::{FileChanges, TlsFiles};
 use crate::tls::client::config::UpstreamTls;
 use crate::tls::client::live::LiveUpstreamTls;

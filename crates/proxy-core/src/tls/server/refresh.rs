@@ -5,7 +5,7 @@ use records::setting::Setting;
 
 use crate::tls::Certificate;
 use crate::tls::certificates::error::{TlsFileError, TlsFileWarning};
-use crate::tls::resumption::tickets::unix_now;
+use crate::tls::clock::unix_now;
 use crate::tls::server::config::TlsConfigError;
 
 /// The changes found by a check of the files.

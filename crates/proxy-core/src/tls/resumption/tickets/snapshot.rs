@@ -125,8 +125,9 @@ impl RotatingTicketKeys {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Ticketer, unix_now};
+    use super::super::Ticketer;
     use super::*;
+    use crate::tls::clock::unix_now;
     use crate::tls::testing::SESSION;
 
     const HOUR: Duration = Duration::from_secs(3600);

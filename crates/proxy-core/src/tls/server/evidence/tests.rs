@@ -10,8 +10,9 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVer
 use super::*;
 use crate::io::buffer::Buffer;
 use crate::tls::certificates::client_auth::binding;
+use crate::tls::clock::unix_now;
 use crate::tls::resumption::session_cache::SessionCache;
-use crate::tls::resumption::tickets::{RotatingTicketKeys, Ticketer, unix_now};
+use crate::tls::resumption::tickets::{RotatingTicketKeys, Ticketer};
 use crate::tls::server::config::{TlsConfig, TlsConfigInputs};
 use crate::tls::settings::{ClientAuth, TlsSettings};
 use crate::tls::{Authorities, Certificate, Engine};
