@@ -163,12 +163,13 @@ pub enum Responder {
 }
 
 /// An answer as a TXT record.
-pub(crate) struct PublishedAnswer {
+#[derive(Clone, Debug)]
+pub(crate) struct TxtRecord {
     name: String,
     value: String,
 }
 
-impl PublishedAnswer {
+impl TxtRecord {
     pub(crate) fn new(domain: &str, key: &KeyAuthorization) -> Self {
         Self { name: format!("_acme-challenge.{domain}"), value: key.dns_value() }
     }
@@ -189,20 +190,18 @@ impl Responder {
         domain: &str,
         token: &str,
         key: &KeyAuthorization,
+        record: &TxtRecord,
     ) -> Result<(), HookError> {
         match self {
             Self::TlsAlpn01(answers) => answers.insert(domain.to_owned(), key.digest().as_ref().to_vec()),
             Self::Http01(answers) => answers.insert(token.to_owned(), key.as_str().as_bytes().to_vec()),
-            Self::Dns01(hook) => {
-                let PublishedAnswer { name, value } = PublishedAnswer::new(domain, key);
-                hook.run("present", &name, &value).await?;
-            }
+            Self::Dns01(hook) => hook.run("present", &record.name, &record.value).await?,
         }
         Ok(())
     }
 
     /// Removes all answers of an order. Returns why one of them stays.
-    pub(crate) async fn remove(&self, all: &[PublishedAnswer]) -> Option<HookError> {
+    pub(crate) async fn remove(&self, all: &[TxtRecord]) -> Option<HookError> {
         match self {
             Self::TlsAlpn01(answers) | Self::Http01(answers) => {
                 answers.clear();
@@ -210,7 +209,7 @@ impl Responder {
             }
             Self::Dns01(hook) => {
                 let mut failure = None;
-                for PublishedAnswer { name, value } in all {
+                for TxtRecord { name, value } in all {
                     failure = hook.run("cleanup", name, value).await.err().or(failure);
                 }
                 failure

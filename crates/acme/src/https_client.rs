@@ -21,7 +21,7 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use crate::schedule::RETRY_AFTER_MAX;
+use crate::schedule::{ASK_USUAL, RETRY_AFTER_MAX};
 
 /// The time of a request, from looking up the name to the end of the response.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -29,8 +29,6 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Content of a response at most; a chain of certificates has a few kilobytes.
 const RESPONSE_BYTES_MAX: usize = 1 << 20;
-/// When to ask for advice about renewal again, if the authority does not say.
-const ASK_AFTER_S: u64 = 6 * 3600;
 /// The kind of content by which an authority says why it refuses (RFC 8555, 6.7).
 const PROBLEM: &[u8] = b"application/problem+json";
 
@@ -85,7 +83,7 @@ impl HttpsClient {
         if parts.status.is_success() {
             // The ACME client takes no advice about renewal that does not say when to ask again.
             if !is_post {
-                parts.headers.entry(RETRY_AFTER).or_insert(ASK_AFTER_S.into());
+                parts.headers.entry(RETRY_AFTER).or_insert(ASK_USUAL.as_secs().into());
             }
             return Ok(BytesResponse { parts, body: Box::new(body) });
         }

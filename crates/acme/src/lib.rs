@@ -18,6 +18,5 @@ pub use challenge::{ChallengeAnswers, ChallengeKind, DnsHook, HookError, Respond
 pub use config::{AcmeConfig, AcmeConfigError, LETS_ENCRYPT};
 pub use order::{AcmeClient, AcmeError};
 pub use renewal::{Renewal, RenewalOutcome, RenewalReport, Renewer};
-pub use schedule::{Backoff, Validity, renewal_moment};
 pub use store::{AcmeStore, StoreError, StoreLock};
 pub use tls_client::Trust;

@@ -1,8 +1,7 @@
 //! One order: the account, the challenges, the certificate.
 
-use std::time::{Duration, SystemTime};
-
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use instant_acme::{
     Account, AccountCredentials, AuthorizationStatus, CertificateIdentifier, Error, Identifier, NewAccount,
@@ -12,7 +11,7 @@ use rcgen::{CertificateParams, DistinguishedName, KeyPair};
 use rustls::pki_types::CertificateDer;
 use tls_client::TrustError;
 
-use crate::challenge::{HookError, PublishedAnswer, Responder};
+use crate::challenge::{HookError, Responder, TxtRecord};
 use crate::config::AcmeConfig;
 use crate::https_client::HttpsClient;
 use crate::leaf::Leaf;
@@ -35,8 +34,6 @@ pub enum AcmeError {
     Authority(#[from] Error),
     #[error("the authority refuses the account in {}: {problem}; remove the file for a new account", .path.display())]
     Account { path: PathBuf, problem: Error },
-    #[error(transparent)]
-    Trust(#[from] TrustError),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -85,15 +82,14 @@ impl AcmeClient {
         self.store.check_space()?;
         // What was said to earlier requests.
         self.https.take_retry_at();
-        let mut account = self.account().await?;
+        let account = self.account().await?;
         if let Some((order, pending)) = self.pending_order(&account).await? {
             self.finish(order, pending).await?;
             return Ok(None);
         }
         let mut order = match self.begin(&account, former_leaf).await {
             Err(error) if problem(&error) == Some(NO_ACCOUNT) => {
-                account = self.new_account().await?;
-                self.begin(&account, former_leaf).await?
+                self.begin(&self.new_account().await?, former_leaf).await?
             }
             Err(error) if problem(&error) == Some(UNAUTHORIZED) => {
                 let path = self.store.account_file().to_owned();
@@ -211,11 +207,7 @@ impl AcmeClient {
     }
 
     /// Answers the challenges of an order, and waits until the authority has validated all of them.
-    async fn validate(
-        &self,
-        order: &mut Order,
-        published: &mut Vec<PublishedAnswer>,
-    ) -> Result<(), AcmeError> {
+    async fn validate(&self, order: &mut Order, published: &mut Vec<TxtRecord>) -> Result<(), AcmeError> {
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
             let mut authorization = authorization?;
@@ -234,8 +226,9 @@ impl AcmeClient {
             };
             let key = challenge.key_authorization();
             // Also an answer that could be published in part only is removed.
-            published.push(PublishedAnswer::new(&domain, &key));
-            self.responder.publish(&domain, &challenge.token, &key).await?;
+            let record = TxtRecord::new(&domain, &key);
+            published.push(record.clone());
+            self.responder.publish(&domain, &challenge.token, &key, &record).await?;
             challenge.set_ready().await?;
         }
         match order.poll_ready(&PATIENCE).await {

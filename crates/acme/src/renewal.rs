@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use crate::leaf::Leaf;
 use crate::order::AcmeClient;
-use crate::schedule::{Backoff, Wait, renewal_moment};
+use crate::schedule::{ASK_USUAL, Backoff, Wait, renewal_moment};
 use crate::store::AcmeStore;
 
 /// The wait for another process that has the lock.
@@ -19,8 +19,6 @@ const LOCK_WAIT: Duration = Duration::from_secs(60);
 /// How often the authority is asked for its suggestion, whatever it says itself (RFC 9773, 4.3.2).
 const ASK_MIN: Duration = Duration::from_secs(60);
 const ASK_MAX: Duration = Duration::from_secs(24 * 3600);
-/// The same if it makes none.
-const ASK_USUAL: Duration = Duration::from_secs(6 * 3600);
 /// How long after a failure a process that starts waits: authorities allow some five failures an hour.
 const RESTART_WAIT: Duration = Duration::from_secs(12 * 60);
 /// The longest sleep, since the host's clock may be set and the host suspended.
@@ -94,10 +92,11 @@ impl Renewal {
 
     /// Does what is due at `now`.
     pub async fn advance(&mut self, now: SystemTime) -> RenewalReport {
-        if let Some(leaf) = Leaf::read(&self.store) {
-            self.ask_for_window(&leaf, now).await;
+        let leaf = Leaf::read(&self.store);
+        if let Some(leaf) = &leaf {
+            self.ask_for_window(leaf, now).await;
         }
-        if let Some(next) = self.not_due(now) {
+        if let Some(next) = self.not_due(leaf.as_ref(), now) {
             return self.report(RenewalOutcome::Waiting, next);
         }
         let lock = match self.store.lock() {
@@ -106,10 +105,11 @@ impl Renewal {
             Err(error) => return self.fail(error.to_string(), now),
         };
         // The process that had the lock may have renewed it.
-        if let Some(next) = self.not_due(now) {
+        let former = Leaf::read(&self.store);
+        if let Some(next) = self.not_due(former.as_ref(), now) {
             return self.report(RenewalOutcome::Waiting, next);
         }
-        let (begun, former) = (Instant::now(), Leaf::read(&self.store));
+        let begun = Instant::now();
         let ordered = self.client.order(former.as_ref().map(|leaf| &*leaf.der)).await;
         drop(lock);
         // An attempt may take longer than the wait after it.
@@ -120,9 +120,9 @@ impl Renewal {
         }
     }
 
-    /// When the certificate is to be ordered; `None`: now.
-    fn not_due(&mut self, now: SystemTime) -> Option<SystemTime> {
-        let due = Leaf::read(&self.store).map_or(now, |leaf| {
+    /// When the certificate is to be ordered that follows the present one; `None`: now.
+    fn not_due(&mut self, leaf: Option<&Leaf>, now: SystemTime) -> Option<SystemTime> {
+        let due = leaf.map_or(now, |leaf| {
             let window = self.window.as_ref().filter(|window| window.leaf == leaf.der);
             renewal_moment(leaf.validity, window.map(|window| (window.start, window.end)), self.chance)
         });
@@ -147,7 +147,7 @@ impl Renewal {
 
     fn finish(&mut self, remark: Option<String>, now: SystemTime) -> RenewalReport {
         self.asked = Wait { since: now, until: now + ASK_MIN };
-        match self.not_due(now) {
+        match self.not_due(Leaf::read(&self.store).as_ref(), now) {
             Some(next) => self.report(RenewalOutcome::Renewed { remark }, next),
             None => self.fail("the authority's certificate is due for renewal already".to_owned(), now),
         }

@@ -5,6 +5,8 @@ use std::time::{Duration, SystemTime};
 /// The first wait after a failure, and the longest.
 const BACKOFF_MIN: Duration = Duration::from_secs(60);
 const BACKOFF_MAX: Duration = Duration::from_secs(6 * 3600);
+/// When the authority is asked for its suggestion of a window again, if it does not say.
+pub(crate) const ASK_USUAL: Duration = Duration::from_secs(6 * 3600);
 /// The longest time that a `Retry-After` is believed.
 pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
@@ -14,15 +16,15 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// The validity period of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Validity {
-    pub not_before: SystemTime,
-    pub not_after: SystemTime,
+pub(crate) struct Validity {
+    pub(crate) not_before: SystemTime,
+    pub(crate) not_after: SystemTime,
 }
 
 /// When to renew: within the window that the authority suggests (RFC 9773, 4.2), else after two thirds of the lifetime and
 /// at most a thirtieth later. A window is believed between a twentieth of the lifetime, at most a day, and nine tenths: what
 /// is always due would be ordered without end. `chance` from 0 to 1 spreads the renewals of many.
-pub fn renewal_moment(
+pub(crate) fn renewal_moment(
     validity: Validity,
     window: Option<(SystemTime, SystemTime)>,
     chance: f64,
@@ -55,14 +57,14 @@ impl Wait {
 
 /// Waits between failed attempts: doubled each time, from a minute to six hours.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Backoff {
+pub(crate) struct Backoff {
     failures: u32,
 }
 
 impl Backoff {
     /// Notes a failure at `now`; returns when to try again: not before `retry_at`, the authority's own wish. `chance` from
     /// 0 to 1 adds up to a tenth.
-    pub fn fail(&mut self, now: SystemTime, retry_at: Option<SystemTime>, chance: f64) -> SystemTime {
+    pub(crate) fn fail(&mut self, now: SystemTime, retry_at: Option<SystemTime>, chance: f64) -> SystemTime {
         let doubled = BACKOFF_MIN.saturating_mul(1 << self.failures.min(16)).min(BACKOFF_MAX);
         self.failures += 1;
         let own = now + doubled.mul_f64(1.0 + chance.clamp(0.0, 1.0) / 10.0);
@@ -70,12 +72,12 @@ impl Backoff {
     }
 
     /// Notes a success.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.failures = 0;
     }
 
     /// Failed attempts since the last success.
-    pub fn failures(&self) -> u32 {
+    pub(crate) fn failures(self) -> u32 {
         self.failures
     }
 }

@@ -298,6 +298,7 @@ mod tests {
         File::options().write(true).open(&pending).unwrap().set_modified(old).unwrap();
         assert!(store.pending().is_none());
     }
+
     #[test]
     fn a_failure_is_kept_for_the_next_process_and_the_newest_certificate_of_others_found() {
         let (folder, store) = opened();
