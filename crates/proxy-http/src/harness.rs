@@ -16,8 +16,8 @@ use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use records::metrics::{Counters, HttpCounter, Metric as _};
 
+use crate::config::limits::HttpLimits;
 use crate::guard::frame_tap::{BlockFields, FrameTap};
-use crate::limits::HttpLimits;
 use crate::request::check as request_check;
 use crate::request::special_fields::SpecialFields;
 use crate::route::{Route, RouteTable};

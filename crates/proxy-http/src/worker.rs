@@ -17,9 +17,9 @@ use records::kinds::HttpGauges;
 use records::metrics::{ProxyCounter, ProxyLatency, RequestFailure, UpstreamCounter};
 
 use crate::config::Routing;
-use crate::forward::rules::HeaderRules;
+use crate::config::header_rules::HeaderRules;
+use crate::config::limits::HttpLimits;
 use crate::guard::frame_tap::BlockFields;
-use crate::limits::HttpLimits;
 use crate::request::RequestState;
 use crate::runtime::tasks::{SpareTasks, WokenConnections};
 use crate::runtime::timers::Timers;

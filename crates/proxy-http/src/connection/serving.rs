@@ -13,8 +13,8 @@ use records::kinds::ConnectionOutcome;
 use records::metrics::RequestFailure;
 
 use crate::client::ClientConn;
+use crate::config::limits::HttpLimits;
 use crate::forward::forward;
-use crate::limits::HttpLimits;
 use crate::runtime::io::WireIo;
 use crate::runtime::tasks::Tasks;
 

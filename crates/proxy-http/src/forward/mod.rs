@@ -2,7 +2,6 @@
 
 mod failure;
 mod fields;
-pub(crate) mod rules;
 mod target;
 mod websocket;
 

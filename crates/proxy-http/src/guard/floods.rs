@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use records::metrics::HttpCounter;
 
-use crate::limits::HttpLimits;
+use crate::config::limits::HttpLimits;
 
 /// How long an empty budget takes to be full again.
 pub(crate) const REFILL_TIME: Duration = Duration::from_secs(30);

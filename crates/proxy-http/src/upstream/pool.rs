@@ -21,7 +21,7 @@ use super::http1::connection::PooledConn;
 use super::http1::read_buffer::ReadBuffer;
 use super::http2::connections::{Http2Conns, Http2Stream};
 use super::queue::{QueueTicket, RequestQueue};
-use crate::limits::HttpLimits;
+use crate::config::limits::HttpLimits;
 
 /// Bytes of a turn that are read from upstreams as soon as an event reports them. Reading many connections one after
 /// another finds its code in the processor's caches, as long as what was read before is still there when it is used.

@@ -23,8 +23,8 @@ use self::header_guard::{BlockError, BlockKind, HeaderGuard};
 pub(crate) use self::header_guard::{BlockFields, Refusal, Verdict};
 use self::own_frames::OwnFrames;
 use self::received_frames::{HeaderFrames, Received, ReceivedFrames};
+use crate::config::limits::HttpLimits;
 use crate::guard::floods::{Flood, FloodBudgets};
-use crate::limits::HttpLimits;
 
 /// Short DATA frames that h2 gets at once: it ends a connection for twice as many that no request has taken.
 const SHORT_FRAMES_MAX: usize = 256;

@@ -1,5 +1,9 @@
 //! The configuration of HTTP mode.
 
+pub(crate) mod header_rules;
+pub(crate) mod limits;
+mod settings;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -9,12 +13,12 @@ use proxy_core::{
     ProxyConfig, ProxyStartError, Upstream,
 };
 
+use crate::config::header_rules::HeaderRules;
+use crate::config::limits::HttpLimits;
+use crate::config::settings::HttpSettings;
 use crate::connection::HttpConnection;
-use crate::forward::rules::HeaderRules;
-use crate::limits::HttpLimits;
 use crate::route::timeouts::RouteTimeouts;
 use crate::route::{DuplicateRoute, Route, RouteTable};
-use crate::settings::HttpSettings;
 use crate::worker::{HttpShared, HttpWorker};
 
 /// Everything that HTTP mode needs to know besides the [`ProxyConfig`].

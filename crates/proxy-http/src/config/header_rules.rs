@@ -189,14 +189,14 @@ impl HeaderRules {
     }
 
     /// Writes the fields of a request that rules set or add.
-    pub(super) fn write(&self, head: &mut impl HeadWriter, client: &ClientConn, id: ClientId) {
+    pub(crate) fn write(&self, head: &mut impl HeadWriter, client: &ClientConn, id: ClientId) {
         for (name, value) in self.values(client, id) {
             head.copied_field(name, &value);
         }
     }
 
     /// Changes the fields of a response.
-    pub(super) fn apply(&self, fields: &mut HeaderMap, client: &ClientConn, id: ClientId) {
+    pub(crate) fn apply(&self, fields: &mut HeaderMap, client: &ClientConn, id: ClientId) {
         for rule in self.0.iter().filter(|rule| rule.replaces(&rule.name)) {
             fields.remove(&rule.name);
         }

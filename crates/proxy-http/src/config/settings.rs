@@ -9,7 +9,7 @@ use records::setting::{Setting, SettingError, Value};
 use records::text::quantity;
 
 use crate::config::HttpConfig;
-use crate::limits::HttpLimits;
+use crate::config::limits::HttpLimits;
 use crate::route::Route;
 
 const ROUTE: &str = "proxy.route";
