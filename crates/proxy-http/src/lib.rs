@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bind;
 mod client;
 mod config;
 mod connection;
@@ -19,9 +20,10 @@ mod runtime;
 mod upstream;
 mod worker;
 
+pub use bind::{HttpStartError, bind};
+pub use config::HttpConfig;
 pub use config::header_rules::{HeaderRule, HeaderRules, HeaderRulesError, ParseHeaderRuleError};
 pub use config::limits::HttpLimits;
-pub use config::{HttpConfig, HttpStartError, bind};
 pub use redirect::{FindChallenge, RedirectAnswers, RedirectServer};
 pub use route::timeouts::RouteTimeouts;
 pub use route::{DuplicateRoute, ParseRouteError, Route};

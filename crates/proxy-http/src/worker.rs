@@ -16,11 +16,11 @@ use records::histogram::Histogram;
 use records::kinds::HttpGauges;
 use records::metrics::{ProxyCounter, ProxyLatency, RequestFailure, UpstreamCounter};
 
-use crate::config::Routing;
 use crate::config::header_rules::HeaderRules;
 use crate::config::limits::HttpLimits;
 use crate::guard::frame_tap::BlockFields;
 use crate::request::RequestState;
+use crate::route::destination::Routing;
 use crate::runtime::tasks::{SpareTasks, WokenConnections};
 use crate::runtime::timers::Timers;
 use crate::runtime::written::WrittenBytes;

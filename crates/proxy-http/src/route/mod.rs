@@ -1,5 +1,6 @@
 //! Routes: the upstreams of a request, by its host and the beginning of its path.
 
+pub(crate) mod destination;
 pub(crate) mod timeouts;
 
 use std::fmt;
