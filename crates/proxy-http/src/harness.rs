@@ -23,11 +23,11 @@ use crate::request::special_fields::SpecialFields;
 use crate::route::{Route, RouteTable};
 use crate::runtime::io::{WireBuffers, WireIo};
 use crate::runtime::tasks::{SpareTasks, Tasks, WokenConnections};
-use crate::upstream::content::RequestFraming;
 use crate::upstream::http1::connection::append;
 use crate::upstream::http1::framing::Framing;
 use crate::upstream::http1::head::{self, RequestHead};
 use crate::upstream::request_head::HeadWriter as _;
+use crate::upstream::request_head::RequestFraming;
 
 /// The result of [`tap_frames`].
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -26,11 +26,11 @@ use crate::request::RequestHandle;
 use crate::request::check as request_check;
 use crate::request::special_fields::{SpecialField, SpecialFields};
 use crate::upstream::acquire::acquire;
-use crate::upstream::content::{RequestContent, RequestFraming};
-use crate::upstream::exchange::{Exchange, ExchangeError};
+use crate::upstream::content::RequestContent;
+use crate::upstream::exchange::{Exchange, ExchangeError, UpstreamHead};
 use crate::upstream::http1::head::RequestHead;
 use crate::upstream::http2::head::Http2Head;
-use crate::upstream::request_head::{HeadWriter, UpstreamHead};
+use crate::upstream::request_head::{HeadWriter, RequestFraming};
 use crate::upstream::response_body::ResponseBody;
 
 /// A request that was checked and is ready to be forwarded.

@@ -16,10 +16,11 @@ use super::fields::words;
 use crate::client::ClientConn;
 use crate::request::RequestHandle;
 use crate::request::special_fields::{SpecialField, SpecialFields};
-use crate::upstream::content::RequestFraming;
+use crate::upstream::content::ContentSource;
 use crate::upstream::exchange::Exchange;
+use crate::upstream::request_head::RequestFraming;
 use crate::upstream::response_body::ResponseBody;
-use crate::upstream::tunnel::{ContentSource, Tunnel};
+use crate::upstream::tunnel::Tunnel;
 
 /// What a server puts behind the key (RFC 6455, section 1.3).
 const ACCEPT_SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use proxy_core::{Candidates, UpstreamChoice};
 use records::metrics::RequestFailure;
 
-use super::http2::exchange::StreamLease;
+use super::lease::{Acquired, Lease, StreamLease};
 use super::pool::{AcquireError, AcquiredConn};
 use super::queue::QueueTicket;
 use crate::request::RequestHandle;
@@ -21,23 +21,6 @@ use crate::worker::HttpWorker;
 
 /// How long a connection to an upstream that is known to be down may take: the client should learn soon.
 const DOWN_PATIENCE: Duration = Duration::from_millis(500);
-
-/// A connection that one request owns. Dropping the lease closes the connection.
-#[derive(Debug)]
-pub(crate) struct Lease {
-    pub(crate) worker: Rc<HttpWorker>,
-    pub(crate) key: usize,
-    pub(crate) choice: UpstreamChoice,
-    /// Whether the connection goes back to the pool instead.
-    pub(crate) may_be_kept: bool,
-}
-
-/// What a request is sent on.
-#[derive(Debug)]
-pub(crate) enum Acquired {
-    Http1(Lease),
-    Http2(StreamLease),
-}
 
 /// An upstream that was chosen, and counts one request more until this is dropped.
 struct ChosenUpstream<'a> {
@@ -275,37 +258,5 @@ impl Drop for ConnectionWait<'_> {
         if let Some(key) = self.connecting {
             pool.close(key);
         }
-    }
-}
-
-impl Acquired {
-    pub(crate) fn upstream(&self) -> usize {
-        match self {
-            Self::Http1(lease) => lease.choice.index,
-            Self::Http2(lease) => lease.choice.index,
-        }
-    }
-
-    /// Whether the connection has served a request before.
-    pub(crate) fn is_reused(&self) -> bool {
-        match self {
-            Self::Http1(lease) => lease.is_reused(),
-            Self::Http2(lease) => lease.stream.is_reused,
-        }
-    }
-}
-
-impl Lease {
-    /// Whether the connection has served a request before.
-    pub(crate) fn is_reused(&self) -> bool {
-        self.worker.pool.borrow_mut().connection(self.key).is_reused()
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.worker.upstreams.leave(self.choice);
-        let mut pool = self.worker.pool.borrow_mut();
-        if self.may_be_kept { pool.give_back(self.key) } else { pool.close(self.key) }
     }
 }

@@ -4,31 +4,26 @@ use records::kinds::HttpVersion;
 use std::error::Error as _;
 use std::fmt::Write as _;
 use std::future::poll_fn;
+use std::mem;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use http_body::{Body as _, Frame};
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName};
+use hyper::rt::{Read as _, ReadBuf};
 use records::metrics::RequestFailure;
 
-use super::tunnel::ContentSource;
+use super::request_head::RequestFraming;
 use crate::guard::frame_tap::VERDICT;
 use crate::request::RequestHandle;
 use crate::request::special_fields::may_be_trailer;
+use crate::runtime::io::WireIo;
 
-/// How a request's content is framed for the upstream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RequestFraming {
-    /// The request has no content.
-    None,
-    /// This many bytes.
-    Length(u64),
-    /// Chunks, since the length is not known.
-    Chunked,
-}
+/// Most that is taken from a client of HTTP/1.1 at once.
+const READ_BYTES_MAX: usize = 16 << 10;
 
 /// The rest of a request's content.
 #[derive(Debug)]
@@ -46,6 +41,21 @@ pub(crate) struct RequestContent {
     moved_at: Instant,
 }
 
+/// Where the bytes of a client come from.
+#[derive(Debug)]
+pub(crate) enum ContentSource {
+    Body(Incoming),
+    Wire(Box<WireContent>),
+}
+
+/// What a client of HTTP/1.1 sends after `101 Switching Protocols`.
+#[derive(Debug)]
+pub(crate) struct WireContent {
+    pub(super) io: WireIo,
+    /// What came behind the request.
+    pub(super) received: Bytes,
+}
+
 #[derive(Debug)]
 pub(super) enum Piece {
     Data(Bytes),
@@ -53,13 +63,24 @@ pub(super) enum Piece {
     End,
 }
 
-impl RequestFraming {
-    pub(crate) fn of(body: &Incoming) -> Self {
-        match body.size_hint().exact() {
-            Some(0) => Self::None,
-            Some(length) => Self::Length(length),
-            None => Self::Chunked,
+impl WireContent {
+    /// The next bytes; `None` once the client has ended.
+    pub(super) fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if !self.received.is_empty() {
+            return Poll::Ready(Some(mem::take(&mut self.received)));
         }
+        let mut bytes = [0; READ_BYTES_MAX];
+        let mut buf = ReadBuf::new(&mut bytes);
+        // What the wire holds can always be read.
+        let _ = ready!(Pin::new(&mut self.io).poll_read(cx, buf.unfilled()));
+        Poll::Ready((!buf.filled().is_empty()).then(|| Bytes::copy_from_slice(buf.filled())))
+    }
+}
+
+impl ContentSource {
+    /// Whether it is known that nothing follows.
+    pub(super) fn is_at_end(&self) -> bool {
+        matches!(self, Self::Body(body) if body.is_end_stream())
     }
 }
 
@@ -121,7 +142,7 @@ impl RequestContent {
     pub(crate) async fn look_ahead(&mut self) -> Result<(), RequestFailure> {
         let mut has_asked = false;
         let first = poll_fn(|cx| match self.poll_piece(cx) {
-            Poll::Pending if !std::mem::replace(&mut has_asked, true) => {
+            Poll::Pending if !mem::replace(&mut has_asked, true) => {
                 cx.waker().wake_by_ref();
                 Poll::Pending
             }

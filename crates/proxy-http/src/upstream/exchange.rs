@@ -8,17 +8,24 @@ use hyper::Response;
 use hyper::header::HeaderMap;
 use records::metrics::RequestFailure;
 
-use super::acquire::Acquired;
-use super::content::RequestContent;
+use super::content::{ContentSource, RequestContent};
 use super::http1::exchange::Http1Exchange;
 use super::http2::exchange::Http2Exchange;
-use super::request_head::UpstreamHead;
-use super::tunnel::ContentSource;
+use super::http2::head::Http2Head;
+use super::lease::Acquired;
 use crate::request::RequestHandle;
 use crate::request::special_fields::SpecialFields;
 
 /// Most interim responses (RFC 9110, section 15.2).
 pub(super) const INTERIM_RESPONSES_MAX: usize = 16;
+
+/// A head that is complete.
+#[derive(Debug)]
+pub(crate) enum UpstreamHead {
+    /// Encoded.
+    Http1(Vec<u8>),
+    Http2(Box<Http2Head>),
+}
 
 /// A request and its response. Dropping it ends both.
 #[derive(Debug)]
@@ -35,6 +42,16 @@ pub(crate) enum ExchangeError {
     Failed(RequestFailure),
     /// The upstream does not take a request for a WebSocket over HTTP/2 (RFC 8441, section 3).
     NoWebSocket,
+}
+
+impl UpstreamHead {
+    /// The memory that it takes.
+    pub(crate) fn memory(&self) -> usize {
+        match self {
+            Self::Http1(head) => head.capacity(),
+            Self::Http2(head) => head.memory(),
+        }
+    }
 }
 
 /// The same of either protocol.

@@ -5,6 +5,7 @@ pub(crate) mod content;
 pub(crate) mod exchange;
 pub(crate) mod http1;
 pub(crate) mod http2;
+mod lease;
 pub(crate) mod pool;
 mod queue;
 pub(crate) mod request_head;

@@ -1,8 +1,8 @@
 //! The head of a request as its upstream gets it.
 
+use http_body::Body as _;
+use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue};
-
-use crate::upstream::http2::head::Http2Head;
 
 /// A head that is being written. Fields that frame the content are for its end.
 pub(crate) trait HeadWriter {
@@ -27,20 +27,23 @@ pub(crate) trait HeadWriter {
     fn websocket(&mut self, key: Option<&HeaderValue>);
 }
 
-/// A head that is complete.
-#[derive(Debug)]
-pub(crate) enum UpstreamHead {
-    /// Encoded.
-    Http1(Vec<u8>),
-    Http2(Box<Http2Head>),
+/// How a request's content is framed for the upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestFraming {
+    /// The request has no content.
+    None,
+    /// This many bytes.
+    Length(u64),
+    /// Chunks, since the length is not known.
+    Chunked,
 }
 
-impl UpstreamHead {
-    /// The memory that it takes.
-    pub(crate) fn memory(&self) -> usize {
-        match self {
-            Self::Http1(head) => head.capacity(),
-            Self::Http2(head) => head.memory(),
+impl RequestFraming {
+    pub(crate) fn of(body: &Incoming) -> Self {
+        match body.size_hint().exact() {
+            Some(0) => Self::None,
+            Some(length) => Self::Length(length),
+            None => Self::Chunked,
         }
     }
 }

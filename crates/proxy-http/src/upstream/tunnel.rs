@@ -11,32 +11,14 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf as _, Bytes};
 use h2::Reason;
-use hyper::body::{Body as _, Incoming};
-use hyper::rt::{Read as _, ReadBuf, Write as _};
+use hyper::rt::Write as _;
 
+use super::content::{ContentSource, WireContent};
 use super::exchange::Exchange;
 use super::response_body::Chunk;
 use crate::client::ClientConn;
 use crate::request::RequestHandle;
 use crate::runtime::io::WireIo;
-
-/// Most that is taken from a client of HTTP/1.1 at once.
-const READ_BYTES_MAX: usize = 16 << 10;
-
-/// Where the bytes of a client come from.
-#[derive(Debug)]
-pub(crate) enum ContentSource {
-    Body(Incoming),
-    Wire(Box<WireContent>),
-}
-
-/// What a client of HTTP/1.1 sends after `101 Switching Protocols`.
-#[derive(Debug)]
-pub(crate) struct WireContent {
-    io: WireIo,
-    /// What came behind the request.
-    received: Bytes,
-}
 
 /// A tunnel between a client and an upstream.
 #[derive(Debug)]
@@ -72,27 +54,6 @@ pub(crate) struct TunnelContent(Rc<RefCell<TunnelBuffer>>);
 #[derive(Debug, thiserror::Error)]
 #[error("the upstream has broken the tunnel")]
 struct TunnelReset(#[source] h2::Error);
-
-impl WireContent {
-    /// The next bytes; `None` once the client has ended.
-    pub(super) fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        if !self.received.is_empty() {
-            return Poll::Ready(Some(mem::take(&mut self.received)));
-        }
-        let mut bytes = [0; READ_BYTES_MAX];
-        let mut buf = ReadBuf::new(&mut bytes);
-        // What the wire holds can always be read.
-        let _ = ready!(Pin::new(&mut self.io).poll_read(cx, buf.unfilled()));
-        Poll::Ready((!buf.filled().is_empty()).then(|| Bytes::copy_from_slice(buf.filled())))
-    }
-}
-
-impl ContentSource {
-    /// Whether it is known that nothing follows.
-    pub(super) fn is_at_end(&self) -> bool {
-        matches!(self, Self::Body(body) if body.is_end_stream())
-    }
-}
 
 impl Tunnel {
     pub(crate) fn new(exchange: Exchange, request: &RequestHandle) -> Self {

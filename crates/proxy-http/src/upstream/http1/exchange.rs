@@ -14,11 +14,11 @@ use super::head;
 use crate::request::RequestHandle;
 use crate::request::held_bytes::ExchangeBytes;
 use crate::request::special_fields::{SpecialField, SpecialFields};
-use crate::upstream::acquire::Lease;
+use crate::upstream::content::ContentSource;
 use crate::upstream::content::RequestContent;
 use crate::upstream::exchange::{ExchangeError, INTERIM_RESPONSES_MAX};
+use crate::upstream::lease::Lease;
 use crate::upstream::pool::UpstreamPool;
-use crate::upstream::tunnel::ContentSource;
 
 /// Most of a request's content that waits for the upstream.
 const UNSENT_BYTES_MAX: usize = 64 << 10;

@@ -9,8 +9,8 @@ use hyper::{HeaderMap, Method, Response, StatusCode, Version};
 
 use super::read_buffer::SMALL_BYTES_MAX;
 use crate::request::special_fields::{SpecialField, SpecialFields};
-use crate::upstream::content::RequestFraming;
 use crate::upstream::request_head::HeadWriter;
+use crate::upstream::request_head::RequestFraming;
 
 /// Bytes for which a request's head has room from the start, besides its target.
 const HEAD_ROOM: usize = 256;

@@ -7,7 +7,6 @@ use std::future::Future as _;
 use std::io;
 use std::mem;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
@@ -17,11 +16,9 @@ use h2::{Reason, RecvStream, SendStream};
 use hyper::header::{CONTENT_LENGTH, HeaderName};
 use hyper::http::response::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
-use proxy_core::UpstreamChoice;
 use records::metrics::RequestFailure;
 
 use super::connection::SEND_BUFFER_BYTES;
-use super::connections::Http2Stream;
 use super::head::{GrpcCall, Http2Head};
 use super::received::ReceivedContent;
 use crate::request::RequestHandle;
@@ -30,24 +27,9 @@ use crate::request::special_fields::{SpecialFields, may_be_trailer};
 use crate::runtime::timers::Sleep;
 use crate::upstream::content::RequestContent;
 use crate::upstream::exchange::{ExchangeError, INTERIM_RESPONSES_MAX};
-use crate::worker::HttpWorker;
+use crate::upstream::lease::StreamLease;
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
-
-/// A stream that one request owns.
-#[derive(Debug)]
-pub(crate) struct StreamLease {
-    pub(crate) worker: Rc<HttpWorker>,
-    pub(crate) choice: UpstreamChoice,
-    pub(crate) stream: Http2Stream,
-}
-
-impl Drop for StreamLease {
-    fn drop(&mut self) {
-        self.worker.upstreams.leave(self.choice);
-        self.worker.pool.borrow_mut().end_stream(self.stream.key);
-    }
-}
 
 /// A request and its response on a stream. Dropping it resets the stream, unless both are complete.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use hyper::http::uri::{Authority, Parts, PathAndQuery, Scheme};
 use hyper::{HeaderMap, Method, Request, Uri, Version};
 use records::metrics::RequestFailure;
 
-use crate::upstream::content::RequestFraming;
 use crate::upstream::request_head::HeadWriter;
+use crate::upstream::request_head::RequestFraming;
 
 /// What a field takes in a map, besides its bytes.
 const FIELD_BYTES: usize = 64;

@@ -8,8 +8,8 @@ use hyper::HeaderMap;
 use records::metrics::RequestFailure;
 
 use super::{Http2Exchange, passed};
+use crate::upstream::content::ContentSource;
 use crate::upstream::content::Piece;
-use crate::upstream::tunnel::ContentSource;
 
 /// Most content that is kept to be sent again, if the upstream refuses the stream.
 const KEPT_BYTES_MAX: usize = 64 << 10;
