@@ -15,6 +15,7 @@ use records::delta::FinishedRequest;
 use records::ids::{ClientId, ConnId};
 use records::metrics::{HttpCounter, RequestFailure};
 
+use crate::config::header_rules::TlsVariables;
 use crate::guard::http1_tap::Http1Requests;
 use crate::request::RequestState;
 use crate::request::held_bytes::HeldBytes;
@@ -36,10 +37,8 @@ pub(crate) struct ClientConn {
     pub(crate) address: Box<str>,
     /// Header fields for upstreams, encoded: its TLS parameters, if they are to be sent.
     pub(crate) own_fields: Box<[u8]>,
-    /// The version of TLS, such as `TLSv1.3`.
-    pub(crate) tls_version: &'static str,
-    /// The server name of its handshake, for rules.
-    pub(crate) server_name: Box<str>,
+    /// For rules.
+    pub(crate) tls: TlsVariables,
     /// The server name of its handshake, if it may ask for no other host, since certificates are for names.
     pub(crate) bound_host: Option<Box<str>>,
     pub(crate) http1: Option<Rc<Http1Requests>>,
@@ -100,8 +99,10 @@ impl ClientConn {
             is_trusted: ip.is_some_and(|ip| worker.shared.trusted_forwarders.contains(ip)),
             address: ip.map_or_else(|| "unknown".into(), |ip| ip.to_string().into()),
             own_fields: own_fields(worker, session),
-            tls_version: session.tls_version(),
-            server_name: if has_rules { session.tls_server_name().into() } else { Box::default() },
+            tls: TlsVariables {
+                version: session.tls_version(),
+                server_name: if has_rules { session.tls_server_name().into() } else { Box::default() },
+            },
             bound_host,
             http1: (version == HttpVersion::Http1).then(Rc::default),
             tunnel: RefCell::default(),

@@ -7,7 +7,6 @@ use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
 use records::ids::ClientId;
 
-use crate::client::ClientConn;
 use crate::request::special_fields::SpecialField;
 use crate::upstream::request_head::HeadWriter;
 
@@ -64,6 +63,14 @@ enum Variable {
     TlsVersion,
     /// The server name of the handshake.
     ServerName,
+}
+
+/// What the variables of TLS stand for.
+#[derive(Debug)]
+pub(crate) struct TlsVariables {
+    /// Such as `TLSv1.3`.
+    pub(crate) version: &'static str,
+    pub(crate) server_name: Box<str>,
 }
 
 /// The text is not a rule.
@@ -189,28 +196,28 @@ impl HeaderRules {
     }
 
     /// Writes the fields of a request that rules set or add.
-    pub(crate) fn write(&self, head: &mut impl HeadWriter, client: &ClientConn, id: ClientId) {
-        for (name, value) in self.values(client, id) {
+    pub(crate) fn write(&self, head: &mut impl HeadWriter, tls: &TlsVariables, id: ClientId) {
+        for (name, value) in self.values(tls, id) {
             head.copied_field(name, &value);
         }
     }
 
     /// Changes the fields of a response.
-    pub(crate) fn apply(&self, fields: &mut HeaderMap, client: &ClientConn, id: ClientId) {
+    pub(crate) fn apply(&self, fields: &mut HeaderMap, tls: &TlsVariables, id: ClientId) {
         for rule in self.0.iter().filter(|rule| rule.replaces(&rule.name)) {
             fields.remove(&rule.name);
         }
-        for (name, value) in self.values(client, id) {
+        for (name, value) in self.values(tls, id) {
             fields.append(name.clone(), value);
         }
     }
 
     /// The fields that rules set or add. A variable without a value is empty, and so may be a field.
-    fn values(&self, client: &ClientConn, id: ClientId) -> impl Iterator<Item = (&HeaderName, HeaderValue)> {
+    fn values(&self, tls: &TlsVariables, id: ClientId) -> impl Iterator<Item = (&HeaderName, HeaderValue)> {
         self.0.iter().filter_map(move |rule| match &rule.action {
             // What a client has sent may be what no field can carry.
             Action::Set(parts) | Action::Add(parts) => {
-                Some((&rule.name, HeaderValue::try_from(value(parts, client, id)).ok()?))
+                Some((&rule.name, HeaderValue::try_from(value(parts, tls, id)).ok()?))
             }
             Action::Remove => None,
         })
@@ -229,14 +236,14 @@ fn is_same_field(one: &str, other: &str) -> bool {
     one.len() == other.len() && one.bytes().map(hyphen).eq(other.bytes().map(hyphen))
 }
 
-fn value(parts: &[Part], client: &ClientConn, id: ClientId) -> String {
+fn value(parts: &[Part], tls: &TlsVariables, id: ClientId) -> String {
     let mut value = String::new();
     for part in parts {
         match part {
             Part::Text(text) => value.push_str(text),
             Part::Variable(Variable::Client) => value.push_str(&id.to_string()),
-            Part::Variable(Variable::TlsVersion) => value.push_str(client.tls_version),
-            Part::Variable(Variable::ServerName) => value.push_str(&client.server_name),
+            Part::Variable(Variable::TlsVersion) => value.push_str(tls.version),
+            Part::Variable(Variable::ServerName) => value.push_str(&tls.server_name),
         }
     }
     value

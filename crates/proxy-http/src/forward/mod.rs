@@ -145,7 +145,7 @@ fn write_fields(
     websocket: Option<&WebSocketRequest>,
 ) {
     fields::write_request(head, client, request, special, target.host, websocket);
-    client.worker.shared.request_rules.write(head, client, handle.client_id());
+    client.worker.shared.request_rules.write(head, &client.tls, handle.client_id());
 }
 
 /// Takes one of the requests that the client may make.
@@ -182,7 +182,7 @@ async fn answer(
         }
         failure::response(refusal, handle)
     });
-    client.worker.shared.response_rules.apply(response.headers_mut(), client, handle.client_id());
+    client.worker.shared.response_rules.apply(response.headers_mut(), &client.tls, handle.client_id());
     // A client that is gone gets no status.
     if !handle.is_abandoned() {
         handle.begin_response(response.status().as_u16());
