@@ -21,7 +21,6 @@ use crate::request::RequestState;
 use crate::request::held_bytes::HeldBytes;
 use crate::runtime::tasks::Tasks;
 use crate::upstream::http1::head::FieldBytes;
-use crate::upstream::tunnel::Tunnel;
 use crate::worker::HttpWorker;
 
 /// A client's connection: the state that its requests share.
@@ -42,8 +41,6 @@ pub(crate) struct ClientConn {
     /// The server name of its handshake, if it may ask for no other host, since certificates are for names.
     pub(crate) bound_host: Option<Box<str>>,
     pub(crate) http1: Option<Rc<Http1Requests>>,
-    /// A tunnel to begin once hyper has ended.
-    pub(crate) tunnel: RefCell<Option<Tunnel>>,
     /// The tasks of a connection of HTTP/2, among them its tunnels.
     pub(crate) tasks: OnceCell<Tasks>,
     activity: Activity,
@@ -105,7 +102,6 @@ impl ClientConn {
             },
             bound_host,
             http1: (version == HttpVersion::Http1).then(Rc::default),
-            tunnel: RefCell::default(),
             tasks: OnceCell::new(),
             activity: Activity {
                 requests: Cell::new(0),

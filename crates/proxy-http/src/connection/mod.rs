@@ -139,7 +139,6 @@ impl Handler for HttpConnection {
         _: &mut Rc<HttpWorker>,
     ) {
         self.tasks.clear();
-        drop(self.client.tunnel.take());
         self.client.count_framed(Some(cut_by(outcome)));
     }
 

@@ -15,6 +15,7 @@ use records::metrics::RequestFailure;
 use crate::client::ClientConn;
 use crate::config::limits::HttpLimits;
 use crate::forward::forward;
+use crate::forward::websocket::PendingTunnel;
 use crate::runtime::io::WireIo;
 use crate::runtime::tasks::Tasks;
 
@@ -58,7 +59,8 @@ pub(super) fn spawn(client: &Rc<ClientConn>, io: WireIo, tasks: &Tasks) -> Rc<Re
 
 async fn serve1(client: &Rc<ClientConn>, io: WireIo) -> HttpConnEnd {
     let limits = client.worker.limits();
-    let service = service_fn(|request| forward(Rc::clone(client), request));
+    let tunnel = PendingTunnel::default();
+    let service = service_fn(|request| forward(Rc::clone(client), Some(&tunnel), request));
     let mut connection = builder1(&limits).serve_connection(io, service);
     let served = poll_fn(|cx| {
         if client.take_shutdown(cx.waker()) {
@@ -69,8 +71,7 @@ async fn serve1(client: &Rc<ClientConn>, io: WireIo) -> HttpConnEnd {
     if let Err(error) = served.await {
         return HttpConnEnd::of(&error);
     }
-    let tunnel = client.tunnel.take();
-    let Some(tunnel) = tunnel else { return HttpConnEnd::well() };
+    let Some(tunnel) = tunnel.take() else { return HttpConnEnd::well() };
     let parts = connection.into_parts();
     match tunnel.run(parts.io, parts.read_buf).await {
         Ok(()) => HttpConnEnd::well(),
@@ -98,7 +99,7 @@ async fn serve2(client: &Rc<ClientConn>, io: WireIo, executor: Tasks) -> HttpCon
     let limits = client.worker.limits();
     let owner = Rc::clone(client);
     client.tasks.get_or_init(|| executor.clone());
-    let service = service_fn(move |request| forward(Rc::clone(&owner), request));
+    let service = service_fn(move |request| forward(Rc::clone(&owner), None, request));
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let connection = http2::Builder::new(executor)
         .timer(client.worker.timers.clone())

@@ -57,7 +57,7 @@ pub(super) fn write_request<B>(
     request: &Request<B>,
     special: SpecialFields,
     host: &str,
-    websocket: Option<&WebSocketRequest>,
+    websocket: Option<&WebSocketRequest<'_>>,
 ) {
     let fields = request.headers();
     let has_listed = special.has(SpecialField::Connection);

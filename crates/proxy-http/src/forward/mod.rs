@@ -3,7 +3,7 @@
 mod failure;
 mod fields;
 mod target;
-mod websocket;
+pub(crate) mod websocket;
 
 use records::kinds::HttpVersion;
 use std::convert::Infallible;
@@ -18,7 +18,7 @@ use records::metrics::{HttpCounter, RequestFailure};
 
 use self::failure::RefusedRequest;
 use self::target::RequestTarget;
-use self::websocket::WebSocketRequest;
+use self::websocket::{PendingTunnel, WebSocketRequest};
 use crate::client::ClientConn;
 use crate::guard::frame_tap::response_header_bytes;
 use crate::guard::http1_tap::Http1Content;
@@ -34,7 +34,7 @@ use crate::upstream::request_head::{HeadWriter, RequestFraming};
 use crate::upstream::response_body::ResponseBody;
 
 /// A request that was checked and is ready to be forwarded.
-struct PreparedRequest {
+struct PreparedRequest<'a> {
     route: usize,
     /// What its upstream is chosen by, if that is not the number of requests.
     key: Option<u64>,
@@ -44,14 +44,15 @@ struct PreparedRequest {
     content: Option<RequestContent>,
     /// Whether its content may be broken already.
     is_chunked: bool,
-    websocket: Option<Box<WebSocketRequest>>,
+    websocket: Option<Box<WebSocketRequest<'a>>>,
     /// Empty, with the memory of its own fields, for those of the response.
     fields: HeaderMap,
 }
 
-/// Forwards a request, and answers with the upstream's response or with an error.
+/// Forwards a request, and answers with the upstream's response or with an error. `tunnel` is there for HTTP/1.1.
 pub(crate) fn forward(
     client: Rc<ClientConn>,
+    tunnel: Option<&PendingTunnel>,
     request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> {
     let handle = RequestHandle::begin(&client, &request);
@@ -59,7 +60,7 @@ pub(crate) fn forward(
         requests.content.set(Some(content_behind(&request)));
     }
     // What is done before the future begins is not in its memory.
-    let mut prepared = prepare(&client, &handle, request);
+    let mut prepared = prepare(&client, &handle, tunnel, request);
     async move { Ok(answer(&client, &handle, &mut prepared).await) }
 }
 
@@ -74,11 +75,12 @@ fn content_behind(request: &Request<Incoming>) -> Http1Content {
 }
 
 /// Selects the route and prepares the request for it.
-fn prepare(
+fn prepare<'a>(
     client: &Rc<ClientConn>,
     handle: &RequestHandle,
+    tunnel: Option<&'a PendingTunnel>,
     request: Request<Incoming>,
-) -> Result<PreparedRequest, RefusedRequest> {
+) -> Result<PreparedRequest<'a>, RefusedRequest> {
     let special = request_check::check(&request)?;
     if let Some(client) = fields::client_of_trusted(client, &request, special) {
         handle.set_client(client);
@@ -97,10 +99,9 @@ fn prepare(
     let is_http2 = client.worker.shared.routing.destinations[route].is_http2;
     let mut websocket = if received.is_websocket {
         Some(Box::new(WebSocketRequest::of_http2(is_http2)))
-    } else if client.version == HttpVersion::Http1 {
-        WebSocketRequest::of_http1(&request, special, framing, is_http2).map(Box::new)
     } else {
-        None
+        let upgrade = |tunnel| WebSocketRequest::of_http1(&request, special, framing, is_http2, tunnel);
+        tunnel.and_then(upgrade).map(Box::new)
     };
     if websocket.is_some() && client.version == HttpVersion::Http1 {
         // What comes behind a refused upgrade may be meant for the other protocol.
@@ -142,7 +143,7 @@ fn write_fields(
     request: &Request<Incoming>,
     special: SpecialFields,
     target: &RequestTarget<'_>,
-    websocket: Option<&WebSocketRequest>,
+    websocket: Option<&WebSocketRequest<'_>>,
 ) {
     fields::write_request(head, client, request, special, target.host, websocket);
     client.worker.shared.request_rules.write(head, &client.tls, handle.client_id());
@@ -168,7 +169,7 @@ fn emptied(mut fields: HeaderMap) -> HeaderMap {
 async fn answer(
     client: &Rc<ClientConn>,
     handle: &RequestHandle,
-    prepared: &mut Result<PreparedRequest, RefusedRequest>,
+    prepared: &mut Result<PreparedRequest<'_>, RefusedRequest>,
 ) -> Response<ResponseBody> {
     let answered = match prepared {
         Ok(prepared) => exchange(client, handle, prepared).await,
@@ -199,7 +200,7 @@ async fn answer(
 async fn exchange(
     client: &Rc<ClientConn>,
     handle: &RequestHandle,
-    request: &mut PreparedRequest,
+    request: &mut PreparedRequest<'_>,
 ) -> Result<Response<ResponseBody>, RefusedRequest> {
     let worker = &client.worker;
     let destination = &worker.shared.routing.destinations[request.route];
@@ -250,7 +251,7 @@ fn respond(
     handle: &RequestHandle,
     mut response: Response<()>,
     exchange: Exchange,
-    websocket: Option<Box<WebSocketRequest>>,
+    websocket: Option<Box<WebSocketRequest<'_>>>,
 ) -> Result<Response<ResponseBody>, RefusedRequest> {
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     fields::remove_hop_by_hop(response.headers_mut(), exchange.special_fields());

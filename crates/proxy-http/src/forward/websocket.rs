@@ -1,6 +1,8 @@
 //! Requests for a WebSocket: upgrades of HTTP/1.1 (RFC 6455), and extended CONNECTs of HTTP/2 (RFC 8441). Clients and
 //! upstreams may differ in their version: the handshake is translated, and what follows is the same.
 
+use std::cell::RefCell;
+
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -26,20 +28,25 @@ use crate::upstream::tunnel::Tunnel;
 const ACCEPT_SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const KEY_BYTES: usize = 16;
 
+/// The tunnel of a client of HTTP/1.1, which begins once hyper has ended.
+pub(crate) type PendingTunnel = RefCell<Option<Tunnel>>;
+
 /// A request for a WebSocket.
-#[derive(Debug, Default)]
-pub(super) struct WebSocketRequest {
+#[derive(Debug)]
+pub(super) struct WebSocketRequest<'a> {
     /// The key of the side that speaks HTTP/1.1, if the other speaks HTTP/2, which has none: that of the client, or the
     /// proxy's own.
     key: Option<HeaderValue>,
     /// What a client of HTTP/2 sends once the upstream has agreed.
     pub(super) content: Option<ContentSource>,
+    /// `None` for a client of HTTP/2.
+    tunnel: Option<&'a PendingTunnel>,
 }
 
-impl WebSocketRequest {
+impl<'a> WebSocketRequest<'a> {
     /// An extended CONNECT of HTTP/2, for an upstream of either version.
     pub(super) fn of_http2(is_upstream_http2: bool) -> Self {
-        Self { key: (!is_upstream_http2).then(new_key), content: None }
+        Self { key: (!is_upstream_http2).then(new_key), content: None, tunnel: None }
     }
 
     /// The upgrade that a request of HTTP/1.1 asks for, if it may.
@@ -48,6 +55,7 @@ impl WebSocketRequest {
         special: SpecialFields,
         framing: RequestFraming,
         is_upstream_http2: bool,
+        tunnel: &'a PendingTunnel,
     ) -> Option<Self> {
         // What content is left would be sent as the other protocol. A server may ignore the field (RFC 9110, section 7.8).
         let may_ask = special.has(SpecialField::Upgrade)
@@ -61,11 +69,11 @@ impl WebSocketRequest {
         if !is_websocket(fields.get(UPGRADE)?) || !is_listed() {
             return None;
         }
-        if !is_upstream_http2 {
-            return Some(Self::default());
+        let mut key = None;
+        if is_upstream_http2 {
+            key = Some(fields.get(SEC_WEBSOCKET_KEY).filter(|_| *request.method() == Method::GET)?.clone());
         }
-        let key = fields.get(SEC_WEBSOCKET_KEY).filter(|_| *request.method() == Method::GET)?;
-        Some(Self { key: Some(key.clone()), content: None })
+        Some(Self { key, content: None, tunnel: Some(tunnel) })
     }
 
     /// The key for the upstream, if it is not the client's own.
@@ -92,13 +100,13 @@ impl WebSocketRequest {
         let accept = self.key.as_ref().map(|key| accept_of(key.as_bytes()));
         let fields = response.headers_mut();
         fields.remove(CONTENT_LENGTH);
-        if client.version == HttpVersion::Http1 {
+        if let Some(tunnel) = self.tunnel {
             set_upgrade(fields);
             if let Some(accept) = accept {
                 fields.insert(SEC_WEBSOCKET_ACCEPT, accept);
             }
             *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-            client.tunnel.replace(Some(Tunnel::new(exchange, handle)));
+            tunnel.replace(Some(Tunnel::new(exchange, handle)));
             return Ok(response.map(|()| ResponseBody::empty(handle)));
         }
         let proof = fields.remove(SEC_WEBSOCKET_ACCEPT);
