@@ -4,38 +4,25 @@
 //! one limit, and closes it when the figure falls below a lower one, so findings do not flap. The text of a finding is
 //! made when it opens or its severity changes, and again when an open finding is displayed.
 
-mod certificates;
-mod clients;
-mod context;
-mod handshakes;
-mod host;
-mod http;
-mod limits;
-mod logs;
-mod measurement;
-mod revocation;
-mod served;
+mod rules;
 mod sums;
 #[cfg(test)]
 mod tests;
-mod tickets;
-mod upstreams;
 
-pub use certificates::{Expiry, expiry_of, first_expiry};
+pub use rules::certificates::{Expiry, expiry_of, first_expiry};
 
 use std::collections::VecDeque;
 
 use serde::Serialize;
 
+use self::rules::RULES;
+use self::rules::rule::FindingContext;
+use self::sums::RecentSums;
 use crate::runs::Run;
-use context::FindingContext;
 use records::text::quantity::{elapsed_text, grouped};
-use sums::RecentSums;
 
 /// Findings that are kept of a run. Beyond this, the finding that closed first is removed.
 const EPISODES_MAX: usize = 200;
-/// The time of what a finding calls recent, in microseconds.
-const MINUTE_US: u64 = 60_000_000;
 /// Clients or names that a finding lists.
 const WHOM_MAX: usize = 10;
 
@@ -183,51 +170,6 @@ impl Finding {
         self.since_us <= us && self.closed_us.is_none_or(|closed_us| us < closed_us)
     }
 }
-
-struct Rule {
-    id: &'static str,
-    /// Returns the severity; `None` if there is no finding.
-    judge: fn(&FindingContext<'_>) -> Option<Severity>,
-    text: fn(&FindingContext<'_>) -> FindingText,
-}
-
-const RULES: [Rule; 35] = [
-    certificates::EXPIRES,
-    revocation::EXPIRES,
-    served::RENEWAL,
-    served::NOT_LOADED,
-    served::CHAIN,
-    served::STAPLE_MISSING,
-    certificates::NOT_COVERED,
-    certificates::RSA_KEY,
-    served::CHAIN_SIZE,
-    clients::TLS12_ONLY,
-    clients::ONLY_CHOICE,
-    logs::OLD_VERSIONS,
-    logs::NEVER_RESUMES,
-    logs::LINES_LOST,
-    logs::PACKETS_LOST,
-    tickets::KEYS_UNKNOWN,
-    tickets::RESUMPTION_LOW,
-    handshakes::REFUSED,
-    limits::BEYOND_LIMIT,
-    limits::MEMORY_SHORT,
-    handshakes::UPSTREAM_UNREACHABLE,
-    upstreams::SLOW,
-    upstreams::FAILING,
-    host::ACCEPT_ERRORS,
-    host::BACKLOG_OVERFLOW,
-    host::DESCRIPTORS,
-    host::CPU_THROTTLED,
-    host::CPU_STOLEN,
-    host::WORKERS_UNEVEN,
-    measurement::RECORDS_LOST,
-    measurement::LOAD_LATE,
-    http::QUEUE,
-    http::SERVER_ERRORS,
-    http::RETRIED,
-    http::UPSTREAM_SLOW,
-];
 
 /// The findings of a run. Part of the run, fed after each interval.
 #[derive(Debug, Default)]

@@ -1,8 +1,8 @@
 //! Findings about limits: clients that go beyond those for each client, and the bound on memory.
 
-use super::context::FindingContext;
 use super::handshakes::failing_clients;
-use super::{FindingText, Rule, Severity};
+use super::rule::{FindingContext, Rule};
+use crate::insight::findings::{FindingText, Severity};
 use records::metrics::{HttpCounter, ProxyCounter};
 use records::text::quantity::counted;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::context::{FindingContext, HysteresisLimit};
-use super::{FindingText, Rule, Severity};
+use super::rule::{FindingContext, HysteresisLimit, Rule};
+use crate::insight::findings::{FindingText, Severity};
 use crate::insight::resumption::full_on_purpose;
 use crate::insight::{advice, out_of, percent, share};
 use records::metrics::{ClientCounter, FullReason, ProxyCounter, TlsCounter};

@@ -1,7 +1,7 @@
 //! Findings about the measurement itself.
 
-use super::context::{FindingContext, HysteresisLimit};
-use super::{FindingText, Rule, Severity};
+use super::rule::{FindingContext, HysteresisLimit, Rule};
+use crate::insight::findings::{FindingText, Severity};
 use crate::insight::{out_of, percent, share};
 use records::metrics::LoadCounter;
 use records::text::quantity::counted;

@@ -1,8 +1,8 @@
 //! Findings about lists of revoked client certificates.
 
-use super::context::FindingContext;
-use super::{FindingText, Rule, Severity};
-use crate::insight::findings::certificates::{days_to, today, when};
+use super::certificates::{days_to, today, when};
+use super::rule::{FindingContext, Rule};
+use crate::insight::findings::{FindingText, Severity};
 use records::setting::Value;
 
 pub(super) const EXPIRES: Rule = Rule { id: "revocation-list-expires", judge: expires, text: expires_text };

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-use super::context::{FindingContext, HysteresisLimit};
-use super::{FindingText, Rule, Severity};
+use super::rule::{FindingContext, HysteresisLimit, Rule};
+use crate::insight::findings::{FindingText, Severity};
 use crate::insight::{out_of, percent, share};
 use crate::runs::Run;
 use records::delta::OTHER_VALUE;

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 
 use super::clients::OldClients;
-use super::context::FindingContext;
 use super::handshakes::DONE;
-use super::{FindingText, Rule, Severity};
+use super::rule::{FindingContext, Rule};
+use crate::insight::findings::{FindingText, Severity};
 use crate::insight::{out_of, percent, share};
 use records::ids::ClientId;
 use records::metrics::{ClientCounter, ProxyCounter};

@@ -2,9 +2,9 @@
 
 use std::cmp::Reverse;
 
-use super::context::FindingContext;
 use super::handshakes::DONE;
-use super::{FindingText, Rule, Severity};
+use super::rule::{FindingContext, Rule};
+use crate::insight::findings::{FindingText, Severity};
 use crate::insight::{out_of, percent, share};
 use records::delta::OTHER_VALUE;
 use records::ids::ClientId;

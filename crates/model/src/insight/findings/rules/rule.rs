@@ -1,9 +1,20 @@
-//! The context of a rule: a run after an interval.
+//! A rule, and its context: a run after an interval.
 
-use super::Severity;
-use super::sums::{RecentSums, RunCounts};
+use crate::insight::findings::sums::{RecentSums, RunCounts};
+use crate::insight::findings::{FindingText, Severity};
+use crate::insight::share;
 use crate::runs::Run;
 use records::setting::Value;
+
+/// The time of what a finding calls recent, in microseconds.
+pub(super) const MINUTE_US: u64 = 60_000_000;
+
+pub(crate) struct Rule {
+    pub(crate) id: &'static str,
+    /// Returns the severity; `None` if there is no finding.
+    pub(crate) judge: fn(&FindingContext<'_>) -> Option<Severity>,
+    pub(crate) text: fn(&FindingContext<'_>) -> FindingText,
+}
 
 /// A figure at which a finding opens, and a lower one below which it closes.
 #[derive(Clone, Copy, Debug)]
@@ -21,11 +32,11 @@ impl HysteresisLimit {
 
 /// A run after an interval.
 #[derive(Clone, Copy)]
-pub(super) struct FindingContext<'a> {
-    pub(super) run: &'a Run,
-    pub(super) sums: &'a RecentSums,
+pub(crate) struct FindingContext<'a> {
+    pub(crate) run: &'a Run,
+    pub(crate) sums: &'a RecentSums,
     /// The severity of the rule's finding if it is open.
-    pub(super) was: Option<Severity>,
+    pub(crate) was: Option<Severity>,
 }
 
 impl<'a> FindingContext<'a> {
@@ -50,7 +61,7 @@ impl<'a> FindingContext<'a> {
         n_min: f64,
         limits: &[(Severity, HysteresisLimit)],
     ) -> Option<Severity> {
-        let share = super::super::share(n, whole);
+        let share = share(n, whole);
         let passed = |(severity, limit): &&(Severity, HysteresisLimit)| {
             self.passes(*severity, n as f64, HysteresisLimit::at(n_min))
                 && self.passes(*severity, share, *limit)

@@ -1,8 +1,8 @@
 //! Findings about resources that the kernel or the hypervisor withholds.
 
-use super::context::{FindingContext, HysteresisLimit};
-use super::sums::HostCounts;
-use super::{FindingText, Rule, Severity};
+use super::rule::{FindingContext, HysteresisLimit, Rule};
+use crate::insight::findings::sums::HostCounts;
+use crate::insight::findings::{FindingText, Severity};
 use crate::insight::{out_of, percent, share};
 use records::histogram::SparseHistogram;
 use records::metrics::{HostCounter, ProxyCounter, ProxyLatency};

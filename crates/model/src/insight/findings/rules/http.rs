@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::context::{FindingContext, HysteresisLimit};
-use super::{FindingText, MINUTE_US, Rule, Severity};
+use super::rule::{FindingContext, HysteresisLimit, MINUTE_US, Rule};
+use crate::insight::findings::{FindingText, Severity};
 use crate::insight::{out_of, percent, share};
 use records::kinds::RequestRecord;
 use records::metrics::HttpCounter;

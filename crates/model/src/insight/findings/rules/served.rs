@@ -1,8 +1,8 @@
 //! Findings about the certificates that are served: faulty chains, renewals that are not loaded, missing stapled responses,
 //! and chains that cost a round trip.
 
-use super::context::FindingContext;
-use super::{FindingText, Rule, Severity};
+use super::rule::{FindingContext, Rule};
+use crate::insight::findings::{FindingText, Severity};
 use crate::runs::Run;
 use records::kinds::CertificateRecord;
 use records::metrics::TlsLatency;
