@@ -9,9 +9,8 @@ mod savings;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use findings::{
-    Evidence, Expiry, Finding, FindingSummary, FindingText, Severity, expiry_of, first_expiry,
-};
+pub use crate::runs::findings::{Evidence, Finding, FindingText, Severity};
+pub use findings::{Expiry, FindingSummary, expiry_of, first_expiry};
 pub use resumption::{Advice, advice, full_by_load};
 pub use savings::{DurationStats, HandshakeMix, HowTo, Saving, SavingChange, UncertainValue, savings};
 

@@ -5,6 +5,7 @@
 //! counts once. Hosts have no clock in common but the wall's: the merged run's monotonic clock is `CLOCK_REALTIME`, as each host
 //! had it when its last record was made.
 
+use crate::insight::findings;
 use crate::runs::Model;
 use crate::runs::run::Run;
 
@@ -23,7 +24,10 @@ impl Model {
     pub fn merged(parts: &[RunMember<'_>]) -> Self {
         let mut merged = Self::default();
         let runs: Vec<(&str, &Run)> = parts.iter().map(|part| (part.name, part.run)).collect();
-        merged.runs.extend(Run::merged(&runs));
+        if let Some(mut run) = Run::merged(&runs) {
+            run.findings = findings::merged(&runs);
+            merged.runs.push(run);
+        }
         let mut models: Vec<&Self> = Vec::new();
         for part in parts {
             if !models.iter().any(|known| std::ptr::eq(*known, part.model)) {

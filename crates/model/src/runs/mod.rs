@@ -16,12 +16,14 @@
 //! The reader chooses the accounts whose runs are read at all ([`RunFilter`](crate::history::RunFilter)). A trusted writer may
 //! still write endless runs and clients: [`RUNS_BYTES_MAX`] limits the memory of all runs together.
 
+pub(crate) mod findings;
 mod merged;
 mod run;
 mod series;
 #[cfg(test)]
 mod tests;
 
+use crate::insight::findings::judge;
 use records::codec::{SuppressedMessages, Writer};
 use records::ids::RunId;
 use records::kinds::heap_size::HeapSize as _;
@@ -150,7 +152,13 @@ impl Model {
         let at = self.place(record.stamp.run, writer);
         self.latest = at;
         self.unchecked_bytes += size_of_val(&record) + record.heap_bytes();
-        self.runs[at].apply_from(writer, record, read_mono_us);
+        let run = &mut self.runs[at];
+        if run.accept(writer, &record, read_mono_us) {
+            if run.completes_interval(&record.body) {
+                judge(run);
+            }
+            run.apply(record);
+        }
         if self.unchecked_bytes > UNCHECKED_BYTES_MAX {
             self.unchecked_bytes = 0;
             self.bound_bytes();

@@ -94,7 +94,7 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
         ],
     ),
     ("recorder", &[&["host"], &["publish"], &["observer"]]),
-    // A run judges its findings after each interval.
+    // The model has a run judged after each interval.
     ("model", &[&["runs", "insight"], &["history"], &["figures"], &["alerts"], &["summary"]]),
 ];
 

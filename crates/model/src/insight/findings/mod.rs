@@ -1,125 +1,23 @@
 //! Findings: warnings about a run, with figures and advice.
 //!
-//! A [`Rule`] evaluates the run after each interval, from the records read. It opens a finding when a figure passes
+//! A rule evaluates the run after each interval, from the records read. It opens a finding when a figure passes
 //! one limit, and closes it when the figure falls below a lower one, so findings do not flap. The text of a finding is
 //! made when it opens or its severity changes, and again when an open finding is displayed.
 
+mod last_interval;
 mod rules;
-mod sums;
 #[cfg(test)]
 mod tests;
 
 pub use rules::certificates::{Expiry, expiry_of, first_expiry};
 
-use std::collections::VecDeque;
-
 use serde::Serialize;
 
 use self::rules::RULES;
 use self::rules::rule::FindingContext;
-use self::sums::RecentSums;
 use crate::runs::Run;
-use records::text::quantity::{elapsed_text, grouped};
-
-/// Findings that are kept of a run. Beyond this, the finding that closed first is removed.
-const EPISODES_MAX: usize = 200;
-/// Clients or names that a finding lists.
-const WHOM_MAX: usize = 10;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// Good to know before a change.
-    Info,
-    /// It will break, or costs much.
-    Warning,
-    /// It is broken, or will be within days.
-    Critical,
-}
-
-impl Severity {
-    /// Each severity with its word.
-    pub const ALL: [(Self, &'static str); 3] =
-        [(Self::Info, "info"), (Self::Warning, "warning"), (Self::Critical, "critical")];
-}
-
-impl std::fmt::Display for Severity {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(Self::ALL[*self as usize].1)
-    }
-}
-
-/// A figure that a finding rests on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Evidence {
-    pub figure: String,
-    /// Its value with its unit.
-    pub value: String,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct FindingText {
-    /// One sentence, without names or addresses of anybody.
-    pub title: String,
-    pub evidence: Vec<Evidence>,
-    /// The advice, and the text to type.
-    pub advice: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub setting: Option<&'static str>,
-    /// Clients, names and messages concerned, the most important first, at most ten.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub whom: Vec<String>,
-    /// The number of further names.
-    pub whom_more: u64,
-}
-
-impl FindingText {
-    fn new(title: impl Into<String>) -> Self {
-        Self { title: title.into(), ..Self::default() }
-    }
-
-    #[expect(clippy::needless_pass_by_value, reason = "figures are numbers, or texts made on the spot")]
-    fn figure(mut self, figure: impl Into<String>, value: impl ToString) -> Self {
-        let value = value.to_string();
-        let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
-        let value = if is_number { grouped(value) } else { value };
-        self.evidence.push(Evidence { figure: figure.into(), value });
-        self
-    }
-
-    fn advise(mut self, advice: impl Into<String>) -> Self {
-        self.advice.push(advice.into());
-        self
-    }
-
-    fn about(self, setting: &'static str) -> Self {
-        Self { setting: Some(setting), ..self }
-    }
-
-    fn whom(mut self, all: impl IntoIterator<Item = String>) -> Self {
-        let mut all = all.into_iter();
-        self.whom = all.by_ref().take(WHOM_MAX).collect();
-        self.whom_more = all.count() as u64;
-        self
-    }
-}
-
-/// Something that is about to break, from when it opened until it closed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Finding {
-    /// Its rule, such as `certificate-expires`; docs/findings.md has them all.
-    pub id: &'static str,
-    /// The name of its run, if several are merged.
-    pub run: Option<Box<str>>,
-    /// How serious it is, or was last.
-    pub severity: Severity,
-    /// When it opened, `CLOCK_MONOTONIC` in microseconds.
-    pub since_us: u64,
-    /// When it closed; `None` while it is open.
-    pub closed_us: Option<u64>,
-    /// Its present text, or its text at the opening if it has closed.
-    pub text: FindingText,
-}
+use crate::runs::findings::{Finding, FindingText, FindingTracker, Severity};
+use records::text::quantity::elapsed_text;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct FindingSummary {
@@ -164,60 +62,44 @@ impl FindingSummary {
     }
 }
 
-impl Finding {
-    /// True if it was open at a moment of the monotonic clock.
-    pub fn is_open_at(&self, us: u64) -> bool {
-        self.since_us <= us && self.closed_us.is_none_or(|closed_us| us < closed_us)
+/// Evaluates the records of a run since the last call. A run that is not measured has no findings.
+pub(crate) fn judge(run: &mut Run) {
+    let mut findings = std::mem::take(&mut run.findings);
+    if !findings.is_frozen
+        && let Some(now_us) = last_interval::add(&mut findings.sums, run)
+    {
+        apply_rules(&mut findings, run, now_us);
     }
+    run.findings = findings;
 }
 
-/// The findings of a run. Part of the run, fed after each interval.
-#[derive(Debug, Default)]
-pub(crate) struct FindingTracker {
-    sums: RecentSums,
-    /// In the order in which they opened.
-    all: VecDeque<Finding>,
-    /// True for findings of several runs, or of a run that is read again: they are not evaluated.
-    is_frozen: bool,
-}
-
-impl FindingTracker {
-    /// Evaluates the records since the last call. A run that is not measured has no findings.
-    pub(crate) fn judge(&mut self, run: &Run) {
-        let now_us = if self.is_frozen { None } else { self.sums.add_last_intervals(run) };
-        let Some(now_us) = now_us else { return };
-        for rule in &RULES {
-            let open = self.all.iter_mut().rev().find(|it| it.id == rule.id && it.closed_us.is_none());
-            let context =
-                FindingContext { run, sums: &self.sums, was: open.as_ref().map(|finding| finding.severity) };
-            match ((rule.judge)(&context), open) {
-                (None, None) => {}
-                (None, Some(open)) => open.closed_us = Some(now_us),
-                (Some(severity), Some(open)) if open.severity == severity => {}
-                (Some(severity), Some(open)) => {
-                    open.severity = severity;
-                    open.text = (rule.text)(&context);
-                }
-                (Some(severity), None) => {
-                    let text = (rule.text)(&context);
-                    let (id, since_us) = (rule.id, now_us);
-                    self.push(Finding { id, run: None, severity, since_us, closed_us: None, text });
-                }
+fn apply_rules(findings: &mut FindingTracker, run: &Run, now_us: u64) {
+    for rule in &RULES {
+        let open = findings.all.iter_mut().rev().find(|it| it.id == rule.id && it.closed_us.is_none());
+        let context =
+            FindingContext { run, sums: &findings.sums, was: open.as_ref().map(|finding| finding.severity) };
+        match ((rule.judge)(&context), open) {
+            (None, None) => {}
+            (None, Some(open)) => open.closed_us = Some(now_us),
+            (Some(severity), Some(open)) if open.severity == severity => {}
+            (Some(severity), Some(open)) => {
+                open.severity = severity;
+                open.text = (rule.text)(&context);
+            }
+            (Some(severity), None) => {
+                let text = (rule.text)(&context);
+                let (id, since_us) = (rule.id, now_us);
+                findings.push(Finding { id, run: None, severity, since_us, closed_us: None, text });
             }
         }
     }
+}
 
-    fn push(&mut self, finding: Finding) {
-        if self.all.len() == EPISODES_MAX {
-            let over = self.all.iter().position(|finding| finding.closed_us.is_some());
-            self.all.remove(over.unwrap_or(0));
-        }
-        self.all.push_back(finding);
-    }
-
-    /// All findings: open ones first, by severity, then closed ones, the latest first.
-    pub(crate) fn list(&self, run: &Run) -> Vec<Finding> {
-        let mut all: Vec<Finding> = self.all.iter().map(|finding| self.told_now(run, finding)).collect();
+impl Run {
+    /// Findings: open ones first, by severity, then closed ones, the latest first. The interval being read is not
+    /// evaluated yet.
+    pub fn findings(&self) -> Vec<Finding> {
+        let mut all: Vec<Finding> = self.findings.all.iter().map(|finding| told_now(self, finding)).collect();
         all.sort_by_key(|finding| {
             use std::cmp::Reverse;
             (
@@ -229,45 +111,30 @@ impl FindingTracker {
         });
         all
     }
+}
 
-    fn told_now(&self, run: &Run, finding: &Finding) -> Finding {
-        let rule = RULES.iter().find(|rule| rule.id == finding.id && finding.closed_us.is_none());
-        let rule = rule.filter(|_| !self.is_frozen);
-        let context = FindingContext { run, sums: &self.sums, was: Some(finding.severity) };
-        let text = rule.map_or_else(|| finding.text.clone(), |rule| (rule.text)(&context));
-        Finding { text, ..finding.clone() }
-    }
+fn told_now(run: &Run, finding: &Finding) -> Finding {
+    let FindingTracker { sums, is_frozen, .. } = &run.findings;
+    let rule = RULES.iter().find(|rule| rule.id == finding.id && finding.closed_us.is_none());
+    let rule = rule.filter(|_| !is_frozen);
+    let context = FindingContext { run, sums, was: Some(finding.severity) };
+    let text = rule.map_or_else(|| finding.text.clone(), |rule| (rule.text)(&context));
+    Finding { text, ..finding.clone() }
+}
 
-    /// The tracker for reading the run again from a moment on, without counters of the minutes before.
-    pub(crate) fn frozen(&self) -> Self {
-        Self { all: self.all.clone(), is_frozen: true, ..Self::default() }
-    }
-
-    /// The findings of several runs, each with the name of its run, and with an offset to the common clock.
-    pub(crate) fn merged<'a>(runs: impl Iterator<Item = (&'a str, &'a Run, i64)>) -> Self {
-        let mut merged = Self { is_frozen: true, ..Self::default() };
-        for (name, run, shift_us) in runs {
-            for finding in run.findings() {
-                let shifted = |us: u64| us.saturating_add_signed(shift_us);
-                merged.push(Finding {
-                    since_us: shifted(finding.since_us),
-                    closed_us: finding.closed_us.map(shifted),
-                    run: Some(name.into()),
-                    ..finding
-                });
-            }
+/// The findings of several runs, each with the name of its run, by `CLOCK_REALTIME`.
+pub(crate) fn merged(runs: &[(&str, &Run)]) -> FindingTracker {
+    let mut merged = FindingTracker { is_frozen: true, ..FindingTracker::default() };
+    for &(name, run) in runs {
+        for finding in run.findings() {
+            let shifted = |us: u64| us.saturating_add_signed(run.realtime_shift_us());
+            merged.push(Finding {
+                since_us: shifted(finding.since_us),
+                closed_us: finding.closed_us.map(shifted),
+                run: Some(name.into()),
+                ..finding
+            });
         }
-        merged
     }
-
-    pub(crate) fn heap_bytes(&self) -> usize {
-        let bytes_of = |finding: &Finding| {
-            let FindingText { title, evidence, advice, setting: _, whom, whom_more: _ } = &finding.text;
-            let evidence =
-                evidence.iter().map(|one| size_of::<Evidence>() + one.figure.len() + one.value.len());
-            let texts = advice.iter().chain(whom).map(|text| size_of::<String>() + text.len());
-            size_of::<Finding>() + title.len() + evidence.sum::<usize>() + texts.sum::<usize>()
-        };
-        self.sums.heap_bytes() + self.all.iter().map(bytes_of).sum::<usize>()
-    }
+    merged
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::hosts::{CpuUse, WorkerActivity};
 use super::reading::Reading;
 use super::{DEFERRED_US_MAX, Run};
-use crate::insight::Finding;
 use crate::runs::run::events::alerts::AlertEpisode;
 use crate::runs::run::events::experiment::Experiment;
 use crate::runs::run::events::log::LogLine;
@@ -111,6 +110,11 @@ impl Run {
         self.header.last.map_or(0, |stamp| stamp.mono_us)
     }
 
+    /// Microseconds that make `CLOCK_REALTIME` of its monotonic clock, by its last record.
+    pub(crate) fn realtime_shift_us(&self) -> i64 {
+        self.last_realtime_us() as i64 - self.last_us() as i64
+    }
+
     /// How long the run had lasted when its recorded part begins, in microseconds.
     pub fn before_us(&self) -> u64 {
         self.header.began.as_ref().map_or(0, |(stamp, _)| stamp.interval_us)
@@ -149,11 +153,6 @@ impl Run {
     /// Alerts that fired, in the order in which they did, the latest thousand.
     pub fn alerts(&self) -> impl DoubleEndedIterator<Item = &AlertEpisode> + ExactSizeIterator {
         self.alerts.iter()
-    }
-
-    /// Findings: open ones first, by severity, then closed ones. The interval being read is not evaluated yet.
-    pub fn findings(&self) -> Vec<Finding> {
-        self.findings.list(self)
     }
 
     /// The moment of the monotonic clock at one of `CLOCK_REALTIME`, by the last record's clocks; both in microseconds.

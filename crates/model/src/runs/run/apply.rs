@@ -8,13 +8,19 @@ use records::codec::Writer;
 use records::kinds::{Body, Level, Phase, Record, RunRecord, Stamp};
 
 impl Run {
-    /// Applies a record of this run's writer. One of another writer is counted as foreign, unless it is older than the
-    /// run: then the run starts again with that writer.
-    pub(in crate::runs) fn apply_from(&mut self, writer: &Writer, record: Record, read_mono_us: Option<u64>) {
+    /// Notes that a record was read; true if it is to be applied. One of another writer is counted as foreign, unless it
+    /// is older than the run: then the run starts again with that writer.
+    pub(in crate::runs) fn accept(
+        &mut self,
+        writer: &Writer,
+        record: &Record,
+        read_mono_us: Option<u64>,
+    ) -> bool {
         if writer.origin == self.writer().origin {
-            self.apply(record, read_mono_us);
+            self.note(record, read_mono_us)
         } else if record.stamp.realtime_us >= self.began_realtime_us() {
             self.count_foreign(1, record.stamp.realtime_us);
+            false
         } else {
             // The id belongs to the earlier writer, so the records applied until now were foreign.
             let foreign = self.reading.read().saturating_add(self.reading.foreign());
@@ -23,9 +29,9 @@ impl Run {
             if was_brief {
                 self.abridge();
             }
-            let realtime_us = record.stamp.realtime_us;
-            self.apply(record, read_mono_us);
-            self.count_foreign(foreign, realtime_us);
+            let is_new = self.note(record, read_mono_us);
+            self.count_foreign(foreign, record.stamp.realtime_us);
+            is_new
         }
     }
 
@@ -56,20 +62,38 @@ impl Run {
         self.reading.count_suppressed(messages);
     }
 
-    fn apply(&mut self, record: Record, read_mono_us: Option<u64>) {
+    /// Notes a record of the run's writer; false if it was read before.
+    fn note(&mut self, record: &Record, read_mono_us: Option<u64>) -> bool {
         if !self.reading.note(&record.stamp, read_mono_us) {
-            return;
+            return false;
         }
         self.header.note(record.stamp);
         if let Body::Notice(notice) = &record.body {
             self.header.add_absent(&notice.absent);
         }
-        if self.retention.is_brief {
+        if !self.is_brief() && !self.is_switch(record) {
+            self.log.apply(record);
+        }
+        true
+    }
+
+    /// Whether all records of an interval have been read before this one: the first of the next, or the last of the run.
+    /// An abridged run has no intervals to judge.
+    pub(in crate::runs) fn completes_interval(&self, body: &Body) -> bool {
+        let is_next = match body {
+            Body::Proxy(_) => true,
+            Body::Load(_) => self.proxy.series.is_none(),
+            Body::Run(run) => run.phase == Phase::Stop,
+            _ => false,
+        };
+        is_next && !self.is_brief()
+    }
+
+    /// Applies a record that was accepted.
+    pub(in crate::runs) fn apply(&mut self, record: Record) {
+        if self.is_brief() {
             self.apply_abridged(record);
         } else {
-            if !self.is_switch(&record) {
-                self.log.apply(&record);
-            }
             self.apply_body(record);
         }
     }
@@ -112,7 +136,6 @@ impl Run {
         match record.body {
             Body::Run(run) => self.apply_run(stamp, run),
             Body::Proxy(proxy) => {
-                self.judge();
                 self.clients.end_interval(self.reading.lost());
                 let gap_from_us = self.proxy.apply(&stamp, &proxy, self.series_start());
                 self.reading.record_gap(gap_from_us, &stamp);
@@ -136,9 +159,6 @@ impl Run {
             }
             Body::Request(request) => self.requests.apply(&stamp, request),
             Body::Load(load) => {
-                if self.proxy.series.is_none() {
-                    self.judge();
-                }
                 let gap_from_us = self.load.apply(&stamp, *load, self.series_start());
                 self.reading.record_gap(gap_from_us, &stamp);
             }
@@ -178,20 +198,10 @@ impl Run {
         }
     }
 
-    /// Evaluates findings when all records of an interval have been read: before the first one of the next, and at the end.
-    fn judge(&mut self) {
-        if !self.retention.is_brief {
-            let mut findings = std::mem::take(&mut self.findings);
-            findings.judge(self);
-            self.findings = findings;
-        }
-    }
-
     fn apply_run(&mut self, stamp: Stamp, run: Box<RunRecord>) {
         match run.phase {
             Phase::Start => self.settings.begin(&run.settings),
             Phase::Stop => {
-                self.judge();
                 let start = self.series_start();
                 run.proxy.iter().for_each(|proxy| self.proxy.finish(proxy, start));
                 run.tls.iter().for_each(|tls| self.tls.finish(tls, start));

@@ -24,9 +24,11 @@ pub(super) struct AlignedRun<'a> {
 
 impl<'a> AlignedRun<'a> {
     pub(super) fn all(runs: &[(&'a str, &'a Run)]) -> Vec<Self> {
-        let member = |&(name, run): &(&'a str, &'a Run)| {
-            let shift_us = run.last_realtime_us() as i64 - run.last_us() as i64;
-            Self { name, run, shift_us, is_together: false }
+        let member = |&(name, run): &(&'a str, &'a Run)| Self {
+            name,
+            run,
+            shift_us: run.realtime_shift_us(),
+            is_together: false,
         };
         let mut members: Vec<Self> = runs.iter().map(member).collect();
         let running_at = |us: u64| members.iter().filter(move |member| member.is_running_at(us)).count();

@@ -43,7 +43,7 @@ use traffic::proxy::ProxyPart;
 use traffic::requests::Requests;
 use traffic::usage::Usage;
 
-use crate::insight::findings::FindingTracker;
+use crate::runs::findings::FindingTracker;
 use records::codec::Writer;
 use records::ids::RunId;
 use records::kinds::heap_size::HeapSize as _;
@@ -82,7 +82,7 @@ pub struct Run {
     calibration: Option<(Stamp, Box<HandshakeCosts>)>,
     alerts: RunAlerts,
     failures: Failures,
-    findings: FindingTracker,
+    pub(crate) findings: FindingTracker,
     reading: Reading,
     retention: SeriesRetention,
 }
@@ -147,7 +147,7 @@ impl Run {
                 .max_by_key(|(stamp, _)| stamp.mono_us),
             alerts: RunAlerts::merged(&members),
             failures: Failures::merged(members.iter().map(|member| &member.run.failures)),
-            findings: FindingTracker::merged(members.iter().map(|it| (it.name, it.run, it.shift_us))),
+            findings: FindingTracker::default(),
             reading: Reading::merged(&members),
             retention: SeriesRetention { history, is_joined: false, is_brief: false },
             settings,

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use super::rule::{FindingContext, HysteresisLimit, Rule};
-use crate::insight::findings::{FindingText, Severity};
 use crate::insight::{out_of, percent, share};
 use crate::runs::Run;
+use crate::runs::findings::{FindingText, Severity};
 use records::delta::OTHER_VALUE;
 use records::kinds::CertificateRecord;
 use records::metrics::{Counters, Dimension, TlsLatency, UsageCounter};

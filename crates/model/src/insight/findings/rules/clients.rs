@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use super::handshakes::DONE;
 use super::rule::{FindingContext, Rule};
-use crate::insight::findings::{FindingText, Severity};
 use crate::insight::{out_of, percent, share};
+use crate::runs::findings::{FindingText, Severity};
 use records::delta::OTHER_VALUE;
 use records::ids::ClientId;
 use records::metrics::{ClientCounter, Counters, Dimension, TlsCounter, UsageCounter};

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 
 use super::rule::{FindingContext, HysteresisLimit, MINUTE_US, Rule};
-use crate::insight::findings::{FindingText, Severity};
 use crate::insight::{out_of, percent, share};
 use crate::runs::ClientStats;
+use crate::runs::findings::{FindingText, Severity};
 use records::metrics::{CertificateRefusal, ClientCounter, ProxyCounter};
 use records::text::quantity::grouped;
 

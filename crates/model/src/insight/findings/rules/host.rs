@@ -1,9 +1,8 @@
 //! Findings about resources that the kernel or the hypervisor withholds.
 
 use super::rule::{FindingContext, HysteresisLimit, Rule};
-use crate::insight::findings::sums::HostCounts;
-use crate::insight::findings::{FindingText, Severity};
 use crate::insight::{out_of, percent, share};
+use crate::runs::findings::{FindingText, HostCounts, Severity};
 use records::histogram::SparseHistogram;
 use records::metrics::{HostCounter, ProxyCounter, ProxyLatency};
 use records::setting::Value;

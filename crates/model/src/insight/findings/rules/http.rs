@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::rule::{FindingContext, HysteresisLimit, MINUTE_US, Rule};
-use crate::insight::findings::{FindingText, Severity};
 use crate::insight::{out_of, percent, share};
+use crate::runs::findings::{FindingText, Severity};
 use records::kinds::RequestRecord;
 use records::metrics::HttpCounter;
 use records::text::quantity::counted;

@@ -2,7 +2,7 @@
 
 use super::handshakes::failing_clients;
 use super::rule::{FindingContext, Rule};
-use crate::insight::findings::{FindingText, Severity};
+use crate::runs::findings::{FindingText, Severity};
 use records::metrics::{HttpCounter, ProxyCounter};
 use records::text::quantity::counted;
 

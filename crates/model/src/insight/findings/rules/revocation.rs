@@ -2,7 +2,7 @@
 
 use super::certificates::{days_to, today, when};
 use super::rule::{FindingContext, Rule};
-use crate::insight::findings::{FindingText, Severity};
+use crate::runs::findings::{FindingText, Severity};
 use records::setting::Value;
 
 pub(super) const EXPIRES: Rule = Rule { id: "revocation-list-expires", judge: expires, text: expires_text };

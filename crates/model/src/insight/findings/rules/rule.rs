@@ -1,9 +1,8 @@
 //! A rule, and its context: a run after an interval.
 
-use crate::insight::findings::sums::{RecentSums, RunCounts};
-use crate::insight::findings::{FindingText, Severity};
 use crate::insight::share;
 use crate::runs::Run;
+use crate::runs::findings::{FindingText, RecentSums, RunCounts, Severity};
 use records::setting::Value;
 
 /// The time of what a finding calls recent, in microseconds.

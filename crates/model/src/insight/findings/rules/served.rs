@@ -2,8 +2,8 @@
 //! and chains that cost a round trip.
 
 use super::rule::{FindingContext, Rule};
-use crate::insight::findings::{FindingText, Severity};
 use crate::runs::Run;
+use crate::runs::findings::{FindingText, Severity};
 use records::kinds::CertificateRecord;
 use records::metrics::TlsLatency;
 use records::text::quantity::{counted, moment};
