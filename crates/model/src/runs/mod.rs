@@ -47,7 +47,7 @@ pub use run::traffic::requests::{RecordedRequest, Requests};
 pub use run::traffic::usage::Usage;
 pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run, WorkerActivity};
 pub use series::window::Window;
-pub use series::{Interval, MetricSeries};
+pub use series::{HISTORY, Interval, MetricSeries};
 
 /// Runs that a model keeps whole. When another one comes, the run that has been silent longest is abridged to its totals and
 /// its last ten seconds
@@ -69,9 +69,6 @@ const UNCHECKED_BYTES_MAX: usize = 4 << 20;
 
 /// Memory of a new run besides its first record: the histograms of a whole run are dense.
 const NEW_RUN_BYTES: usize = 1 << 20;
-
-/// Intervals that a model keeps of each series for a screen, the latest: a quarter of an hour at one a second.
-pub const HISTORY: usize = 900;
 
 /// All runs that have been read.
 #[derive(Debug)]

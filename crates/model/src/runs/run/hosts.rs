@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::merged::{AlignedRun, sum_by_host};
-use super::retention::{BRIEF_INTERVALS_MAX, BRIEF_US};
+use crate::runs::series::{BRIEF_INTERVALS_MAX, BRIEF_US};
 use records::kinds::{HostRecord, Stamp};
 use records::metrics::{CpuGroup, HostCounter, Metric};
 use records::values::{ProcessCpu, WorkerCounts};

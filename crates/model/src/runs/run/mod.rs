@@ -32,7 +32,7 @@ use header::RunHeader;
 use hosts::HostSamples;
 use merged::AlignedRun;
 use reading::Reading;
-use retention::{BRIEF_INTERVALS_MAX, SeriesRetention};
+use retention::SeriesRetention;
 use traffic::certificates::Certificates;
 use traffic::clients::Clients;
 use traffic::failures::Failures;
@@ -44,6 +44,7 @@ use traffic::requests::Requests;
 use traffic::usage::Usage;
 
 use crate::runs::findings::FindingTracker;
+use crate::runs::series::BRIEF_INTERVALS_MAX;
 use records::codec::Writer;
 use records::ids::RunId;
 use records::kinds::heap_size::HeapSize as _;

@@ -3,12 +3,6 @@
 use crate::runs::series::MetricSeries;
 use records::metrics::Metric;
 
-/// Time that an abridged run keeps of each series up to its last record, in microseconds, for a list of hosts.
-pub(in crate::runs) const BRIEF_US: u64 = 10_000_000;
-
-/// Intervals that an abridged run keeps of each series in that time.
-pub(in crate::runs) const BRIEF_INTERVALS_MAX: usize = 100;
-
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeriesRetention {
     /// Intervals kept of each series.

@@ -1,5 +1,6 @@
 //! The series of the proxy or the load: totals, intervals, windows.
 
+mod interval;
 mod merged;
 mod rollup;
 pub(in crate::runs) mod window;
@@ -7,8 +8,7 @@ pub(in crate::runs) mod window;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::runs::HISTORY;
-use crate::runs::run::retention::{BRIEF_INTERVALS_MAX, BRIEF_US};
+pub use self::interval::Interval;
 use crate::runs::series::rollup::Rollup;
 use crate::runs::series::window::Window;
 use records::histogram::{Histograms, SparseHistogram};
@@ -17,91 +17,17 @@ use records::kinds::heap_size::HeapSize as _;
 use records::metrics::{Counters, Metric};
 use records::values::Latencies;
 
+/// Intervals that a model keeps of each series for a screen, the latest: a quarter of an hour at one a second.
+pub const HISTORY: usize = 900;
+
+/// Time that an abridged run keeps of each series up to its last record, in microseconds, for a list of hosts.
+pub(in crate::runs) const BRIEF_US: u64 = 10_000_000;
+
+/// Intervals that an abridged run keeps of each series in that time.
+pub(in crate::runs) const BRIEF_INTERVALS_MAX: usize = 100;
+
 /// Latency buckets that a series keeps, eight bytes each: a quarter of an hour of some 9,000 an interval.
 pub(in crate::runs) const BUCKETS_MAX: usize = 8_000_000;
-
-/// Counters and latencies between two records of one kind.
-#[derive(Clone, Debug)]
-pub struct Interval<C: Metric, L: Metric> {
-    /// Beginning of the time that the counters cover, `CLOCK_MONOTONIC` in microseconds.
-    pub start_us: u64,
-    pub end_us: u64,
-    /// True if records between were lost, or the process did not run: the counters cover the hole too, the latencies only
-    /// its end. A series shows a gap there, not a slow stretch.
-    pub after_loss: bool,
-    pub counters: Counters<C>,
-    latencies: Box<[SparseHistogram]>,
-    family: std::marker::PhantomData<L>,
-}
-
-impl<C: Metric, L: Metric> Interval<C, L> {
-    fn new(
-        (start_us, end_us): (u64, u64),
-        after_loss: bool,
-        counters: Counters<C>,
-        latencies: Box<[SparseHistogram]>,
-    ) -> Self {
-        Self { start_us, end_us, after_loss, counters, latencies, family: std::marker::PhantomData }
-    }
-
-    /// Merges intervals into one over the given time: counters add up, latencies are merged in the buckets that
-    /// `widen` gives. It follows a loss if one of them does.
-    pub(in crate::runs) fn merged(
-        (start_us, end_us): (u64, u64),
-        all: &[&Self],
-        widen: impl Fn(u32) -> u32,
-    ) -> Self {
-        let mut counters = Counters::default();
-        for interval in all {
-            counters.add(&interval.counters);
-        }
-        let latency = |&class: &L| {
-            SparseHistogram::merged_wider(all.iter().map(|interval| interval.latency(class)), &widen)
-        };
-        let after_loss = all.iter().any(|interval| interval.after_loss);
-        Self::new((start_us, end_us), after_loss, counters, L::ALL.iter().map(latency).collect())
-    }
-
-    pub fn latency(&self, class: L) -> &SparseHistogram {
-        &self.latencies[class.index()]
-    }
-
-    pub(in crate::runs) fn buckets(&self) -> usize {
-        self.latencies.iter().map(|latency| latency.buckets().len()).sum()
-    }
-
-    /// Memory that an interval takes without its buckets.
-    pub(in crate::runs) fn bytes_without_buckets() -> usize {
-        size_of::<Self>() + L::ALL.len() * size_of::<SparseHistogram>()
-    }
-
-    /// Length of the time that the counters cover, in microseconds.
-    pub fn length_us(&self) -> u64 {
-        self.end_us.saturating_sub(self.start_us)
-    }
-
-    /// Length of the time that the counters cover, in seconds.
-    pub fn seconds(&self) -> f64 {
-        self.length_us() as f64 / 1e6
-    }
-
-    /// Halfway through the time that the counters cover.
-    pub fn middle_us(&self) -> u64 {
-        self.start_us.midpoint(self.end_us)
-    }
-
-    /// The moment that decides where in time the interval belongs. After a loss it covers the hole too, and its
-    /// latencies only the end of it.
-    pub fn place_us(&self) -> u64 {
-        if self.after_loss { self.end_us.saturating_sub(1) } else { self.middle_us() }
-    }
-
-    /// Events a second; `None` for an interval of no length.
-    pub fn rate(&self, metric: C) -> Option<f64> {
-        let seconds = self.seconds();
-        (seconds > 0.0).then(|| self.counters[metric] as f64 / seconds)
-    }
-}
 
 /// The series of the proxy or the load of one run.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::runs::series::Interval;
+use crate::runs::series::interval::Interval;
 use records::histogram::SparseHistogram;
 use records::metrics::Metric;
 

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::runs::series::{Interval, MetricSeries};
+use crate::runs::series::MetricSeries;
+use crate::runs::series::interval::Interval;
 use records::histogram::WindowHistogram;
 use records::metrics::{Counters, Metric};
 
