@@ -137,7 +137,7 @@ impl Run {
     }
 
     pub fn setting(&self, name: &str) -> Option<&Setting> {
-        self.settings().iter().find(|setting| setting.name == name)
+        self.settings.get(name)
     }
 
     /// The value of a setting at a moment of the monotonic clock, as text; `None` if there is no such setting.

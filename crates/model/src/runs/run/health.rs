@@ -1,12 +1,11 @@
 //! The writer's counts of its losses.
 
-use super::merged::AlignedRun;
 use records::kinds::HealthRecord;
 
 /// The losses that the writers of several runs counted.
-pub(super) fn merged(members: &[AlignedRun<'_>]) -> HealthRecord {
+pub(super) fn merged<'a>(all: impl Iterator<Item = &'a HealthRecord>) -> HealthRecord {
     let mut sum = HealthRecord::default();
-    for member in members {
+    for health in all {
         let HealthRecord {
             refused_total,
             merged_total,
@@ -17,7 +16,7 @@ pub(super) fn merged(members: &[AlignedRun<'_>]) -> HealthRecord {
             clock_step_us,
             clock_steps_total,
             error,
-        } = &member.run.health;
+        } = health;
         sum.refused_total += refused_total;
         sum.merged_total += merged_total;
         sum.waits_total += waits_total;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::merged::{AlignedRun, sum_by_host};
+use super::aligned::{AlignedRun, sum_by_host};
 use crate::runs::series::{BRIEF_INTERVALS_MAX, BRIEF_US};
 use records::kinds::{HostRecord, Stamp};
 use records::metrics::{CpuGroup, HostCounter, Metric};
@@ -61,12 +61,11 @@ impl HostSamples {
     }
 
     /// One record with the sum of all processes at the end of the last run.
-    pub(super) fn merged(members: &[AlignedRun<'_>], last: Option<Stamp>) -> Self {
+    pub(super) fn merged(members: &[(AlignedRun<'_>, &Self)], last: Option<Stamp>) -> Self {
         let mut sum = HostRecord::default();
-        let load_warmup_cpu_us = members.iter().map(|member| member.run.hosts.load_warmup_cpu_us).sum();
+        let load_warmup_cpu_us = members.iter().map(|(_, hosts)| hosts.load_warmup_cpu_us).sum();
         let (mut threads_max, mut memory_max_bytes) = (0, 0);
-        let hosts =
-            members.iter().filter_map(|member| Some((member.is_together, member.run.hosts.latest()?)));
+        let hosts = members.iter().filter_map(|(run, hosts)| Some((run.is_together, hosts.latest()?)));
         for (is_together, host) in hosts {
             let HostRecord {
                 memory_bytes,
@@ -119,9 +118,9 @@ impl HostSamples {
         // These are the machine's: processes that share one read the same.
         for &counter in HostCounter::ALL {
             sum.withheld[counter] =
-                sum_by_host(members, |run| run.host().map_or(0, |host| host.withheld[counter]));
+                sum_by_host(members, |hosts| hosts.latest().map_or(0, |host| host.withheld[counter]));
         }
-        sum.machine_cpus = sum_by_host(members, |run| run.host().map_or(0, |host| host.machine_cpus));
+        sum.machine_cpus = sum_by_host(members, |hosts| hosts.latest().map_or(0, |host| host.machine_cpus));
         sum.observed_threads_max = sum.observed_threads_max.max(threads_max);
         sum.observed_memory_max_bytes = sum.observed_memory_max_bytes.max(memory_max_bytes);
         let samples = last.map(|last| (last.mono_us, sum)).into_iter().collect();

@@ -2,7 +2,8 @@
 //!
 //! [`Run`] is a list of parts, and each part has a file here. The file says how the part is updated by a record
 //! (`apply`), and how it is merged with the same part of other runs (`merged`). Every operation of [`Run`] names every
-//! part, so the compiler shows where a new part is missing. `apply.rs` gives each record to its part.
+//! part, so the compiler shows where a new part is missing. `apply.rs` gives each record to its part, and `merged.rs`
+//! makes one run of several.
 //!
 //! The file of a part also says what `history` does with its records. `rebase` subtracts the counts before a slice;
 //! `records/slice` matches every kind of record, so a new kind does not compile without an arm there. `downsample`
@@ -13,6 +14,7 @@
 
 mod absent;
 mod accessors;
+mod aligned;
 mod apply;
 pub(crate) mod events;
 mod header;
@@ -30,7 +32,6 @@ use events::settings::RunSettings;
 use events::timeline::Markers;
 use header::RunHeader;
 use hosts::HostSamples;
-use merged::AlignedRun;
 use reading::Reading;
 use retention::SeriesRetention;
 use traffic::certificates::Certificates;
@@ -116,44 +117,6 @@ impl Run {
             reading: Reading::default(),
             retention: SeriesRetention { history, is_joined: false, is_brief: false },
         }
-    }
-
-    /// Merges named runs into one, whose times are `CLOCK_REALTIME`; `None` if there are no runs.
-    pub(super) fn merged(runs: &[(&str, &Self)]) -> Option<Self> {
-        let members = AlignedRun::all(runs);
-        let settings = RunSettings::merged(&members);
-        let header = RunHeader::merged(&members, &settings)?;
-        let history = members.iter().map(|member| member.run.retention.history).max()?;
-        Some(Self {
-            proxy: ProxyPart::merged(&members),
-            tls: MeasuredPart::merged(&members),
-            usage: Usage::merged(&members),
-            certificates: Certificates::merged(&members),
-            http: MeasuredPart::merged(&members),
-            // For a single run only: intervals of several runs do not end together.
-            http_gauges: GaugeHistory::default(),
-            routes: NamedTable::merged(&members),
-            upstreams: NamedTable::merged(&members),
-            requests: Requests::merged(&members),
-            load: MeasuredPart::merged(&members),
-            clients: Clients::merged(&members),
-            hosts: HostSamples::merged(&members, header.last),
-            experiments: Experiments::merged(&members),
-            health: health::merged(&members),
-            log: RunLog::merged(&members),
-            markers: Markers::merged(&members),
-            calibration: members
-                .iter()
-                .filter_map(AlignedRun::calibration)
-                .max_by_key(|(stamp, _)| stamp.mono_us),
-            alerts: RunAlerts::merged(&members),
-            failures: Failures::merged(members.iter().map(|member| &member.run.failures)),
-            findings: FindingTracker::default(),
-            reading: Reading::merged(&members),
-            retention: SeriesRetention { history, is_joined: false, is_brief: false },
-            settings,
-            header,
-        })
     }
 
     /// The state at `us` (`CLOCK_MONOTONIC`) that later records do not repeat: the start for reading the run again from

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::merged::AlignedRun;
+use super::aligned::AlignedRun;
 use records::histogram::Histogram;
 use records::kinds::Stamp;
 
@@ -125,9 +125,9 @@ impl Reading {
         }
     }
 
-    pub(super) fn merged(members: &[AlignedRun<'_>]) -> Self {
+    pub(super) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
         let mut merged = Self::default();
-        for member in members {
+        for (run, reading) in members {
             let Self {
                 read,
                 last_seq: _,
@@ -142,7 +142,7 @@ impl Reading {
                 lag,
                 lag_last_us: _,
                 arrival: _,
-            } = &member.run.reading;
+            } = reading;
             merged.read += read;
             merged.lost += lost;
             merged.repeated += repeated;
@@ -153,9 +153,7 @@ impl Reading {
             if let Some(before) = before {
                 merged.before.get_or_insert(Gap { missing: 0, ..*before }).missing += before.missing;
             }
-            merged
-                .gaps
-                .extend(gaps.iter().map(|gap| Gap { mono_us: member.shifted_us(gap.mono_us), ..*gap }));
+            merged.gaps.extend(gaps.iter().map(|gap| Gap { mono_us: run.shifted_us(gap.mono_us), ..*gap }));
         }
         merged.gaps.make_contiguous().sort_by_key(|gap| gap.mono_us);
         let too_many = merged.gaps.len().saturating_sub(GAPS_MAX);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::runs::run::merged::AlignedRun;
+use crate::runs::run::aligned::AlignedRun;
 use records::kinds::heap_size::HeapSize as _;
 use records::kinds::{AlertRecord, AlertState, Stamp};
 
@@ -86,18 +86,18 @@ impl RunAlerts {
     }
 
     /// Merges the alerts of several runs by time. Each condition begins with the name of its run.
-    pub(in crate::runs::run) fn merged(members: &[AlignedRun<'_>]) -> Self {
-        let of = |member: &AlignedRun<'_>| -> Vec<AlertEpisode> {
+    pub(in crate::runs::run) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
+        let of = |(run, alerts): &(AlignedRun<'_>, &Self)| -> Vec<AlertEpisode> {
             let with_name = |record: &AlertRecord| AlertRecord {
-                condition: format!("{}: {}", member.name, record.condition),
+                condition: format!("{}: {}", run.name, record.condition),
                 ..record.clone()
             };
             let named = |episode: &AlertEpisode| AlertEpisode {
-                fired_us: member.shifted_us(episode.fired_us),
+                fired_us: run.shifted_us(episode.fired_us),
                 fired: with_name(&episode.fired),
-                ended: episode.ended.as_ref().map(|(us, record)| (member.shifted_us(*us), with_name(record))),
+                ended: episode.ended.as_ref().map(|(us, record)| (run.shifted_us(*us), with_name(record))),
             };
-            member.run.alerts.iter().map(named).collect()
+            alerts.iter().map(named).collect()
         };
         let mut all: Vec<AlertEpisode> = members.iter().flat_map(of).collect();
         all.sort_by_key(|episode| episode.fired_us);

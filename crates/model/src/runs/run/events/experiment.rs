@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::collections::VecDeque;
 
-use crate::runs::run::merged::AlignedRun;
+use crate::runs::run::aligned::AlignedRun;
 use records::kinds::heap_size::HeapSize as _;
 use records::kinds::{
     Arm, Estimate, ExperimentOutcome, ExperimentRecord, ExperimentStep, Judged, Stage, Stamp,
@@ -252,21 +252,21 @@ impl Experiments {
     }
 
     /// Merges the experiments of several runs by time.
-    pub(in crate::runs::run) fn merged(members: &[AlignedRun<'_>]) -> Self {
-        let of = |member: &AlignedRun<'_>| -> Vec<Experiment> {
+    pub(in crate::runs::run) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
+        let of = |(run, experiments): &(AlignedRun<'_>, &Self)| -> Vec<Experiment> {
             let shifted = |experiment: &Experiment| {
                 let Experiment { state, began_us, last_us, metrics, switches } = experiment.clone();
                 let shifted =
-                    |switch: ArmSwitch| ArmSwitch { mono_us: member.shifted_us(switch.mono_us), ..switch };
+                    |switch: ArmSwitch| ArmSwitch { mono_us: run.shifted_us(switch.mono_us), ..switch };
                 Experiment {
                     state,
-                    began_us: member.shifted_us(began_us),
-                    last_us: member.shifted_us(last_us),
+                    began_us: run.shifted_us(began_us),
+                    last_us: run.shifted_us(last_us),
                     metrics,
                     switches: switches.into_iter().map(shifted).collect(),
                 }
             };
-            member.run.experiments.iter().map(shifted).collect()
+            experiments.iter().map(shifted).collect()
         };
         let mut merged: Vec<Experiment> = members.iter().flat_map(of).collect();
         merged.sort_by_key(|experiment| experiment.began_us);

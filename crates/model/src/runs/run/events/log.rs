@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::runs::run::merged::AlignedRun;
+use crate::runs::run::aligned::AlignedRun;
 use records::codec::message;
 use records::kinds::heap_size::HeapSize as _;
 use records::kinds::{Body, Level, Record, Stamp};
@@ -50,15 +50,15 @@ impl RunLog {
     }
 
     /// The lines of several runs by time, each with the name of its run.
-    pub(in crate::runs::run) fn merged(members: &[AlignedRun<'_>]) -> Self {
-        let of = |member: &AlignedRun<'_>| -> Vec<LogLine> {
+    pub(in crate::runs::run) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
+        let of = |(run, log): &(AlignedRun<'_>, &Self)| -> Vec<LogLine> {
             let line = |line: &LogLine| LogLine {
-                mono_us: member.shifted_us(line.mono_us),
+                mono_us: run.shifted_us(line.mono_us),
                 realtime_us: line.realtime_us,
                 level: line.level,
-                text: format!("{}: {}", member.name, line.text),
+                text: format!("{}: {}", run.name, line.text),
             };
-            member.run.log.iter().map(line).collect()
+            log.iter().map(line).collect()
         };
         let mut all: Vec<LogLine> = members.iter().flat_map(of).collect();
         all.sort_by_key(|line| line.mono_us);

@@ -1,7 +1,7 @@
 //! The present settings of a run.
 
+use crate::runs::run::aligned::AlignedRun;
 use crate::runs::run::events::timeline::{Markers, TimelineEvent};
-use crate::runs::run::merged::AlignedRun;
 use records::kinds::heap_size::HeapSize as _;
 use records::setting::{SETTINGS_MAX, Setting, Value, put_setting};
 
@@ -20,9 +20,9 @@ impl RunSettings {
     }
 
     /// Each setting once: as all runs have it, or each run's value with its name.
-    pub(in crate::runs::run) fn merged(members: &[AlignedRun<'_>]) -> Self {
+    pub(in crate::runs::run) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
         let mut all: Vec<Setting> = Vec::new();
-        for setting in members.iter().flat_map(|member| member.run.settings()) {
+        for setting in members.iter().flat_map(|(_, settings)| settings.all()) {
             if all.len() < SETTINGS_MAX && !all.iter().any(|known| known.name == setting.name) {
                 all.push(setting.clone());
             }
@@ -30,7 +30,7 @@ impl RunSettings {
         for setting in &mut all {
             let values: Vec<_> = members
                 .iter()
-                .filter_map(|member| Some((member.name, &member.run.setting(&setting.name)?.value)))
+                .filter_map(|(run, settings)| Some((run.name, &settings.get(&setting.name)?.value)))
                 .collect();
             if values.iter().any(|(_, value)| **value != setting.value) {
                 let each: Vec<String> =
@@ -66,6 +66,10 @@ impl RunSettings {
 
     pub(in crate::runs::run) fn all(&self) -> &[Setting] {
         &self.0
+    }
+
+    pub(in crate::runs::run) fn get(&self, name: &str) -> Option<&Setting> {
+        self.0.iter().find(|setting| setting.name == name)
     }
 
     pub(in crate::runs::run) fn heap_bytes(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::runs::run::merged::AlignedRun;
+use crate::runs::run::aligned::AlignedRun;
 use records::kinds::AlertState;
 use records::kinds::heap_size::HeapSize as _;
 use records::setting::Setting;
@@ -91,19 +91,19 @@ impl Markers {
     }
 
     /// Merges the markers of several runs by time. Each mark begins with the name of its run.
-    pub(in crate::runs::run) fn merged(members: &[AlignedRun<'_>]) -> Self {
-        let of = |member: &AlignedRun<'_>| -> Vec<Marker> {
+    pub(in crate::runs::run) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
+        let of = |(run, markers): &(AlignedRun<'_>, &Self)| -> Vec<Marker> {
             let named = |marker: &Marker| Marker {
-                mono_us: member.shifted_us(marker.mono_us),
+                mono_us: run.shifted_us(marker.mono_us),
                 realtime_us: marker.realtime_us,
                 event: match &marker.event {
                     TimelineEvent::Mark { number, text } => {
-                        TimelineEvent::Mark { number: *number, text: format!("{} {text}", member.name) }
+                        TimelineEvent::Mark { number: *number, text: format!("{} {text}", run.name) }
                     }
                     other @ (TimelineEvent::Change { .. } | TimelineEvent::Alert { .. }) => other.clone(),
                 },
             };
-            member.run.markers.iter().map(named).collect()
+            markers.iter().map(named).collect()
         };
         let mut all: Vec<Marker> = members.iter().flat_map(of).collect();
         all.sort_by_key(|marker| marker.mono_us);

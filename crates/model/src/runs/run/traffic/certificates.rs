@@ -1,6 +1,6 @@
 //! The certificates of a run: those that the proxy serves or served.
 
-use crate::runs::run::merged::AlignedRun;
+use crate::runs::run::aligned::AlignedRun;
 use records::kinds::heap_size::HeapSize;
 use records::kinds::{CERTIFICATES_MAX, CertificateRecord};
 
@@ -23,9 +23,9 @@ impl Certificates {
     }
 
     /// The certificates of several runs: one that several serve counts the handshakes of all.
-    pub(in crate::runs::run) fn merged(members: &[AlignedRun<'_>]) -> Self {
+    pub(in crate::runs::run) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
         let mut merged = Self::default();
-        for record in members.iter().flat_map(|member| &member.run.certificates.0) {
+        for record in members.iter().flat_map(|(_, certificates)| &certificates.0) {
             let same = merged.0.iter_mut().find(|known| known.key() == record.key());
             match same {
                 Some(known) => {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use foldhash::HashMap;
 
-use crate::runs::run::merged::AlignedRun;
+use crate::runs::run::aligned::AlignedRun;
 use crate::runs::run::traffic::client::{ClientStats, Coverage};
 use records::delta::CLIENTS_MAX;
 use records::ids::ClientId;
@@ -71,16 +71,15 @@ impl Clients {
     }
 
     /// The clients of several runs, by their addresses; without rates, which are of different clocks.
-    pub(in crate::runs::run) fn merged(members: &[AlignedRun<'_>]) -> Self {
+    pub(in crate::runs::run) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
         let mut merged = Self::new(1);
-        for member in members {
-            let clients = &member.run.clients;
+        for (run, clients) in members {
             merged.turned_away += clients.turned_away;
             for client in clients.rows.values() {
                 let is_known = merged.rows.contains_key(&client.id) || merged.rows.len() < CLIENTS_MAX;
                 let id = if is_known { client.id } else { ClientId::Other };
                 let sum = merged.rows.entry(id).or_insert_with(|| ClientStats::new(id));
-                sum.open += if member.is_together { client.open } else { 0 };
+                sum.open += if run.is_together { client.open } else { 0 };
                 if client.rtt_us > 0 && id != ClientId::Other {
                     sum.rtt_us = client.rtt_us;
                 }

@@ -1,7 +1,6 @@
 //! HTTP counters of a run over all routes.
 
-use crate::runs::run::Run;
-use crate::runs::run::merged::AlignedRun;
+use crate::runs::run::aligned::AlignedRun;
 use crate::runs::run::traffic::measured::{MeasuredPart, MeasuredRecord};
 use records::kinds::HttpRecord;
 use records::metrics::{Counters, HttpCounter, HttpLatency};
@@ -19,15 +18,11 @@ impl MeasuredRecord for HttpRecord {
         Self { latencies: Latencies::default(), ..self }
     }
 
-    fn part(run: &Run) -> &MeasuredPart<Self> {
-        &run.http
-    }
-
-    fn merged(members: &[AlignedRun<'_>]) -> Option<Self> {
-        let all = || members.iter().filter_map(|member| Some((member, member.run.http.record.as_ref()?)));
+    fn merged(members: &[(AlignedRun<'_>, &MeasuredPart<Self>)]) -> Option<Self> {
+        let all = || members.iter().filter_map(|(run, part)| Some((run, part.record.as_ref()?)));
         all().next()?;
         let mut sum = Self::default();
-        for (member, record) in all() {
+        for (run, record) in all() {
             let Self {
                 requests,
                 queued,
@@ -39,7 +34,7 @@ impl MeasuredRecord for HttpRecord {
                 counters,
                 latencies: _,
             } = record;
-            if member.is_together {
+            if run.is_together {
                 sum.requests += requests;
                 sum.queued += queued;
                 sum.upstream_open += upstream_open;

@@ -1,7 +1,6 @@
 //! Counters of a run's load.
 
-use crate::runs::run::Run;
-use crate::runs::run::merged::{AlignedRun, covered_us};
+use crate::runs::run::aligned::{AlignedRun, covered_us};
 use crate::runs::run::traffic::measured::{MeasuredPart, MeasuredRecord};
 use records::kinds::LoadRecord;
 use records::metrics::{Counters, LoadCounter, LoadLatency};
@@ -19,16 +18,12 @@ impl MeasuredRecord for LoadRecord {
         Self { latencies: Latencies::default(), ..self }
     }
 
-    fn part(run: &Run) -> &MeasuredPart<Self> {
-        &run.load
-    }
-
-    fn merged(members: &[AlignedRun<'_>]) -> Option<Self> {
-        let loads = || members.iter().filter_map(|member| Some((member, member.run.load.record.as_ref()?)));
+    fn merged(members: &[(AlignedRun<'_>, &MeasuredPart<Self>)]) -> Option<Self> {
+        let loads = || members.iter().filter_map(|(run, part)| Some((run, part.record.as_ref()?)));
         let mut sum = loads().next_back()?.1.clone();
         (sum.running, sum.rate, sum.connections, sum.threads) = (false, 0.0, 0, 0);
         (sum.events, sum.counters) = (EventCounts::default(), Counters::default());
-        for (member, record) in loads() {
+        for (run, record) in loads() {
             let Self {
                 running,
                 rate,
@@ -42,7 +37,7 @@ impl MeasuredRecord for LoadRecord {
                 counters,
                 latencies: _,
             } = record;
-            if member.is_together {
+            if run.is_together {
                 sum.running |= running;
                 sum.rate += rate;
                 sum.connections += connections;
@@ -54,8 +49,8 @@ impl MeasuredRecord for LoadRecord {
         // Rates are divided by the time in which any of the runs measured: simultaneous runs add up, successive ones
         // do not.
         let covered = |of: fn(&Self) -> u64| {
-            covered_us(loads().map(|(member, record)| {
-                let start_us = member.span_us().1.saturating_sub(record.measured_us);
+            covered_us(loads().map(|(run, record)| {
+                let start_us = run.span_us.1.saturating_sub(record.measured_us);
                 (start_us, start_us + of(record))
             }))
         };

@@ -1,7 +1,6 @@
 //! A part of a run that gets one record each interval: its series, and its last record.
 
-use crate::runs::run::Run;
-use crate::runs::run::merged::AlignedRun;
+use crate::runs::run::aligned::AlignedRun;
 use crate::runs::run::retention::SeriesStart;
 use crate::runs::series::MetricSeries;
 use records::kinds::Stamp;
@@ -19,10 +18,8 @@ pub(in crate::runs::run) trait MeasuredRecord: Clone + HeapSize {
     /// Drops the latencies, which the series keeps.
     fn without_latencies(self) -> Self;
 
-    fn part(run: &Run) -> &MeasuredPart<Self>;
-
     /// The last records of several runs as one, without latencies.
-    fn merged(members: &[AlignedRun<'_>]) -> Option<Self>;
+    fn merged(members: &[(AlignedRun<'_>, &MeasuredPart<Self>)]) -> Option<Self>;
 }
 
 /// The series and the latest record of one kind.
@@ -61,8 +58,8 @@ impl<R: MeasuredRecord> MeasuredPart<R> {
         self.record = Some(record.clone().without_latencies());
     }
 
-    pub(in crate::runs::run) fn merged(members: &[AlignedRun<'_>]) -> Self {
-        let series = members.iter().map(|member| (R::part(member.run).series.as_ref(), member.shift_us));
+    pub(in crate::runs::run) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
+        let series = members.iter().map(|(run, part)| (part.series.as_ref(), run.shift_us));
         Self { series: MetricSeries::merged(series), record: R::merged(members) }
     }
 

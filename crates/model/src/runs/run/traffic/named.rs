@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::runs::run::Run;
-use crate::runs::run::merged::AlignedRun;
+use crate::runs::run::aligned::AlignedRun;
 use crate::runs::run::retention::SeriesStart;
 use crate::runs::series::MetricSeries;
 use crate::runs::series::window::Window;
@@ -222,26 +222,22 @@ impl<R: NamedPart> NamedTable<R> {
 }
 
 impl<R: NamedPart> NamedTable<R> {
-    pub(in crate::runs::run) fn merged(members: &[AlignedRun<'_>]) -> Self {
+    pub(in crate::runs::run) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
         let mut merged = Self::default();
-        let names = members.iter().flat_map(|member| R::table(member.run).0.keys());
+        let names = members.iter().flat_map(|(_, table)| table.0.keys());
         for name in names {
             if merged.0.len() >= NAMED_MAX || merged.0.contains_key(name) {
                 continue;
             }
-            let all = members.iter().map(|member| {
-                let part = R::table(member.run).get(name);
-                (part.map(NamedStats::series), member.shift_us)
-            });
+            let all =
+                members.iter().map(|(run, table)| (table.get(name).map(NamedStats::series), run.shift_us));
             if let Some(series) = MetricSeries::merged(all) {
                 let mut record = R::named(name.clone());
                 let mut recorded_us = 0;
-                let together = members.iter().filter(|member| member.is_together);
-                for (member, part) in
-                    together.filter_map(|member| Some((member, R::table(member.run).get(name)?)))
-                {
+                let together = members.iter().filter(|(run, _)| run.is_together);
+                for (run, part) in together.filter_map(|(run, table)| Some((run, table.get(name)?))) {
                     record.merge(&part.record);
-                    recorded_us = recorded_us.max(member.shifted_us(part.recorded_us));
+                    recorded_us = recorded_us.max(run.shifted_us(part.recorded_us));
                 }
                 let states = VecDeque::from([(recorded_us, record.clone())]);
                 merged

@@ -1,6 +1,6 @@
 //! Counters of a run's proxy.
 
-use crate::runs::run::merged::AlignedRun;
+use crate::runs::run::aligned::AlignedRun;
 use crate::runs::run::retention::SeriesStart;
 use crate::runs::series::MetricSeries;
 use records::kinds::{ProxyRecord, Stamp};
@@ -35,9 +35,9 @@ impl ProxyPart {
         self.series.get_or_insert_with(|| begun.series()).finish(counters, latencies);
     }
 
-    pub(in crate::runs::run) fn merged(members: &[AlignedRun<'_>]) -> Self {
-        let together = || members.iter().filter(|member| member.is_together).map(|member| &member.run.proxy);
-        let series = members.iter().map(|member| (member.run.proxy.series.as_ref(), member.shift_us));
+    pub(in crate::runs::run) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
+        let together = || members.iter().filter(|(run, _)| run.is_together).map(|(_, proxy)| proxy);
+        let series = members.iter().map(|(run, proxy)| (proxy.series.as_ref(), run.shift_us));
         Self {
             series: MetricSeries::merged(series),
             open: together().map(|proxy| proxy.open).sum(),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::runs::run::merged::AlignedRun;
+use crate::runs::run::aligned::AlignedRun;
 use records::kinds::heap_size::HeapSize as _;
 use records::kinds::{RequestRecord, Stamp};
 
@@ -40,10 +40,10 @@ impl Requests {
         kept.push_back(recorded);
     }
 
-    pub(in crate::runs::run) fn merged(members: &[AlignedRun<'_>]) -> Self {
-        let of = |member: &AlignedRun<'_>| {
-            let Self { errors, others } = &member.run.requests;
-            let shift_us = member.shift_us;
+    pub(in crate::runs::run) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
+        let of = |(run, requests): &(AlignedRun<'_>, &Self)| {
+            let Self { errors, others } = requests;
+            let shift_us = run.shift_us;
             let shifted = move |recorded: &RecordedRequest| RecordedRequest {
                 mono_us: recorded.mono_us.saturating_add_signed(shift_us),
                 ..recorded.clone()

@@ -1,7 +1,6 @@
 //! TLS counters of a run, besides its proxy records.
 
-use crate::runs::run::Run;
-use crate::runs::run::merged::AlignedRun;
+use crate::runs::run::aligned::AlignedRun;
 use crate::runs::run::traffic::measured::{MeasuredPart, MeasuredRecord};
 use records::kinds::TlsRecord;
 use records::metrics::{Counters, TlsCounter, TlsLatency};
@@ -19,16 +18,12 @@ impl MeasuredRecord for TlsRecord {
         Self { latencies: Latencies::default(), ..self }
     }
 
-    fn part(run: &Run) -> &MeasuredPart<Self> {
-        &run.tls
-    }
-
-    fn merged(members: &[AlignedRun<'_>]) -> Option<Self> {
-        let all = members.iter().filter_map(|member| Some((member, member.run.tls.record.as_ref()?)));
+    fn merged(members: &[(AlignedRun<'_>, &MeasuredPart<Self>)]) -> Option<Self> {
+        let all = members.iter().filter_map(|(run, part)| Some((run, part.record.as_ref()?)));
         all.clone().next()?;
-        Some(all.fold(Self::default(), |mut sum, (member, record)| {
+        Some(all.fold(Self::default(), |mut sum, (run, record)| {
             let Self { usage_deferred, ages_accepted, ages_expired, counters, latencies: _ } = record;
-            if member.is_together {
+            if run.is_together {
                 sum.usage_deferred += usage_deferred;
             }
             sum.ages_accepted.add(ages_accepted);

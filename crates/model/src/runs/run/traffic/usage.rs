@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::runs::run::merged::AlignedRun;
+use crate::runs::run::aligned::AlignedRun;
 use records::delta::{OTHER_VALUE, USAGE_VALUES_MAX};
 use records::kinds::heap_size::HeapSize as _;
 use records::kinds::{Stamp, UsageRecord};
@@ -28,17 +28,17 @@ impl Usage {
         }
     }
 
-    pub(in crate::runs::run) fn merged(members: &[AlignedRun<'_>]) -> Self {
+    pub(in crate::runs::run) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
         let mut merged = Self::default();
-        for member in members {
-            for (&dimension, values) in &member.run.usage.0 {
+        for (run, usage) in members {
+            for (&dimension, values) in &usage.0 {
                 let sums = merged.0.entry(dimension).or_default();
                 for (value, totals) in values {
                     let has_room = sums.len() <= USAGE_VALUES_MAX || sums.contains_key(value);
                     let value = if has_room { value.as_str() } else { OTHER_VALUE };
                     let sum = sums.entry(value.to_owned()).or_default();
                     sum.counters.add(&totals.counters);
-                    sum.last_us = sum.last_us.max(member.shifted_us(totals.last_us));
+                    sum.last_us = sum.last_us.max(run.shifted_us(totals.last_us));
                 }
             }
         }
