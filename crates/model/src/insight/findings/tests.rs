@@ -513,3 +513,38 @@ fn a_single_upstream_has_nothing_to_stand_out_against() {
     }
     assert_eq!(open(&recorder), []);
 }
+
+#[test]
+fn a_client_that_makes_most_full_handshakes_is_named_unless_they_are_the_own_loads() {
+    for (of_load, expected) in [(0, vec![("busy-client", Severity::Warning)]), (180, vec![])] {
+        let mut recorder = begun(&[]);
+        let mut totals = [0; 3];
+        let mut flood = |recorder: &mut RunBuilder, seconds: u64, full: u64| {
+            for _ in 0..seconds {
+                recorder.seconds(1, |recorder| {
+                    calm(recorder);
+                    recorder.proxy.counters[ProxyCounter::HandshakesFull] += full;
+                    if of_load > 0 {
+                        let load = recorder.load.get_or_insert_default();
+                        load.counters[LoadCounter::HandshakesFull] += of_load;
+                    }
+                });
+                for ((total, full), n) in totals.iter_mut().zip([full, 10, 10]).zip(1..) {
+                    *total += full;
+                    count_client(recorder, n, &[(ClientCounter::HandshakesFull, *total)]);
+                }
+            }
+        };
+        flood(&mut recorder, 60, 90);
+        assert_eq!(open(&recorder), [], "too few to matter");
+        flood(&mut recorder, 60, 200);
+        assert_eq!(open(&recorder), expected, "{of_load}");
+        if of_load == 0 {
+            let told = finding_text(&recorder, "busy-client");
+            assert_eq!(told.title, "One client makes 92 % of the full handshakes");
+            assert_eq!(told.whom, ["127.0.0.1: 12,000 full handshakes"]);
+        }
+        flood(&mut recorder, 120, 0);
+        assert_eq!(open(&recorder), []);
+    }
+}

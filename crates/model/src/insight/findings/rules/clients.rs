@@ -1,18 +1,29 @@
-//! Findings about clients that a stricter setting would refuse.
+//! Findings about clients that a stricter setting would refuse, and about one that takes most of the work.
 
 use std::cmp::Reverse;
 
 use super::handshakes::DONE;
-use super::rule::{FindingContext, Rule};
+use super::rule::{FindingContext, HysteresisLimit, MINUTE_US, Rule};
 use crate::insight::{out_of, percent, share};
 use crate::runs::findings::{FindingText, Severity};
 use records::delta::OTHER_VALUE;
 use records::ids::ClientId;
-use records::metrics::{ClientCounter, Counters, Dimension, TlsCounter, UsageCounter};
+use records::metrics::{
+    ClientCounter, Counters, Dimension, LoadCounter, ProxyCounter, TlsCounter, UsageCounter,
+};
 use records::text::quantity::{counted, grouped};
 
 pub(super) const TLS12_ONLY: Rule = Rule { id: "tls12-only", judge: tls12_only, text: tls12_only_text };
 pub(super) const ONLY_CHOICE: Rule = Rule { id: "only-choice", judge: only_choice, text: only_choice_text };
+
+pub(super) const BUSY_CLIENT: Rule = Rule { id: "busy-client", judge: busy_client, text: busy_client_text };
+
+/// The fewest clients that are compared. One or two may be balancers.
+const COMPARED_MIN: usize = 3;
+/// Full handshakes of a client in the last minute, about 2 % of a core, and its share of all.
+const BUSY_FULL_MIN: f64 = 6_000.0;
+const BUSY: &[(Severity, HysteresisLimit)] =
+    &[(Severity::Warning, HysteresisLimit { open: 0.8, close: 0.5 })];
 
 /// The clients that use less than TLS 1.3, with their totals.
 pub(super) struct OldClients(Vec<(ClientId, Counters<ClientCounter>)>);
@@ -108,4 +119,42 @@ fn only_choice_text(context: &FindingContext<'_>) -> FindingText {
         Some((Dimension::Cipher, ..)) => text.about("proxy.ciphers"),
         Some(_) | None => text.about("proxy.groups"),
     }
+}
+
+/// The client with the most full handshakes in the last minute, as far as its history reaches, and how many of all in the
+/// sums, which may reach some seconds less far.
+fn busiest(context: &FindingContext<'_>) -> Option<(ClientId, u64)> {
+    let from_us = context.run.last_us().saturating_sub(MINUTE_US);
+    let clients = context.run.clients().iter().filter(|client| client.id != ClientId::Other);
+    let lately = clients.map(|client| {
+        let lately = client.history().rev().take_while(|rate| rate.end_us > from_us);
+        let full = lately.map(|rate| rate.counters[ClientCounter::HandshakesFull]);
+        (client.id, full.fold(0, u64::saturating_add))
+    });
+    let whole = context.minute().proxy[ProxyCounter::HandshakesFull];
+    lately.max_by_key(|(_, full)| *full).map(|(client, full)| (client, full.min(whole)))
+}
+
+fn busy_client(context: &FindingContext<'_>) -> Option<Severity> {
+    let lately = context.minute();
+    let whole = lately.proxy[ProxyCounter::HandshakesFull];
+    // A load that is asked for is no finding.
+    let is_own_load = lately.load[LoadCounter::HandshakesFull] * 2 > whole;
+    if is_own_load || context.run.clients().len() < COMPARED_MIN {
+        return None;
+    }
+    context.graded((busiest(context)?.1, whole), BUSY_FULL_MIN, BUSY)
+}
+
+fn busy_client_text(context: &FindingContext<'_>) -> FindingText {
+    let whole = context.minute().proxy[ProxyCounter::HandshakesFull];
+    let (client, full) = busiest(context).unwrap_or((ClientId::Other, 0));
+    FindingText::new(format!("One client makes {} of the full handshakes", percent(share(full, whole))))
+        .figure("full handshakes of this client, last minute", out_of(full, whole))
+        .advise(
+            "see what it does: it should keep its connections open, or resume its sessions; --handshake-rate bounds each \
+             client",
+        )
+        .about("proxy.handshake-rate")
+        .whom([format!("{client}: {}", counted(full, "full handshake"))])
 }
