@@ -20,6 +20,9 @@ fn shown_time(time: Duration) -> String {
     let nanos = time.as_nanos();
     let mut units = units.into_iter().chain(short);
     let fits = |&(_, unit, least): &(&str, u128, u128)| nanos.is_multiple_of(unit) && nanos / unit >= least;
+    if nanos == 0 {
+        return "0s".to_owned();
+    }
     units.find(fits).map_or_else(|| format!("{nanos}ns"), |(name, unit, _)| format!("{}{name}", nanos / unit))
 }
 
@@ -180,6 +183,7 @@ mod tests {
     fn displayed_values_parse_back() {
         for (number, unit, text) in [
             (10.0, "s", "10s"),
+            (0.0, "s", "0s"),
             (60.0, "s", "60s"),
             (600.0, "s", "10m"),
             (86_400.0, "s", "24h"),
