@@ -186,7 +186,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
         &["d"],
         Intent::NextDimension,
         CLIENTS,
-        "who uses what: by version, then by group, cipher, signature, protocol, certificate, name, fingerprint",
+        "who uses what: by version, then by group, cipher, signature, protocol, certificate, name, fingerprint, issuer",
     ),
     bind("up", &["up", "k"], Intent::Scroll(ListMove::Up), ANYWHERE, "previous client or line"),
     bind("down", &["down", "j"], Intent::Scroll(ListMove::Down), ANYWHERE, "next client or line"),
