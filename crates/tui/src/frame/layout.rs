@@ -31,7 +31,7 @@ use crate::panes::PaneId;
 use crate::panes::certificates::view as certificates;
 use crate::panes::latency::view as latency;
 use crate::panes::system::view as system;
-use crate::panes::timeline::view as latency_timeline;
+use crate::panes::timeline::time_axis;
 use crate::panes::{Pane, PaneRows, pane};
 use crate::screens::choice::view as choice;
 use crate::screens::requests::view as requests;
@@ -295,7 +295,7 @@ pub(crate) fn sight(state: &State) -> Sight {
     let timeline = area(PaneId::Timeline);
     let width = if timeline.is_empty() { state.size().0 } else { timeline.width };
     Sight {
-        timeline_columns: latency_timeline::columns(width).max(1),
+        timeline_columns: time_axis::columns(width).max(1),
         clients: rows(PaneId::Clients),
         routes: rows(PaneId::Routes),
         usage: rows(PaneId::Usage),

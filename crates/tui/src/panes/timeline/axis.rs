@@ -5,7 +5,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use records::kinds::AlertState;
 
-use super::view::{LABEL_CELLS, TimeAxis, cursor};
+use super::time_axis::{LABEL_CELLS, TimeAxis, cursor};
 use crate::format;
 use crate::state::State;
 use crate::view_model::span::Span;

@@ -7,5 +7,6 @@ pub(crate) mod plot;
 pub(crate) mod raster;
 pub(crate) mod rates;
 pub(crate) mod ribbon;
+pub(crate) mod time_axis;
 pub(crate) mod view;
 pub(crate) mod welcome;

@@ -10,11 +10,11 @@ use ratatui::text::{Line, Span};
 
 use super::levels::{self, LEVELS};
 use super::model::TimelineColumn;
-use super::raster::Raster;
-use super::view::{LABEL_CELLS, TimeAxis, cursor};
+use super::raster::{Raster, TimelineLine};
+use super::time_axis::{LABEL_CELLS, TimeAxis, cursor};
 use crate::format;
 use crate::state::State;
-use crate::theme::{Glyphs, Theme};
+use crate::theme::Glyphs;
 use crate::view_model::classes::LatencyRow;
 
 /// A limit further above all values than this factor is named at the top instead of drawn.
@@ -24,42 +24,6 @@ const SLACK: f64 = 0.05;
 /// The shares of a column's samples from which a cell is drawn in the next stronger way; a single sample is drawn in
 /// the first.
 const SHARES: [f64; 4] = [0.01, 0.05, 0.2, 0.5];
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TimelineLine {
-    P99,
-    P50,
-    /// p99 of the window that `vs mark` compares with.
-    Before,
-}
-
-impl TimelineLine {
-    /// Returns the value in a column, in nanoseconds.
-    fn ns(self, column: &TimelineColumn) -> Option<u64> {
-        match self {
-            Self::P99 => column.quantiles[2],
-            Self::P50 => column.quantiles[0],
-            Self::Before => None,
-        }
-    }
-
-    pub(crate) fn style(self, theme: Theme) -> Style {
-        match self {
-            Self::P99 => theme.p99(),
-            Self::P50 => theme.p50(),
-            Self::Before => theme.quiet(),
-        }
-    }
-
-    /// Returns the character of the line in ASCII.
-    pub(crate) fn sign(self) -> char {
-        match self {
-            Self::P99 => '*',
-            Self::P50 => 'o',
-            Self::Before => '-',
-        }
-    }
-}
 
 /// A scale of whole powers of ten, so that it stays while values move within them.
 #[derive(Clone, Copy)]

@@ -2,14 +2,51 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 
-use super::plot::TimelineLine;
+use super::model::TimelineColumn;
 use crate::theme::{Glyphs, Theme};
 
 /// The Braille pattern without dots.
 const BRAILLE: u32 = 0x2800;
 /// The bit of each dot of a Braille pattern, by column and by row from the top.
 const BITS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimelineLine {
+    P99,
+    P50,
+    /// p99 of the window that `vs mark` compares with.
+    Before,
+}
+
+impl TimelineLine {
+    /// Returns the value in a column, in nanoseconds.
+    pub(super) fn ns(self, column: &TimelineColumn) -> Option<u64> {
+        match self {
+            Self::P99 => column.quantiles[2],
+            Self::P50 => column.quantiles[0],
+            Self::Before => None,
+        }
+    }
+
+    pub(crate) fn style(self, theme: Theme) -> Style {
+        match self {
+            Self::P99 => theme.p99(),
+            Self::P50 => theme.p50(),
+            Self::Before => theme.quiet(),
+        }
+    }
+
+    /// Returns the character of the line in ASCII.
+    pub(crate) fn sign(self) -> char {
+        match self {
+            Self::P99 => '*',
+            Self::P50 => 'o',
+            Self::Before => '-',
+        }
+    }
+}
 
 /// Dots of several lines. A cell that lines share has the style of the line drawn last.
 pub(crate) struct Raster {

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::model::TimelineColumn;
-use super::view::{LABEL_CELLS, TimeAxis};
+use super::time_axis::{LABEL_CELLS, TimeAxis};
 use crate::format;
 use crate::state::State;
 

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use records::kinds::Arm;
 
 use super::model::ColumnArm;
-use super::view::{LABEL_CELLS, TimeAxis};
+use super::time_axis::{LABEL_CELLS, TimeAxis};
 use crate::state::State;
 
 pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
