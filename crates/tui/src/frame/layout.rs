@@ -32,7 +32,7 @@ use crate::panes::certificates::view as certificates;
 use crate::panes::latency::view as latency;
 use crate::panes::system::view as system;
 use crate::panes::timeline::time_axis;
-use crate::panes::{Pane, PaneRows, pane};
+use crate::panes::{PaneRows, pane};
 use crate::screens::choice::view as choice;
 use crate::screens::requests::view as requests;
 use crate::screens::runs::view as runs;
@@ -51,20 +51,8 @@ const GAP: u16 = 2;
 /// Panes beside each other, as stacks from left to right.
 type Band<'a> = &'a [&'a [PaneId]];
 
-/// The bands of a wide screen; on a narrow one each pane has its own.
-const WIDE: &[Band<'static>] = &[
-    &[&[PaneId::Hosts]],
-    &[&[PaneId::Services]],
-    &[&[PaneId::Timeline]],
-    &[&[PaneId::Latency], &[PaneId::Http, PaneId::Handshakes, PaneId::System]],
-    &[&[PaneId::Upstreams]],
-    &[&[PaneId::Routes]],
-    &[&[PaneId::Clients]],
-    &[&[PaneId::Usage]],
-    &[&[PaneId::Certificates]],
-    &[&[PaneId::Findings]],
-    &[&[PaneId::Log]],
-];
+/// The one band of a wide screen with several panes; all others have their own, as on a narrow screen.
+const BESIDE: Band<'static> = &[&[PaneId::Latency], &[PaneId::Http, PaneId::Handshakes, PaneId::System]];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
@@ -115,12 +103,13 @@ fn panes(area: Rect, state: &State) -> Panes {
     let (playback, footer) = (rows.next(below), rows.next(1));
     let docked = Dock::of(area, state);
     let (body, dock) = docked.split(body);
-    let bands: Vec<Vec<Vec<Demand>>> = if area.width >= WIDE_MIN.0 && area.height >= WIDE_MIN.1 {
-        WIDE.iter().map(|band| demands(band, docked, state)).collect()
-    } else {
-        PaneId::ALL.iter().map(|id| demands(&[std::slice::from_ref(id)], docked, state)).collect()
-    };
-    let bands: Vec<Vec<Vec<Demand>>> = bands.into_iter().filter(|band| !band.is_empty()).collect();
+    let is_wide = area.width >= WIDE_MIN.0 && area.height >= WIDE_MIN.1;
+    let bands = PaneId::ALL.iter().map(|id| match id {
+        PaneId::Latency if is_wide => demands(BESIDE, docked, state),
+        PaneId::Http | PaneId::Handshakes | PaneId::System if is_wide => Vec::new(),
+        id => demands(&[std::slice::from_ref(id)], docked, state),
+    });
+    let bands: Vec<Vec<Vec<Demand>>> = bands.filter(|band| !band.is_empty()).collect();
     let heights = divide(body.height, &bands.iter().map(|band| Demand::of_band(band)).collect::<Vec<_>>());
     let mut rows = RowAllocator { area: body };
     let mut shown = Vec::new();
@@ -130,9 +119,7 @@ fn panes(area: Rect, state: &State) -> Panes {
             let width = if at + 1 == band.len() { left.width } else { left_width(state, left.width) };
             let mut column = RowAllocator { area: Rect { width, ..left } };
             let heights = divide(height, stack);
-            shown.extend(
-                stack.iter().zip(heights).map(|(demand, height)| (demand.pane.id, column.next(height))),
-            );
+            shown.extend(stack.iter().zip(heights).map(|(demand, height)| (demand.id, column.next(height))));
             (left.x, left.width) = (left.x + width + GAP, left.width.saturating_sub(width + GAP));
         }
     }
@@ -148,7 +135,7 @@ fn left_width(state: &State, width: u16) -> u16 {
 /// The space that a pane, or panes beside each other, can use.
 #[derive(Clone, Copy)]
 struct Demand {
-    pane: &'static Pane,
+    id: PaneId,
     ranks: [u8; 3],
     rows: PaneRows,
 }
@@ -167,7 +154,7 @@ impl Demand {
         // What has the focus is seen, wherever else there is no room.
         let [first, then, last] = pane.ranks;
         let ranks = [if state.panes.focus == Some(id) { 0 } else { first }, then, last];
-        (state.panes.shows(id) && rows.min > 0 && is_there).then_some(Self { pane, ranks, rows })
+        (state.panes.shows(id) && rows.min > 0 && is_there).then_some(Self { id, ranks, rows })
     }
 
     /// The tallest stack decides.
@@ -219,7 +206,7 @@ fn divide(height: u16, demands: &[Demand]) -> Vec<u16> {
     let has_rows = |at: &usize| heights[*at] > 0;
     let grows = (0..demands.len()).filter(has_rows).find(|&at| demands[at].rows.grows);
     // A plot benefits from more rows than it wants; other panes in the last place do not.
-    let plot = || (0..demands.len()).filter(has_rows).find(|&at| demands[at].pane.id == PaneId::Timeline);
+    let plot = || (0..demands.len()).filter(has_rows).find(|&at| demands[at].id == PaneId::Timeline);
     let last = || (0..demands.len()).rfind(has_rows);
     // A screen too small for any minimum still shows the first pane.
     if let Some(at) = grows.or_else(plot).or_else(last).or_else(|| (!demands.is_empty()).then_some(0)) {

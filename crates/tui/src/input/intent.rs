@@ -1,5 +1,6 @@
 //! What a person can ask for, independent of key and click.
 
+use crate::panes::PaneId;
 use crate::table::{ChoiceEdit, ListMove};
 
 /// A request of the user, independent of the key.
@@ -88,15 +89,10 @@ pub(crate) enum PaneAction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Preset {
     Overview,
-    Clients,
     Latency,
     Tuning,
-    Routes,
-    Usage,
-    Hosts,
-    Services,
-    Upstreams,
-    Certificates,
+    /// One pane, above findings and log.
+    Only(PaneId),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

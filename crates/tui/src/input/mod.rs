@@ -6,6 +6,7 @@
 pub(crate) mod click;
 pub(crate) mod intent;
 pub(crate) mod keymap;
+pub(crate) mod requirement;
 
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::AsFd;

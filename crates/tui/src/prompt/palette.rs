@@ -8,7 +8,8 @@ use records::ids::{ClientId, RunId};
 
 use crate::format;
 use crate::input::intent::List;
-use crate::input::keymap::{BINDINGS, Binding, KeyRequirement};
+use crate::input::keymap::{BINDINGS, Binding};
+use crate::input::requirement::KeyRequirement;
 use crate::panes::clients::model::ClientRow;
 use crate::panes::routes::model::RouteRow;
 use crate::state::State;

@@ -23,7 +23,7 @@ pub(crate) enum ArrangementError {
 impl State {
     /// Returns the arrangement as text. Of a look at usage alone, it is that from before.
     pub(crate) fn kept(&self) -> String {
-        let is_of_usage = self.panes.hidden == Preset::Usage.hidden();
+        let is_of_usage = self.panes.hidden == Preset::Only(PaneId::Usage).hidden();
         let panes = if is_of_usage { &self.usage.before } else { &self.panes };
         let rows = panes.rows.iter().map(|(id, rows)| (id.name().to_owned(), json!(rows)));
         let mut kept = json!({

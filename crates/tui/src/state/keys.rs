@@ -3,7 +3,8 @@
 use super::State;
 use super::screen::Screen;
 use crate::input::intent::{Intent, PaneAction};
-use crate::input::keymap::{Binding, KeyContext, KeyRequirement};
+use crate::input::keymap::{Binding, KeyContext};
+use crate::input::requirement::KeyRequirement;
 
 impl State {
     /// The context that decides what keys do.

@@ -20,6 +20,20 @@ impl List {
         Self::Workers,
     ];
 
+    /// The pane that shows it, or else the one that keys act on.
+    pub(super) fn pane(self) -> PaneId {
+        match self {
+            Self::Routes => PaneId::Routes,
+            Self::Usage => PaneId::Usage,
+            Self::Hosts => PaneId::Hosts,
+            Self::Services => PaneId::Services,
+            Self::Upstreams => PaneId::Upstreams,
+            Self::Certificates => PaneId::Certificates,
+            Self::Workers => PaneId::System,
+            Self::Clients | Self::Requests | Self::Runs => PaneId::Clients,
+        }
+    }
+
     /// Its name on the screen and in the kept arrangement.
     pub(crate) fn name(self) -> &'static str {
         match self {

@@ -6,6 +6,7 @@ mod keys;
 pub(crate) mod lists;
 pub(crate) mod message;
 pub(crate) mod moment;
+mod panes;
 pub(crate) mod recording;
 pub(crate) mod remote;
 pub(crate) mod screen;

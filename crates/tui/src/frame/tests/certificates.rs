@@ -3,6 +3,7 @@
 use insta::assert_snapshot;
 use records::kinds::{Body, CertificateRecord};
 
+use crate::panes::PaneId;
 use crate::testing::{TestDashboard, options};
 
 /// 2026-01-02, the day of the made-up run, in seconds since 1970.
@@ -49,7 +50,7 @@ fn certificates_have_a_line_each_and_a_box_of_details() {
     let screen = stage.screen(160, 48);
     assert!(screen.contains("cert 6 days"), "{screen}");
     stage.want(crate::input::intent::Intent::Pane(crate::input::intent::PaneAction::Preset(
-        crate::input::intent::Preset::Certificates,
+        crate::input::intent::Preset::Only(PaneId::Certificates),
     )));
     for (columns, rows) in [(80, 24), (160, 48)] {
         stage.screen(columns, rows);

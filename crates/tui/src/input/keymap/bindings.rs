@@ -1,9 +1,11 @@
 //! The table of keys: what each does, where, and what it needs.
 
-use super::{KeyContext, KeyRequirement};
+use super::KeyContext;
 use crate::input::intent::{
     Choice, Direction, Intent, List, PaneAction, PlayControl, Preset, QuickControl, SeekTarget, SettingEdit,
 };
+use crate::input::requirement::KeyRequirement;
+use crate::panes::PaneId;
 use crate::table::{ChoiceEdit, ListMove};
 
 /// Columns of a long step through time.
@@ -48,7 +50,8 @@ const fn preset(
     preset: Preset,
     meaning: &'static str,
 ) -> Binding {
-    bind(name, keys, Intent::Pane(PaneAction::Preset(preset)), ANYWHERE, meaning)
+    let here = (KeyContext::Anywhere, preset.needs());
+    bind(name, keys, Intent::Pane(PaneAction::Preset(preset)), here, meaning)
 }
 
 const ANYWHERE: (KeyContext, KeyRequirement) = (KeyContext::Anywhere, KeyRequirement::Nothing);
@@ -223,45 +226,15 @@ pub(crate) const BINDINGS: &[Binding] = &[
     pane("taller", &["ctrl-up"], PaneAction::Taller, "make the focused pane taller"),
     pane("lower", &["ctrl-down"], PaneAction::Shorter, "make the focused pane less tall"),
     preset("overview", &["1", "alt-1"], Preset::Overview, "all panes, in their usual sizes"),
-    preset("only-clients", &["2", "alt-2"], Preset::Clients, "only clients and log"),
+    preset("only-clients", &["2", "alt-2"], Preset::Only(PaneId::Clients), "only clients and log"),
     preset("only-latency", &["3", "alt-3"], Preset::Latency, "only latency and log"),
     preset("tuning", &["4", "alt-4"], Preset::Tuning, "latency beside the settings"),
-    bind(
-        "only-routes",
-        &["5", "alt-5"],
-        Intent::Pane(PaneAction::Preset(Preset::Routes)),
-        (KeyContext::Anywhere, KeyRequirement::Http),
-        "only routes and log",
-    ),
-    preset("only-usage", &["6", "alt-6"], Preset::Usage, "only usage and log"),
-    bind(
-        "only-hosts",
-        &["7", "alt-7"],
-        Intent::Pane(PaneAction::Preset(Preset::Hosts)),
-        (KeyContext::Anywhere, KeyRequirement::Hosts),
-        "only hosts and log",
-    ),
-    bind(
-        "only-services",
-        &["8", "alt-8"],
-        Intent::Pane(PaneAction::Preset(Preset::Services)),
-        (KeyContext::Anywhere, KeyRequirement::Services),
-        "only services and log",
-    ),
-    bind(
-        "only-upstreams",
-        &["9", "alt-9"],
-        Intent::Pane(PaneAction::Preset(Preset::Upstreams)),
-        (KeyContext::Anywhere, KeyRequirement::Upstreams),
-        "only upstreams and log",
-    ),
-    bind(
-        "only-certificates",
-        &["alt-0"],
-        Intent::Pane(PaneAction::Preset(Preset::Certificates)),
-        (KeyContext::Anywhere, KeyRequirement::Certificates),
-        "only certificates and log",
-    ),
+    preset("only-routes", &["5", "alt-5"], Preset::Only(PaneId::Routes), "only routes and log"),
+    preset("only-usage", &["6", "alt-6"], Preset::Only(PaneId::Usage), "only usage and log"),
+    preset("only-hosts", &["7", "alt-7"], Preset::Only(PaneId::Hosts), "only hosts and log"),
+    preset("only-services", &["8", "alt-8"], Preset::Only(PaneId::Services), "only services and log"),
+    preset("only-upstreams", &["9", "alt-9"], Preset::Only(PaneId::Upstreams), "only upstreams and log"),
+    preset("only-certificates", &["alt-0"], Preset::Only(PaneId::Certificates), "only certificates and log"),
     bind(
         "next-run",
         &["h"],

@@ -1,9 +1,10 @@
 //! The keys that the footer names, by screen.
 
-use super::KeyRequirement;
 use crate::input::intent::{
     Direction, Intent, PaneAction, PlayControl, Preset, QuickControl, SeekTarget, SettingEdit,
 };
+use crate::input::requirement::KeyRequirement;
+use crate::panes::PaneId;
 use crate::table::{ChoiceEdit, ListMove};
 
 /// A hint in the footer for one or more intents.
@@ -181,7 +182,11 @@ pub(crate) const HOST_HINTS: &[Hint] = &[
     hint(&[Intent::SortNext], "sort", KeyRequirement::Hosts),
     hint(&[Intent::Filter], "filter", KeyRequirement::Hosts),
     hint(&[Intent::NextRun, Intent::Runs], "next, list", KeyRequirement::Hosts),
-    hint(&[Intent::Pane(PaneAction::Preset(Preset::Hosts))], "only hosts", KeyRequirement::Hosts),
+    hint(
+        &[Intent::Pane(PaneAction::Preset(Preset::Only(PaneId::Hosts)))],
+        "only hosts",
+        KeyRequirement::Hosts,
+    ),
 ];
 
 pub(crate) const SERVICE_HINTS: &[Hint] = &[
@@ -189,14 +194,22 @@ pub(crate) const SERVICE_HINTS: &[Hint] = &[
     hint(&[Intent::Back], "all services", KeyRequirement::Services),
     hint(&[Intent::SortNext], "sort", KeyRequirement::Services),
     hint(&[Intent::Filter], "filter", KeyRequirement::Services),
-    hint(&[Intent::Pane(PaneAction::Preset(Preset::Services))], "only services", KeyRequirement::Services),
+    hint(
+        &[Intent::Pane(PaneAction::Preset(Preset::Only(PaneId::Services)))],
+        "only services",
+        KeyRequirement::Services,
+    ),
 ];
 
 pub(crate) const UPSTREAM_HINTS: &[Hint] = &[
     hint(&[Intent::DrainUpstream], "drain, return", KeyRequirement::Control),
     hint(&[Intent::SortNext], "sort", KeyRequirement::Upstreams),
     hint(&[Intent::Filter], "filter", KeyRequirement::Upstreams),
-    hint(&[Intent::Pane(PaneAction::Preset(Preset::Upstreams))], "only upstreams", KeyRequirement::Upstreams),
+    hint(
+        &[Intent::Pane(PaneAction::Preset(Preset::Only(PaneId::Upstreams)))],
+        "only upstreams",
+        KeyRequirement::Upstreams,
+    ),
 ];
 
 pub(crate) const CERTIFICATE_HINTS: &[Hint] = &[
@@ -204,7 +217,7 @@ pub(crate) const CERTIFICATE_HINTS: &[Hint] = &[
     hint(&[Intent::SortNext], "sort", KeyRequirement::Certificates),
     hint(&[Intent::Filter], "filter", KeyRequirement::Certificates),
     hint(
-        &[Intent::Pane(PaneAction::Preset(Preset::Certificates))],
+        &[Intent::Pane(PaneAction::Preset(Preset::Only(PaneId::Certificates)))],
         "only certificates",
         KeyRequirement::Certificates,
     ),

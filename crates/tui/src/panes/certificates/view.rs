@@ -15,7 +15,7 @@ use super::model::CertificateRow;
 use crate::format;
 use crate::input::intent::List;
 use crate::input::keymap::CERTIFICATE_HINTS;
-use crate::panes::{Pane, PaneId, PaneRows};
+use crate::panes::{Pane, PaneRows};
 use crate::state::State;
 use crate::widgets::parts::put;
 use crate::widgets::table::{self, Columns, extent, filter_title};
@@ -26,7 +26,6 @@ const HEIGHT_MIN: u16 = 2;
 const HEIGHT_ENOUGH: u16 = 4;
 
 pub(crate) const PANE: Pane = Pane {
-    id: PaneId::Certificates,
     rows: |state| {
         if !state.lists_certificates() {
             return PaneRows::default();

@@ -8,7 +8,7 @@ use super::model::ClientRow;
 use super::rows::ClientRows;
 use crate::format;
 use crate::input::intent::{Intent, PlayControl};
-use crate::input::keymap::KeyRequirement;
+use crate::input::requirement::KeyRequirement;
 use crate::state::State;
 use crate::state::moment::{PastView, View};
 use crate::table::TableState;

@@ -14,7 +14,7 @@ use super::model::ClientRow;
 use crate::format;
 use crate::input::intent::List;
 use crate::input::keymap::CLIENT_HINTS;
-use crate::panes::{Pane, PaneId, PaneRows};
+use crate::panes::{Pane, PaneRows};
 use crate::state::State;
 use crate::view_model::ViewModel;
 use crate::widgets::parts::{bar, put};
@@ -27,7 +27,6 @@ const HEIGHT_MIN: u16 = 4;
 const HEIGHT_ENOUGH: u16 = 7;
 
 pub(crate) const PANE: Pane = Pane {
-    id: PaneId::Clients,
     rows: |state| match state.figures() {
         Some(figures) if figures.proxy.is_some() => {
             let all = u16::try_from(state.client_count()).unwrap_or(u16::MAX).saturating_add(1);

@@ -28,7 +28,6 @@ const TIME_MIN: u16 = 60;
 const SINCE_MIN: u16 = 100;
 
 pub(crate) const PANE: Pane = Pane {
-    id: PaneId::Findings,
     rows: |state| {
         let open = shown(state).map_or(0, |findings| findings.open.len());
         // The line below the header names the worst; their rows would come and go.

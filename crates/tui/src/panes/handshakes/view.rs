@@ -46,7 +46,6 @@ const TABLE_MIN: u16 = 3;
 const CAUSES_CELLS_MIN: usize = 8;
 
 pub(crate) const PANE: Pane = Pane {
-    id: PaneId::Handshakes,
     rows: |state| {
         let rows = state.size().1;
         let tells_reasons = |h: &Handshakes| u16::from(h.full_reasons.is_some());

@@ -158,7 +158,9 @@ impl State {
         let Some(id) = self.hosts.table.selected.or_else(first) else { return };
         self.hosts.table.selected = Some(id);
         self.show_run(id);
-        if self.panes.maximised == Some(PaneId::Hosts) || self.panes.hidden == Preset::Hosts.hidden() {
+        if self.panes.maximised == Some(PaneId::Hosts)
+            || self.panes.hidden == Preset::Only(PaneId::Hosts).hidden()
+        {
             self.arrange_panes(PaneAction::Preset(Preset::Overview));
         }
     }

@@ -16,7 +16,7 @@ use super::model::HostRow;
 use crate::input::click::ClickTarget;
 use crate::input::intent::List;
 use crate::input::keymap::HOST_HINTS;
-use crate::panes::{Pane, PaneId, PaneRows};
+use crate::panes::{Pane, PaneRows};
 use crate::state::State;
 use crate::widgets::parts::put;
 use crate::widgets::table::{self, Columns, extent, filter_title};
@@ -27,7 +27,6 @@ const HEIGHT_MIN: u16 = 3;
 const HEIGHT_ENOUGH: u16 = 7;
 
 pub(crate) const PANE: Pane = Pane {
-    id: PaneId::Hosts,
     rows: |state| {
         if !state.has_hosts() {
             return PaneRows::default();

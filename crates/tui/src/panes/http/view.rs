@@ -21,7 +21,6 @@ use ratatui::text::{Line, Span};
 
 use super::model::{HttpFigures, ProtocolTimes};
 use crate::format;
-use crate::panes::PaneId;
 use crate::panes::handshakes::view::listed;
 use crate::panes::routes::model::RequestTimes;
 use crate::panes::{Pane, PaneRows};
@@ -37,7 +36,6 @@ const HEIGHT_SCREEN_MIN: u16 = 14;
 const TABLE_MIN: u16 = 3;
 
 pub(crate) const PANE: Pane = Pane {
-    id: PaneId::Http,
     rows: |state| {
         let figures = state.figures().and_then(|figures| figures.http.as_ref());
         let more = figures.map_or(0, |http| (usize::from(http.calls.is_some()) + http.times.len()) as u16);

@@ -16,7 +16,7 @@ use ratatui::text::{Line, Span};
 use records::metrics::{HttpLatency, LatencyClass, Percentile, ProxyLatency};
 
 use crate::format;
-use crate::panes::{Pane, PaneId, PaneRows};
+use crate::panes::{Pane, PaneRows};
 use crate::state::State;
 use crate::theme::Theme;
 use crate::view_model::ViewModel;
@@ -181,7 +181,6 @@ fn height(state: &State) -> u16 {
 }
 
 pub(crate) const PANE: Pane = Pane {
-    id: PaneId::Latency,
     rows: |state| {
         let all = height(state);
         PaneRows { min: all.min(LATENCY_MIN), enough: all.min(LATENCY_ENOUGH), wanted: all, grows: false }

@@ -15,14 +15,13 @@ use ratatui::text::{Line, Span};
 use super::past;
 use crate::format;
 use crate::input::intent::{Intent, PaneAction, Preset};
-use crate::panes::{Pane, PaneId, PaneRows};
+use crate::panes::{Pane, PaneRows};
 use crate::state::{RepeatedLine, State};
 use crate::widgets::parts::{heading, put};
 
 const LEVEL_CELLS: usize = 5;
 
 pub(crate) const PANE: Pane = Pane {
-    id: PaneId::Log,
     rows: |state| {
         let (size, heading) = (state.size(), u16::from(state.has_spare_room()));
         let urgent = past::height(state);

@@ -12,7 +12,7 @@ use ratatui::text::Line;
 
 use crate::input::intent::List;
 use crate::input::keymap::ROUTE_HINTS;
-use crate::panes::{Pane, PaneId, PaneRows};
+use crate::panes::{Pane, PaneRows};
 use crate::state::State;
 use crate::widgets::parts::put;
 use crate::widgets::table::{self, Columns, extent, filter_title};
@@ -23,7 +23,6 @@ const HEIGHT_MIN: u16 = 3;
 const HEIGHT_ENOUGH: u16 = 7;
 
 pub(crate) const PANE: Pane = Pane {
-    id: PaneId::Routes,
     rows: |state| {
         if !state.has_http() {
             return PaneRows::default();

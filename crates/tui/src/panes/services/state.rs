@@ -59,7 +59,9 @@ impl State {
         let Some(id) = self.services.table.selected.or_else(first) else { return };
         self.services.table.selected = Some(id);
         self.show_run(id);
-        if self.panes.maximised == Some(PaneId::Services) || self.panes.hidden == Preset::Services.hidden() {
+        if self.panes.maximised == Some(PaneId::Services)
+            || self.panes.hidden == Preset::Only(PaneId::Services).hidden()
+        {
             self.arrange_panes(PaneAction::Preset(Preset::Overview));
         }
     }

@@ -36,7 +36,6 @@ use crate::widgets::parts::{StatusItem, bar, byte_rate, heading, put, rate, stat
 use crate::widgets::table::{self, Columns, extent};
 
 pub(crate) const PANE: Pane = Pane {
-    id: PaneId::System,
     rows: |state| {
         let is_chosen = state.panes.in_focus() == Some(PaneId::System);
         let shown = state.figures().filter(|_| is_chosen || state.has_room_for_details());

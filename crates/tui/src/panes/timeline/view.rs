@@ -25,7 +25,7 @@ use crate::format;
 use crate::input::click::ClickTarget;
 use crate::input::intent::Intent;
 use crate::input::keymap::TIMELINE_HINTS;
-use crate::panes::{Pane, PaneId, PaneRows};
+use crate::panes::{Pane, PaneRows};
 use crate::state::State;
 use crate::widgets::parts::{heading, put, quiet_heading};
 
@@ -43,7 +43,6 @@ const HEIGHT_ENOUGH: u16 = FRAME_ROWS + PLOT_ROWS_WITH_RATES[0] + 1;
 const HEIGHT_WANTED: u16 = FRAME_ROWS + 14 + 2;
 
 pub(crate) const PANE: Pane = Pane {
-    id: PaneId::Timeline,
     rows: |state| match state.figures() {
         None => PaneRows::default(),
         Some(_) if state.awaits_clients() => PaneRows { min: 1, enough: 7, wanted: 7, grows: true },

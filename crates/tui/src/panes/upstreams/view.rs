@@ -12,7 +12,7 @@ use ratatui::layout::Rect;
 use super::model::UpstreamRow;
 use crate::input::intent::List;
 use crate::input::keymap::UPSTREAM_HINTS;
-use crate::panes::{Pane, PaneId, PaneRows};
+use crate::panes::{Pane, PaneRows};
 use crate::state::State;
 use crate::widgets::parts::put;
 use crate::widgets::table::{self, Columns, extent, filter_title};
@@ -23,7 +23,6 @@ const HEIGHT_MIN: u16 = 2;
 const HEIGHT_ENOUGH: u16 = 5;
 
 pub(crate) const PANE: Pane = Pane {
-    id: PaneId::Upstreams,
     rows: |state| {
         if !state.has_upstreams() {
             return PaneRows::default();

@@ -58,7 +58,7 @@ impl State {
     /// Shows who uses what; if that is shown, of the next dimension.
     pub(crate) fn next_dimension(&mut self) {
         if self.sight.usage == 0 {
-            return self.arrange_panes(PaneAction::Preset(Preset::Usage));
+            return self.arrange_panes(PaneAction::Preset(Preset::Only(PaneId::Usage)));
         }
         let at = Dimension::ALL.iter().position(|known| *known == self.usage.dimension).unwrap_or(0);
         let next = Dimension::ALL[(at + 1) % Dimension::ALL.len()];
@@ -74,7 +74,7 @@ impl State {
 
     /// Goes back from usage alone to the panes before it, or releases its focus; false if usage is neither alone nor focused.
     pub(crate) fn leave_usage(&mut self) -> bool {
-        if self.panes.hidden == Preset::Usage.hidden() {
+        if self.panes.hidden == Preset::Only(PaneId::Usage).hidden() {
             self.panes = std::mem::take(&mut self.usage.before);
             return true;
         }

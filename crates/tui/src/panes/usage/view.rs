@@ -32,7 +32,6 @@ const HEIGHT_MIN: u16 = 3;
 const HEIGHT_ENOUGH: u16 = 6;
 
 pub(crate) const PANE: Pane = Pane {
-    id: PaneId::Usage,
     rows: |state| {
         let values = state.shown_usage().map_or(0, |usage| usage.of(state.usage.dimension).count());
         let is_wanted = state.panes.focus == Some(PaneId::Usage);

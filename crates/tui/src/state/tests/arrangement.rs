@@ -95,7 +95,7 @@ fn panes_are_focused_maximised_and_resized() {
     assert_eq!((rows(&mut stage, PaneId::Clients), rows(&mut stage, PaneId::Timeline)), (0, 40));
     stage.want(Intent::Back);
     assert!(rows(&mut stage, PaneId::Clients) > 0);
-    want(&mut stage, PaneAction::Preset(Preset::Clients));
+    want(&mut stage, PaneAction::Preset(Preset::Only(PaneId::Clients)));
     assert_eq!((rows(&mut stage, PaneId::Timeline), rows(&mut stage, PaneId::Latency)), (0, 0));
     want(&mut stage, PaneAction::Preset(Preset::Tuning));
     assert_eq!(stage.state.screen, Screen::Tuning);

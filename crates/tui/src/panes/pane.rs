@@ -1,0 +1,31 @@
+//! What the screen asks of a pane.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use crate::input::click::ClickTarget;
+use crate::input::keymap::Hint;
+use crate::state::State;
+
+pub(crate) struct Pane {
+    /// The rows that it can use.
+    pub(crate) rows: fn(&State) -> PaneRows,
+    /// When it gets its minimum, enough, and all rows that it wants: panes with lower ranks come first.
+    pub(crate) ranks: [u8; 3],
+    pub(crate) render: fn(&State, &mut Frame<'_>, Rect),
+    /// Returns what is at a cell of its area.
+    pub(crate) target: fn(&State, Rect, (u16, u16)) -> Option<ClickTarget>,
+    /// Keys that the footer names while it has the focus.
+    pub(crate) hints: &'static [Hint],
+}
+
+/// The rows that a pane can use, with its heading.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PaneRows {
+    /// Fewer are of no use; 0 for a pane that has nothing to show.
+    pub(crate) min: u16,
+    pub(crate) enough: u16,
+    pub(crate) wanted: u16,
+    /// Whether it can use all rows that are left.
+    pub(crate) grows: bool,
+}
