@@ -1,6 +1,8 @@
 //! Moving between screens, and along their lines.
 
-use crate::input::intent::List;
+use records::ids::RunId;
+
+use crate::input::intent::{List, PaneAction, Preset};
 use crate::panes::PaneId;
 use crate::screens::help::view;
 use crate::state::State;
@@ -37,38 +39,15 @@ pub(crate) fn scroll(state: &mut State, to: ListMove) {
     }
     match state.screen {
         Screen::Tuning => return select_setting(state, to),
-        Screen::Runs => return state.select_run(to),
         Screen::Choice(..) => return state.select_choice(to),
         Screen::Findings(selected) => {
             let last = state.figures().map_or(0, |figures| figures.findings.open.len().saturating_sub(1));
             state.screen = Screen::Findings(to.from(selected, last));
             return;
         }
-        Screen::Dashboard
-        | Screen::Experiments
-        | Screen::Client(_)
-        | Screen::Route(_)
-        | Screen::Usage(_)
-        | Screen::Certificate(_)
-        | Screen::Requests { .. }
-        | Screen::Help { .. } => {}
+        _ => {}
     }
-    match state.list() {
-        List::Clients | List::Runs => {}
-        List::Routes | List::Requests => return state.scroll_http(to),
-        List::Usage => return state.scroll_usage(to),
-        List::Hosts => return state.scroll_hosts(to),
-        List::Services => return state.scroll_services(to),
-        List::Upstreams => return state.scroll_upstreams(to),
-        List::Certificates => return state.scroll_certificates(to),
-        List::Workers => return state.scroll_workers(to),
-    }
-    let rows = state.sight.clients;
-    let (clients, table) = state.clients_and_table();
-    clients.go(to, &mut table.rows, rows);
-    if let (Screen::Client(_), Some(id)) = (state.screen, state.clients.selected) {
-        state.screen = Screen::Client(id);
-    }
+    state.go(state.list(), to);
 }
 
 fn select_setting(state: &mut State, to: ListMove) {
@@ -111,25 +90,35 @@ pub(crate) fn toggle_screen(state: &mut State, screen: Screen) {
     state.screen = if is_there { Screen::Dashboard } else { screen };
 }
 
-/// Opens the selected client or route, or the first in sight.
+/// Opens the selected row, or the first in sight.
 pub(crate) fn open(state: &mut State) {
     let is_focused = state.screen == Screen::Dashboard && state.panes.focus == Some(PaneId::Findings);
     if is_focused || matches!(state.screen, Screen::Findings(_)) {
         return toggle_screen(state, Screen::Findings(0));
     }
     match state.list() {
-        List::Clients => {}
-        List::Routes => return state.open_route(),
-        List::Usage => return state.open_usage(),
-        List::Hosts => return state.open_host(),
-        List::Services => return state.open_service(),
-        List::Certificates => return state.open_certificate(),
-        List::Requests | List::Upstreams | List::Workers | List::Runs => return,
+        list @ (List::Clients | List::Routes | List::Usage | List::Certificates) => {
+            let Some(was_open) = state.table_mut(list).open() else { return };
+            let is_open = was_open && state.screen == Screen::Details(list);
+            state.screen = if is_open { Screen::Dashboard } else { Screen::Details(list) };
+        }
+        List::Hosts => {
+            let id = state.hosts.rows.table.open_selected();
+            show_run(state, id, PaneId::Hosts);
+        }
+        List::Services => {
+            let id = state.services.table.open_selected();
+            show_run(state, id, PaneId::Services);
+        }
+        List::Requests | List::Upstreams | List::Workers | List::Runs => {}
     }
-    let first = || state.clients.page().first().map(|row| row.id);
-    if let Some(id) = state.clients.selected.or_else(first) {
-        state.clients.selected = Some(id);
-        state.screen =
-            if state.screen == Screen::Client(id) { Screen::Dashboard } else { Screen::Client(id) };
+}
+
+/// Shows a run that was opened in a pane, in all panes.
+fn show_run(state: &mut State, id: Option<RunId>, from: PaneId) {
+    let Some(id) = id else { return };
+    state.show_run(id);
+    if state.panes.maximised == Some(from) || state.panes.hidden == Preset::Only(from).hidden() {
+        state.arrange_panes(PaneAction::Preset(Preset::Overview));
     }
 }

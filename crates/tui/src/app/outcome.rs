@@ -3,7 +3,7 @@
 use crate::format;
 use crate::input::intent::{Intent, PaneAction, Preset};
 use crate::panes::PaneId;
-use crate::panes::usage::view::name_of;
+use crate::panes::usage::model::name_of;
 use crate::state::State;
 use crate::view_model::span::Span;
 

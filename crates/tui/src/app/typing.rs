@@ -265,8 +265,8 @@ impl State {
                 Some(PaletteEntry::Client(id)) => self.show_client(id),
                 Some(PaletteEntry::Route(id, _)) => {
                     self.routes.set_filter("");
-                    self.routes.selected = Some(id);
-                    self.screen = Screen::Route(id);
+                    (self.routes.selected, self.routes.opened) = (Some(id), Some(id));
+                    self.screen = Screen::Details(List::Routes);
                 }
                 Some(PaletteEntry::Run(id, _)) => self.show_run(id),
                 None => return Err("nothing of that name: try another word".to_owned()),
@@ -277,6 +277,7 @@ impl State {
 
     fn show_client(&mut self, id: ClientId) {
         self.clients.set_filter("");
-        (self.clients.selected, self.screen) = (Some(id), Screen::Client(id));
+        (self.clients.selected, self.clients.opened) = (Some(id), Some(id));
+        self.screen = Screen::Details(List::Clients);
     }
 }

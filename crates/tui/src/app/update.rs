@@ -26,9 +26,19 @@ const DRAW: Effect = Effect::Draw(Urgency::Now);
 /// batches per frame, so the work is done once per frame and not per batch.
 pub(crate) fn prepare(state: &mut State, now: ClockReading) {
     state.renew(now);
-    state.sight = layout::sight(state);
-    state.arrange();
+    let sight = layout::sight(state);
+    for (list, rows) in &sight.lists {
+        state.table_mut(*list).set_sight(*rows);
+    }
+    state.sight = sight;
+    arrange(state);
     state.follow_timeline();
+}
+
+/// Updates what is in sight of all lists.
+fn arrange(state: &mut State) {
+    crate::panes::arrange(state);
+    crate::screens::arrange(state);
 }
 
 /// Updates the state after an event at `now`, and returns what the caller has to do.
@@ -122,7 +132,7 @@ fn tick(state: &mut State, now: ClockReading) -> Vec<Effect> {
     let has_moved = state.play_on(now) | state.drop_old_message(now);
     let status = ViewStatus::of(state, now);
     let changed = std::mem::replace(&mut state.status, status) != status;
-    let has_due_hosts = state.has_hosts() && state.are_hosts_due(now);
+    let has_due_hosts = state.has_hosts() && state.has_due_hosts(now);
     let is_answered = was_asked && state.leave_question().is_none();
     if changed || has_moved || state.stale || has_due_hosts || is_answered {
         vec![Effect::Draw(Urgency::Soon)]
@@ -133,7 +143,7 @@ fn tick(state: &mut State, now: ClockReading) -> Vec<Effect> {
 
 fn typed(state: &mut State, key: KeyEvent, now: ClockReading) -> Vec<Effect> {
     let effects = state.typed(key, now);
-    state.arrange();
+    arrange(state);
     effects
 }
 
@@ -155,7 +165,7 @@ pub(crate) fn want(state: &mut State, intent: Intent, now: ClockReading) -> Vec<
         Intent::Experiments | Intent::Runs | Intent::Findings => toggle_screen(state, screen_of(intent)),
         Intent::Tune => toggle_tuning(state),
         Intent::Open => open(state),
-        Intent::Requests => state.next_requests(),
+        Intent::Requests => crate::screens::requests::state::next(state),
         Intent::NextDimension => state.next_dimension(),
         Intent::RunFilter => state.type_filter_of(List::Runs),
         Intent::RunOpen => {
@@ -203,7 +213,7 @@ pub(crate) fn want(state: &mut State, intent: Intent, now: ClockReading) -> Vec<
     if let Some(text) = outcome(state, intent) {
         state.say(text, now);
     }
-    state.arrange();
+    arrange(state);
     vec![DRAW]
 }
 
@@ -247,7 +257,7 @@ fn suspend(state: &mut State, now: ClockReading) -> Vec<Effect> {
         return vec![Effect::Suspend(SuspendTarget::Group)];
     }
     state.refuse_to_stop(now);
-    state.arrange();
+    arrange(state);
     vec![DRAW]
 }
 
@@ -255,20 +265,11 @@ fn suspend(state: &mut State, now: ClockReading) -> Vec<Effect> {
 fn copy(state: &mut State, now: ClockReading) -> Vec<Effect> {
     let (what, text) = match (state.screen, state.clients.selected) {
         (Screen::Runs, _) => ("the runs".to_owned(), state.table(List::Runs).text()),
-        (Screen::Client(id), _) => {
-            (format!("details of {id}"), crate::panes::clients::detail_view::text(state, id))
-        }
-        (Screen::Route(id), _) => {
-            let text = crate::panes::routes::detail_view::text(state, id);
-            (text.lines().next().unwrap_or_default().to_owned(), text)
-        }
-        (Screen::Usage(id), _) => {
-            let text = crate::panes::usage::detail_view::text(state, id);
-            (text.lines().next().unwrap_or_default().to_owned(), text)
-        }
-        (Screen::Certificate(id), _) => {
-            let text = crate::panes::certificates::detail_view::text(state, id);
-            (text.lines().next().unwrap_or_default().to_owned(), text)
+        (Screen::Details(list), _) => {
+            let text = crate::panes::details(state, list).map_or_else(String::new, |details| details.text());
+            let of_client = state.clients.opened.filter(|_| list == List::Clients);
+            let title = || text.lines().next().unwrap_or_default().to_owned();
+            (of_client.map_or_else(title, |id| format!("details of {id}")), text)
         }
         (Screen::Requests { .. }, _) => ("the requests".to_owned(), state.table(List::Requests).text()),
         (Screen::Dashboard, Some(id)) => (id.to_string(), id.to_string()),

@@ -55,11 +55,8 @@ impl Dock {
             | Screen::Help { .. }
             | Screen::Runs
             | Screen::Choice(..)
-            | Screen::Client(_)
-            | Screen::Route(_)
+            | Screen::Details(_)
             | Screen::Findings(_)
-            | Screen::Usage(_)
-            | Screen::Certificate(_)
             | Screen::Requests { .. } => Self::Closed,
         }
     }

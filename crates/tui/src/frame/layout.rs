@@ -278,22 +278,20 @@ pub(crate) fn boundary(state: &State, at: (u16, u16)) -> Option<PaneId> {
 pub(crate) fn sight(state: &State) -> Sight {
     let panes = of_screen(state);
     let area = |id| panes.as_ref().map_or_else(Rect::default, |panes| panes.area(id));
-    let rows = |id| table::rows(area(id));
     let timeline = area(PaneId::Timeline);
     let width = if timeline.is_empty() { state.size().0 } else { timeline.width };
+    let lists = List::ALL.map(|list| match (list, area(list.pane())) {
+        // The sum takes a row.
+        (List::Hosts, area) => table::rows(area).saturating_sub(usize::from(state.hosts.sum.is_some())),
+        (List::Certificates, area) => certificates::rows(state, area),
+        (List::Workers, area) => system::workers_area(state, area).map_or(0, table::rows),
+        (List::Requests, _) => requests::visible_rows(state, usize::MAX),
+        (List::Runs, _) => runs::visible_rows(state.size(), usize::MAX),
+        (_, area) => table::rows(area),
+    });
     Sight {
         timeline_columns: time_axis::columns(width).max(1),
-        clients: rows(PaneId::Clients),
-        routes: rows(PaneId::Routes),
-        usage: rows(PaneId::Usage),
-        // The sum takes a row.
-        hosts: rows(PaneId::Hosts).saturating_sub(usize::from(state.hosts.sum.is_some())),
-        services: rows(PaneId::Services),
-        upstreams: rows(PaneId::Upstreams),
-        certificates: certificates::rows(state, area(PaneId::Certificates)),
-        workers: system::workers_area(state, area(PaneId::System)).map_or(0, table::rows),
-        requests: requests::visible_rows(state, usize::MAX),
-        runs: runs::visible_rows(state.size(), usize::MAX),
+        lists: List::ALL.into_iter().zip(lists).collect(),
         panes: panes.iter().flat_map(|panes| &panes.shown).map(|(id, area)| (*id, area.height)).collect(),
     }
 }

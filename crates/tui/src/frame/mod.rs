@@ -50,11 +50,12 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
         Screen::Help { offset } => screens::help::view::render(state, frame, offset),
         Screen::Runs => screens::runs::view::render(state, frame),
         Screen::Choice(of, selected) => screens::choice::view::render(state, frame, of, selected),
-        Screen::Client(id) => panes::clients::detail_view::render(state, frame, id),
-        Screen::Route(id) => panes::routes::detail_view::render(state, frame, id),
         Screen::Findings(selected) => panes::findings::details::render(state, frame, selected),
-        Screen::Certificate(id) => panes::certificates::detail_view::render(state, frame, id),
-        Screen::Usage(id) => panes::usage::detail_view::render(state, frame, id),
+        Screen::Details(list) => {
+            if let Some(details) = panes::details(state, list) {
+                details.render(state, frame);
+            }
+        }
         Screen::Requests { failed_only } => screens::requests::view::render(state, frame, failed_only),
     }
     if let Some(PromptPurpose::Palette { found, selected }) =

@@ -21,7 +21,7 @@ use crate::format;
 use crate::input::intent::Intent;
 use crate::panes::system::view::{failures, losses};
 use crate::state::State;
-use crate::state::sight::BOXED_TILE_ROWS;
+use crate::state::sight::{self, BOXED_TILE_ROWS};
 use crate::state::status::ViewStatus;
 use crate::view_model::ViewModel;
 use crate::view_model::classes::LatencyRow;
@@ -40,7 +40,7 @@ const FIGURE_GAP: &str = "   ";
 
 /// Returns the rows of the header on a screen: title, problem, and tiles or their figures in a line.
 pub(crate) fn height(state: &State) -> u16 {
-    if state.awaits_clients() { 2 } else { 2 + state.tile_rows().max(1) }
+    if state.awaits_clients() { 2 } else { 2 + sight::tile_rows(state.size).max(1) }
 }
 
 pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
@@ -161,7 +161,7 @@ pub(crate) fn details(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
     let theme = state.theme;
     let quiet = |rank, text: String| StatusItem::text(rank, text, theme.quiet());
     let mut items = changes(state);
-    let has_tiles = state.tile_rows() > 0;
+    let has_tiles = sight::tile_rows(state.size) > 0;
     if has_tiles {
         let calm = if state.is_service_open() {
             "a service: alerts, marks and the log are those of all of them"
@@ -172,7 +172,7 @@ pub(crate) fn details(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
     }
     if let Some(load) = &figures.load {
         // A tile without a box has no room for it.
-        if state.tile_rows() < BOXED_TILE_ROWS {
+        if sight::tile_rows(state.size) < BOXED_TILE_ROWS {
             let is_stopped = load.kind == LoopState::Stopped;
             let (rank, style) = if is_stopped { (0, theme.notice()) } else { (1, theme.quiet()) };
             items.push(StatusItem::text(rank, load_words(load), style));

@@ -23,6 +23,10 @@ pub(crate) use id::PaneId;
 pub(crate) use layout::PaneLayout;
 pub(crate) use pane::{Pane, PaneRows};
 
+use crate::input::intent::List;
+use crate::state::State;
+use crate::widgets::detail::Details;
+
 pub(crate) fn pane(id: PaneId) -> &'static Pane {
     match id {
         PaneId::Hosts => &hosts::view::PANE,
@@ -40,4 +44,16 @@ pub(crate) fn pane(id: PaneId) -> &'static Pane {
         PaneId::Findings => &findings::view::PANE,
         PaneId::Log => &log::view::PANE,
     }
+}
+
+/// Updates what is in sight of all lists.
+pub(crate) fn arrange(state: &mut State) {
+    for id in PaneId::ALL {
+        (pane(id).arrange)(state);
+    }
+}
+
+/// Returns all about the opened row of a list; `None` if its rows have no details.
+pub(crate) fn details(state: &State, list: List) -> Option<Details> {
+    (pane(list.pane()).details)(state)
 }

@@ -6,6 +6,7 @@ use ratatui::layout::Rect;
 use crate::input::click::ClickTarget;
 use crate::input::keymap::Hint;
 use crate::state::State;
+use crate::widgets::detail::Details;
 
 pub(crate) struct Pane {
     /// The rows that it can use.
@@ -17,6 +18,23 @@ pub(crate) struct Pane {
     pub(crate) target: fn(&State, Rect, (u16, u16)) -> Option<ClickTarget>,
     /// Keys that the footer names while it has the focus.
     pub(crate) hints: &'static [Hint],
+    /// Updates its rows in sight.
+    pub(crate) arrange: fn(&mut State),
+    /// Returns all about the row whose details are open; `None` if its rows have no details.
+    pub(crate) details: fn(&State) -> Option<Details>,
+}
+
+impl Pane {
+    /// A pane without rows, at which nothing can be pointed.
+    pub(crate) const PLAIN: Self = Self {
+        rows: |_| PaneRows::default(),
+        ranks: [0; 3],
+        render: |_, _, _| {},
+        target: |_, _, _| None,
+        hints: &[],
+        arrange: |_| {},
+        details: |_| None,
+    };
 }
 
 /// The rows that a pane can use, with its heading.
@@ -28,4 +46,12 @@ pub(crate) struct PaneRows {
     pub(crate) wanted: u16,
     /// Whether it can use all rows that are left.
     pub(crate) grows: bool,
+}
+
+impl PaneRows {
+    /// The rows of a list with its heading, of which there are `min` at least.
+    pub(crate) fn listed(rows: usize, min: u16, enough: u16) -> Self {
+        let wanted = u16::try_from(rows).unwrap_or(u16::MAX).max(min);
+        Self { min, enough: wanted.min(enough), wanted, grows: false }
+    }
 }

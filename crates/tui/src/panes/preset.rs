@@ -25,16 +25,15 @@ impl Preset {
     }
 
     pub(crate) fn hidden(self) -> Vec<PaneId> {
-        let shown = self.shown().unwrap_or(PaneId::ALL.to_vec());
+        let shown = self.shown().unwrap_or_else(|| PaneId::ALL.to_vec());
         PaneId::ALL.into_iter().filter(|id| !shown.contains(id)).collect()
     }
 
     /// The pane that it focuses. Keys act on clients or routes anyway.
     pub(crate) fn focus(self) -> Option<PaneId> {
         match self {
-            Self::Only(PaneId::Clients | PaneId::Routes) => None,
-            Self::Only(id) => Some(id),
-            Self::Overview | Self::Latency | Self::Tuning => None,
+            Self::Only(id) if !matches!(id, PaneId::Clients | PaneId::Routes) => Some(id),
+            Self::Overview | Self::Latency | Self::Tuning | Self::Only(_) => None,
         }
     }
 }

@@ -149,10 +149,19 @@ impl State {
                 values.map(|(value, _)| value.to_owned()).collect()
             }
             List::Requests | List::Workers => Vec::new(),
-            List::Hosts => self.host_names(),
-            List::Services => self.service_names(),
-            List::Upstreams => self.upstream_names(),
-            List::Certificates => self.certificate_names(),
+            List::Hosts => {
+                let mut names: Vec<String> =
+                    self.hosts.rows.all().iter().map(|row| row.host.clone()).collect();
+                names.sort_unstable();
+                names.dedup();
+                names
+            }
+            List::Services => self.services.all().iter().map(|row| row.name.clone()).collect(),
+            List::Upstreams => self.upstreams.all().iter().map(|row| row.name.to_string()).collect(),
+            List::Certificates => {
+                let rows = self.certificates.rows.all().iter();
+                rows.flat_map(|row| row.record.names.split_whitespace()).map(str::to_owned).collect()
+            }
             List::Runs => {
                 let mut hosts: Vec<_> =
                     self.runs().into_iter().map(|run| run.hostname().to_owned()).collect();

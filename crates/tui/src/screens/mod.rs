@@ -16,6 +16,12 @@ use crate::panes::pane;
 use crate::state::State;
 use crate::state::screen::Screen;
 
+/// Updates what is in sight of the lists over the panes.
+pub(crate) fn arrange(state: &mut State) {
+    requests::state::arrange(state);
+    runs::state::arrange(state);
+}
+
 /// Returns the hints of a screen over or beside the panes, or of the pane that keys act on; none for the bare dashboard.
 pub(crate) fn own_hints(state: &State, screen: Screen) -> Vec<&'static Hint> {
     let (hints, more): (&[Hint], &[Hint]) = match screen {
@@ -30,9 +36,7 @@ pub(crate) fn own_hints(state: &State, screen: Screen) -> Vec<&'static Hint> {
         Screen::Runs => (RUN_HINTS, &[]),
         Screen::Choice(Choice::Columns(_), _) => (CHOICE_HINTS, COLUMN_HINTS),
         Screen::Choice(Choice::Panes, _) => (CHOICE_HINTS, &[]),
-        Screen::Client(_) | Screen::Route(_) | Screen::Usage(_) | Screen::Certificate(_) => {
-            (DETAIL_HINTS, &[])
-        }
+        Screen::Details(_) => (DETAIL_HINTS, &[]),
         Screen::Findings(_) => (FINDING_HINTS, &[]),
         Screen::Requests { .. } => (REQUEST_HINTS, &[]),
     };

@@ -33,7 +33,7 @@ impl State {
                 "rows": rows.collect::<serde_json::Map<_, _>>(),
             },
         });
-        for list in List::KEPT {
+        for list in List::kept() {
             kept[list.name()] = self.table(list).kept();
         }
         format!("{kept:#}\n")
@@ -59,7 +59,7 @@ impl State {
             return Err(ArrangementError::Version(kept["version"].to_string()));
         }
         let mut tables = Vec::new();
-        for list in List::KEPT {
+        for list in List::kept() {
             let unknown = |UnknownColumn(name)| ArrangementError::Unknown { what: "the column", name };
             tables.push((list, self.table(list).read(&kept[list.name()]).map_err(unknown)?));
         }

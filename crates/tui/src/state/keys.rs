@@ -17,11 +17,8 @@ impl State {
             _ if self.is_replay() => KeyContext::Replay,
             Screen::Dashboard
             | Screen::Help { .. }
-            | Screen::Client(_)
-            | Screen::Route(_)
+            | Screen::Details(_)
             | Screen::Findings(_)
-            | Screen::Usage(_)
-            | Screen::Certificate(_)
             | Screen::Requests { .. } => KeyContext::Panes,
         }
     }

@@ -1,14 +1,15 @@
 //! The lists: which of them keys act on, and the table of each.
 
+use model::runs::Run;
+
 use super::State;
 use super::screen::Screen;
 use crate::input::intent::List;
 use crate::panes::PaneId;
-use crate::table::Table;
+use crate::table::{ListMove, Table};
 
 impl List {
-    /// The lists whose columns and order are kept.
-    pub(crate) const KEPT: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Clients,
         Self::Routes,
         Self::Requests,
@@ -18,10 +19,16 @@ impl List {
         Self::Upstreams,
         Self::Certificates,
         Self::Workers,
+        Self::Runs,
     ];
 
+    /// The lists whose columns and order are kept.
+    pub(super) fn kept() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|list| *list != Self::Runs)
+    }
+
     /// The pane that shows it, or else the one that keys act on.
-    pub(super) fn pane(self) -> PaneId {
+    pub(crate) fn pane(self) -> PaneId {
         match self {
             Self::Routes => PaneId::Routes,
             Self::Usage => PaneId::Usage,
@@ -37,16 +44,10 @@ impl List {
     /// Its name on the screen and in the kept arrangement.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Clients => "clients",
-            Self::Routes => "routes",
             Self::Requests => "requests",
-            Self::Usage => "usage",
-            Self::Hosts => "hosts",
-            Self::Services => "services",
-            Self::Upstreams => "upstreams",
-            Self::Certificates => "certificates",
             Self::Workers => "workers",
             Self::Runs => "runs",
+            list => list.pane().name(),
         }
     }
 }
@@ -57,11 +58,11 @@ impl State {
             List::Clients => &self.clients,
             List::Routes => &self.routes,
             List::Requests => &self.requests.table,
-            List::Usage => &self.usage.table,
-            List::Hosts => &self.hosts.table,
+            List::Usage => &self.usage.rows.table,
+            List::Hosts => &self.hosts.rows.table,
             List::Services => &self.services.table,
             List::Upstreams => &self.upstreams.table,
-            List::Certificates => &self.certificates.table,
+            List::Certificates => &self.certificates.rows.table,
             List::Workers => &self.workers.table,
             List::Runs => &self.runs.table,
         }
@@ -72,14 +73,66 @@ impl State {
             List::Clients => &mut self.clients,
             List::Routes => &mut self.routes,
             List::Requests => &mut self.requests.table,
-            List::Usage => &mut self.usage.table,
-            List::Hosts => &mut self.hosts.table,
+            List::Usage => &mut self.usage.rows.table,
+            List::Hosts => &mut self.hosts.rows.table,
             List::Services => &mut self.services.table,
             List::Upstreams => &mut self.upstreams.table,
-            List::Certificates => &mut self.certificates.table,
+            List::Certificates => &mut self.certificates.rows.table,
             List::Workers => &mut self.workers.table,
             List::Runs => &mut self.runs.table,
         }
+    }
+
+    /// Selects another row of a list, and opens it.
+    pub(crate) fn go(&mut self, list: List, to: ListMove) {
+        match list {
+            List::Clients => {
+                let (clients, rows) = self.clients_and_rows();
+                clients.go(to, rows);
+            }
+            List::Routes => {
+                let (routes, rows) = self.routes_and_rows();
+                routes.go(to, rows);
+            }
+            List::Requests => self.requests.go(to),
+            List::Usage => self.usage.rows.go(to),
+            List::Hosts => self.hosts.rows.go(to),
+            List::Services => self.services.go(to),
+            List::Upstreams => self.upstreams.go(to),
+            List::Certificates => self.certificates.rows.go(to),
+            List::Workers => self.workers.go(to),
+            List::Runs => self.runs.go(to),
+        }
+    }
+
+    /// Returns whether the shown run is in HTTP mode.
+    pub(crate) fn has_http(&self) -> bool {
+        self.figures().is_some_and(|figures| figures.http.is_some())
+    }
+
+    /// Returns whether several hosts are watched.
+    pub(crate) fn has_hosts(&self) -> bool {
+        self.hosts.has_several
+    }
+
+    /// Returns whether the shown run tells several services apart.
+    pub(crate) fn has_services(&self) -> bool {
+        self.services.all().len() > 1
+    }
+
+    /// Returns whether one service is open in all panes.
+    pub(crate) fn is_service_open(&self) -> bool {
+        self.run().is_some_and(Run::is_service)
+    }
+
+    /// Returns whether upstreams deserve a table: there are several, or one is not up.
+    pub(crate) fn has_upstreams(&self) -> bool {
+        let rows = self.upstreams.all();
+        rows.len() > 1 || rows.iter().any(|row| !row.is_up())
+    }
+
+    pub(crate) fn has_certificates(&self) -> bool {
+        !self.certificates.rows.all().is_empty()
     }
 
     /// Returns the list that keys act on: the one that is open, else that of the focused pane, else the services where all
@@ -88,10 +141,7 @@ impl State {
         match self.screen {
             Screen::Requests { .. } => List::Requests,
             Screen::Runs => List::Runs,
-            Screen::Route(_) => List::Routes,
-            Screen::Client(_) => List::Clients,
-            Screen::Usage(_) => List::Usage,
-            Screen::Certificate(_) => List::Certificates,
+            Screen::Details(list) => list,
             _ if self.panes.focus == Some(PaneId::Hosts)
                 && self.has_hosts()
                 && self.panes.shows(PaneId::Hosts) =>
@@ -109,7 +159,9 @@ impl State {
             _ if self.has_certificates() && self.panes.in_focus() == Some(PaneId::Certificates) => {
                 List::Certificates
             }
-            _ if self.sight.workers > 0 && self.panes.in_focus() == Some(PaneId::System) => List::Workers,
+            _ if self.workers.table.sight > 0 && self.panes.in_focus() == Some(PaneId::System) => {
+                List::Workers
+            }
             _ if self.panes.focus == Some(PaneId::Usage) && self.panes.shows(PaneId::Usage) => List::Usage,
             _ if !self.has_http() || !self.panes.shows(PaneId::Routes) => List::Clients,
             _ if self.panes.focus == Some(PaneId::Routes) || !self.panes.shows(PaneId::Clients) => {

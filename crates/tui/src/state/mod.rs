@@ -23,7 +23,7 @@ use records::ids::RunId;
 
 use crate::clock::ClockReading;
 use crate::options::Options;
-use crate::panes::certificates::state::CertificateList;
+use crate::panes::certificates::list::CertificateList;
 use crate::panes::clients::model::ClientRow;
 use crate::panes::routes::model::RouteRow;
 use crate::panes::timeline::model::{ColumnArm, LatencyTimeline};
@@ -31,7 +31,7 @@ use crate::panes::{PaneId, PaneLayout};
 use crate::prompt::Prompt;
 use crate::screens::experiments::form::ExperimentForm;
 use crate::screens::settings::state::Tuning;
-use crate::table::TableState;
+use crate::table::{RowList, TableState};
 use crate::theme::Theme;
 use crate::view_model::ViewModel;
 use crate::view_model::span::Span;
@@ -40,14 +40,15 @@ use screen::{HelpState, Screen};
 use sight::Sight;
 use status::ViewStatus;
 
-use crate::panes::hosts::state::HostList;
-use crate::panes::routes::state::RequestList;
-use crate::panes::services::state::ServiceList;
-use crate::panes::system::state::WorkerTable;
-use crate::panes::upstreams::state::UpstreamList;
-use crate::panes::usage::state::UsageList;
+use crate::panes::hosts::list::HostList;
+use crate::panes::hosts::model::HostTable;
+use crate::panes::services::model::ServiceRow;
+use crate::panes::system::model::WorkerRow;
+use crate::panes::upstreams::model::UpstreamRow;
+use crate::panes::usage::list::UsageList;
 use crate::prompt::completion::PromptHistory;
-use crate::screens::runs::state::RunList;
+use crate::screens::requests::model::RequestRow;
+use crate::screens::runs::model::RunRow;
 use control::Control;
 use message::Message;
 use moment::View;
@@ -67,14 +68,14 @@ pub(crate) struct State {
     pub(crate) span: Span,
     pub(crate) clients: TableState<ClientRow>,
     pub(crate) routes: TableState<RouteRow>,
-    pub(crate) requests: RequestList,
+    pub(crate) requests: RowList<RequestRow>,
     pub(crate) usage: UsageList,
-    pub(crate) runs: RunList,
+    pub(crate) runs: RowList<RunRow>,
     pub(crate) hosts: HostList,
-    pub(crate) services: ServiceList,
-    pub(crate) upstreams: UpstreamList,
+    pub(crate) services: RowList<ServiceRow>,
+    pub(crate) upstreams: RowList<UpstreamRow>,
     pub(crate) certificates: CertificateList,
-    pub(crate) workers: WorkerTable,
+    pub(crate) workers: RowList<WorkerRow>,
     pub(crate) panes: PaneLayout,
     pub(crate) time: TimeView,
     pub(crate) timeline: LatencyTimeline,
@@ -132,14 +133,14 @@ impl State {
             span: Span::default(),
             clients: TableState::by(ClientRow::FAILED),
             routes: TableState::by(RouteRow::RATE),
-            requests: RequestList::default(),
+            requests: RowList::by(RequestRow::TOTAL),
             usage: UsageList::default(),
-            runs: RunList::default(),
+            runs: RowList::default(),
             hosts: HostList::default(),
-            services: ServiceList::default(),
-            upstreams: UpstreamList::default(),
+            services: RowList::default(),
+            upstreams: RowList::default(),
             certificates: CertificateList::default(),
-            workers: WorkerTable::default(),
+            workers: RowList::default(),
             panes: PaneLayout::default(),
             time: TimeView::default(),
             timeline: LatencyTimeline::default(),
@@ -183,30 +184,6 @@ impl State {
     /// The model with all that was read.
     pub(crate) fn live_model(&self) -> &Model {
         &self.model
-    }
-
-    pub(crate) fn snapshot(&self) -> &Snapshot {
-        match &self.view {
-            View::Live => &self.live,
-            View::Frozen(past) | View::Replay(past, _) => &past.snapshot,
-        }
-    }
-
-    pub(crate) fn figures(&self) -> Option<&ViewModel> {
-        self.snapshot().figures.as_ref()
-    }
-
-    /// The run that is shown, from the same reading as the figures.
-    pub(crate) fn snapshot_run(&self) -> Option<&Run> {
-        match self.snapshot().ticket {
-            Some(_) => self.shown_reread()?.run(),
-            None => self.run(),
-        }
-    }
-
-    /// Returns whether several hosts are watched.
-    pub(crate) fn has_hosts(&self) -> bool {
-        self.hosts.has_several
     }
 
     /// The experiments of the shown run, oldest first.
@@ -270,8 +247,22 @@ impl State {
         if has_news {
             self.refresh(now);
         }
-        if self.are_hosts_due(now) || (has_news && self.hosts.are_few()) {
+        if self.has_due_hosts(now) || (has_news && self.options.watches && self.hosts.are_few()) {
             self.refresh_hosts(now);
+        }
+    }
+
+    /// Returns whether the list of hosts is too old to be shown.
+    pub(crate) fn has_due_hosts(&self, now: ClockReading) -> bool {
+        self.options.watches && self.hosts.is_due(now)
+    }
+
+    fn refresh_hosts(&mut self, now: ClockReading) {
+        let table = HostTable::of(&self.model.runs().collect::<Vec<_>>(), now);
+        let news = if self.caught_up { self.hosts.news(&table) } else { Vec::new() };
+        self.hosts.refresh(table, now);
+        for (level, text) in news {
+            self.notice(level, text, now);
         }
     }
 
@@ -297,23 +288,6 @@ impl State {
         }
         self.stay(id, now);
         self.status = ViewStatus::of(self, now);
-    }
-
-    /// Sorts the clients and keeps the selected one visible.
-    pub(crate) fn arrange(&mut self) {
-        let rows = self.sight.clients;
-        let (clients, table) = self.clients_and_table();
-        clients.arrange(&mut table.rows, rows);
-        self.arrange_http();
-        self.arrange_usage();
-        self.arrange_hosts();
-        self.arrange_services();
-        self.arrange_upstreams();
-        self.arrange_certificates();
-        self.arrange_workers();
-        if self.screen == Screen::Runs {
-            self.arrange_runs();
-        }
     }
 
     pub(crate) fn run(&self) -> Option<&Run> {

@@ -1,10 +1,6 @@
 //! What is shown: the panes, and what is beside or over them.
 
-use records::ids::ClientId;
-
-use crate::input::intent::Choice;
-use crate::panes::usage::model::UsageId;
-use crate::table::NameId;
+use crate::input::intent::{Choice, List};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Screen {
@@ -19,16 +15,10 @@ pub(crate) enum Screen {
     Runs,
     /// A list of columns or panes over the panes, with the selected line.
     Choice(Choice, usize),
-    /// The details of a client over the panes.
-    Client(ClientId),
-    /// The details of a route over the panes.
-    Route(NameId),
     /// Findings over the panes, with the place of the one whose figures are shown.
     Findings(usize),
-    /// The details of a value of usage over the panes.
-    Usage(UsageId),
-    /// The details of a certificate over the panes.
-    Certificate(NameId),
+    /// The details of the opened row of a list over the panes.
+    Details(List),
     /// Single requests over the panes: the slowest first.
     Requests {
         failed_only: bool,

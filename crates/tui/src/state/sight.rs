@@ -1,6 +1,6 @@
 //! What the screen had room for when it was laid out last.
 
-use super::State;
+use crate::input::intent::List;
 use crate::panes::PaneId;
 
 /// The rows and columns in sight. Keys page through lists and go through time by them.
@@ -11,16 +11,8 @@ pub(crate) struct Sight {
     /// The columns of the timeline; of a hidden one, those that it would have, so that keys go through time in steps
     /// as long as if it was shown.
     pub(crate) timeline_columns: usize,
-    pub(crate) clients: usize,
-    pub(crate) routes: usize,
-    pub(crate) usage: usize,
-    pub(crate) hosts: usize,
-    pub(crate) services: usize,
-    pub(crate) upstreams: usize,
-    pub(crate) certificates: usize,
-    pub(crate) workers: usize,
-    pub(crate) requests: usize,
-    pub(crate) runs: usize,
+    /// The rows of each list.
+    pub(crate) lists: Vec<(List, usize)>,
 }
 
 /// The smallest screen with two columns.
@@ -33,24 +25,21 @@ const BOXED_TILES_MIN: (u16, u16) = (120, 40);
 const TILES_MIN: (u16, u16) = (76, 22);
 pub(crate) const BOXED_TILE_ROWS: u16 = 5;
 
-impl State {
-    /// Returns the rows of the tiles; 0 without room.
-    pub(crate) fn tile_rows(&self) -> u16 {
-        let has = |(columns, rows): (u16, u16)| self.size.0 >= columns && self.size.1 >= rows;
-        match () {
-            () if has(BOXED_TILES_MIN) => BOXED_TILE_ROWS,
-            () if has(TILES_MIN) => 3,
-            () => 0,
-        }
+/// Returns the rows of the tiles; 0 without room.
+pub(crate) fn tile_rows((columns, rows): (u16, u16)) -> u16 {
+    let has = |(columns_min, rows_min): (u16, u16)| columns >= columns_min && rows >= rows_min;
+    match () {
+        () if has(BOXED_TILES_MIN) => BOXED_TILE_ROWS,
+        () if has(TILES_MIN) => 3,
+        () => 0,
     }
+}
 
-    /// Returns whether there is room for more than the essential panes.
-    pub(crate) fn has_spare_room(&self) -> bool {
-        self.size.1 >= WIDE_MIN.1
-    }
+/// Returns whether there is room for more than the essential panes.
+pub(crate) fn has_spare_room((_, rows): (u16, u16)) -> bool {
+    rows >= WIDE_MIN.1
+}
 
-    pub(crate) fn has_room_for_details(&self) -> bool {
-        let (columns, rows) = self.size;
-        rows >= if columns >= WIDE_MIN.0 { WIDE_MIN.1 } else { DETAILS_ROWS_MIN }
-    }
+pub(crate) fn has_room_for_details((columns, rows): (u16, u16)) -> bool {
+    rows >= if columns >= WIDE_MIN.0 { WIDE_MIN.1 } else { DETAILS_ROWS_MIN }
 }

@@ -69,6 +69,12 @@ pub(crate) trait Table {
     /// Returns whether a row was selected.
     fn deselect(&mut self) -> bool;
 
+    /// Opens the selected row, or the first in sight. Returns whether it was open before; `None` if there is no row.
+    fn open(&mut self) -> Option<bool>;
+
+    /// Sets the number of rows in sight.
+    fn set_sight(&mut self, rows: usize);
+
     /// Returns all columns but the first: the shown ones, in their order, and the hidden ones.
     fn column_choices(&self) -> Vec<ChoiceLine>;
 
@@ -145,6 +151,15 @@ impl<R: Row> Table for TableState<R> {
 
     fn deselect(&mut self) -> bool {
         self.selected.take().is_some()
+    }
+
+    fn open(&mut self) -> Option<bool> {
+        let before = self.opened;
+        self.open_selected().map(|id| before == Some(id))
+    }
+
+    fn set_sight(&mut self, rows: usize) {
+        self.sight = rows;
     }
 
     fn column_choices(&self) -> Vec<ChoiceLine> {

@@ -6,6 +6,7 @@
 
 mod arrangement;
 mod filter;
+mod list;
 mod name_id;
 mod order;
 mod rows;
@@ -25,6 +26,7 @@ use crate::theme::Glyphs;
 use crate::view_model::classes::Quantile;
 
 pub(crate) use arrangement::{ChoiceEdit, ChoiceLine, Table, UnknownColumn};
+pub(crate) use list::{RowList, RowsOf};
 pub(crate) use name_id::NameId;
 pub(crate) use order::address_key;
 pub(crate) use rows::{ChangedRows, Rows};

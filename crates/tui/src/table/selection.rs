@@ -10,9 +10,13 @@ use super::rows::Rows;
 pub(crate) struct TableState<R: Row> {
     pub(crate) order: Order,
     pub(crate) selected: Option<R::Id>,
+    /// The row whose details were opened last.
+    pub(crate) opened: Option<R::Id>,
     pub(crate) filter: RowFilter<R>,
     /// The shown columns, by their index; the first names the row.
     pub(crate) columns: Vec<usize>,
+    /// The rows that it has room for.
+    pub(crate) sight: usize,
     offset: usize,
     /// The rows that pass the filter.
     len: usize,
@@ -55,8 +59,10 @@ impl<R: Row> TableState<R> {
         Self {
             order: Order::by::<R>(column),
             selected: None,
+            opened: None,
             filter: RowFilter::default(),
             columns: usual_columns::<R>(),
+            sight: 0,
             offset: 0,
             len: 0,
             all: 0,
@@ -66,7 +72,8 @@ impl<R: Row> TableState<R> {
     }
 
     /// Sorts the rows in sight. Drops the selection of a row that is gone; keeps any other in sight.
-    pub(crate) fn arrange(&mut self, rows: &mut Rows<R>, sight: usize) {
+    pub(crate) fn arrange(&mut self, rows: &mut Rows<R>) {
+        let sight = self.sight;
         rows.put_in(self.order, &self.filter);
         let at = self.selected.and_then(|selected| rows.place(selected));
         if at.is_none() {
@@ -83,10 +90,10 @@ impl<R: Row> TableState<R> {
         self.blank.extend((0..R::columns().len()).filter(|at| rows.is_blank(*at)));
     }
 
-    /// Selects another row; the first step selects the first or last in sight.
-    pub(crate) fn go(&mut self, to: ListMove, rows: &mut Rows<R>, sight: usize) {
+    /// Selects another row, and opens it; the first step selects the first or last in sight.
+    pub(crate) fn go(&mut self, to: ListMove, rows: &mut Rows<R>) {
         let Some(last) = rows.len().checked_sub(1) else { return };
-        let stride = sight.max(1);
+        let stride = self.sight.max(1);
         let at = match (to, self.selected.and_then(|selected| rows.place(selected))) {
             (ListMove::First, _) => 0,
             (ListMove::Last, _) => last,
@@ -99,6 +106,7 @@ impl<R: Row> TableState<R> {
         };
         let at = at.min(last);
         self.selected = rows.page(at..at + 1).next().map(R::id);
+        self.opened = self.selected.or(self.opened);
     }
 
     /// Returns whether a usual column that may be blank is so in every row, in sight or not.
@@ -113,6 +121,13 @@ impl<R: Row> TableState<R> {
     /// The number of rows before those in sight.
     pub(crate) fn offset(&self) -> usize {
         self.offset
+    }
+
+    /// Selects and opens the selected row, or else the first in sight; `None` without any.
+    pub(crate) fn open_selected(&mut self) -> Option<R::Id> {
+        self.selected = self.selected.or(self.page.first().map(R::id));
+        self.opened = self.selected.or(self.opened);
+        self.selected
     }
 
     /// The rows that pass the filter, and all.

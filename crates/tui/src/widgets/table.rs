@@ -126,6 +126,12 @@ impl<R: Row> Columns<R> {
         (order == 0 || !self.contains(order)).then(|| Self::heading_of(theme, table, order))
     }
 
+    /// Returns the order for a title, if no column shows it; nothing if the first column orders the rows.
+    pub(crate) fn sorted(&self, theme: Theme, table: &TableState<R>) -> String {
+        let order = self.hidden_order(theme, table).filter(|_| table.order.column != 0);
+        order.map_or_else(String::new, |by| format!(", by {by}"))
+    }
+
     /// Draws a row. `graph` draws the cells of a graph.
     pub(crate) fn line(
         &self,
@@ -277,7 +283,7 @@ pub(crate) fn lines<R: Row>(
     state: &State,
     table: &TableState<R>,
     area: Rect,
-    titles: impl FnOnce(&Columns<R>, usize) -> Vec<String>,
+    titles: impl FnOnce(&State, &Columns<R>, usize) -> Vec<String>,
     graph: impl Fn(&'static str, &R, usize) -> Span<'static>,
 ) -> Vec<Line<'static>> {
     let theme = state.theme;
@@ -286,7 +292,7 @@ pub(crate) fn lines<R: Row>(
     let room = rows(area).saturating_sub(usize::from(complaint.is_some()));
     let shown = &table.page()[..table.page().len().min(room)];
     let mut lines =
-        vec![heading_line(theme, table, &columns, &titles(&columns, shown.len()), ("", area.width))];
+        vec![heading_line(theme, table, &columns, &titles(state, &columns, shown.len()), ("", area.width))];
     lines.extend(complaint);
     lines.extend(shown.iter().map(|row| columns.line(theme, table, row, &graph)));
     lines

@@ -84,7 +84,7 @@ fn several_hosts_have_a_line_each_and_a_sum() {
 fn the_sum_is_of_live_hosts_with_merged_latencies() {
     let stage = hosts(12);
     let sum = stage.state.hosts.sum.as_ref().unwrap();
-    let rows = stage.state.hosts.table.page();
+    let rows = stage.state.hosts.rows.table.page();
     let one = &rows.iter().find(|row| row.id == id(1)).unwrap().figures;
     let all = &sum.figures;
     assert_eq!((&*sum.host, &*sum.version), ("sum of 2", "2 kinds"));
@@ -105,7 +105,7 @@ fn a_host_has_the_resolution_of_its_log_and_the_sum_the_coarsest() {
             }
         });
         let resolution_us = |row: &HostRow| row.figures.p99.unwrap().resolution.us();
-        let rows = stage.state.hosts.table.page();
+        let rows = stage.state.hosts.rows.table.page();
         let of = |number| resolution_us(rows.iter().find(|row| row.id == id(number)).unwrap());
         assert_eq!((of(counted), of(3 - counted)), (1_000, 0));
         assert_eq!(resolution_us(stage.state.hosts.sum.as_ref().unwrap()), 1_000);
@@ -155,7 +155,7 @@ fn a_run_that_claims_to_be_of_a_live_host_does_not_take_its_line() {
     stage.act(Action::Update(Update::Batch(batch)));
     stage.wait(1);
     stage.screen(160, 48);
-    let rows = stage.state.hosts.table.page();
+    let rows = stage.state.hosts.rows.table.page();
     let of_host: Vec<RunId> = rows.iter().filter(|row| row.host == "edge-1").map(|row| row.id).collect();
     assert!(of_host.contains(&id(1)) && of_host.contains(&id(9)), "{of_host:?}");
 }

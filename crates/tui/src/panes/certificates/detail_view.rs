@@ -1,27 +1,20 @@
 //! Everything about one certificate.
 
-use ratatui::Frame;
 use records::text::quantity::{counted, day, moment};
 
 use super::model::CertificateRow;
 use crate::format;
 use crate::state::State;
-use crate::table::NameId;
-use crate::widgets::detail::{self, NamedLine};
+use crate::widgets::detail::{Details, NamedLine};
 
-const LINE_CELLS: usize = 110;
-
-pub(crate) fn render(state: &State, frame: &mut Frame<'_>, id: NameId) {
-    let lines = state.certificate(id).map_or_else(|| vec![("", "it is served no longer".to_owned())], lines);
-    detail::render(state, frame, LINE_CELLS, &title(state, id), lines);
-}
-
-pub(crate) fn text(state: &State, id: NameId) -> String {
-    detail::text(&title(state, id), state.certificate(id).map_or_else(Vec::new, lines))
-}
-
-fn title(state: &State, id: NameId) -> String {
-    format!("certificate {}", state.certificate(id).map_or("", |row| row.record.name()))
+pub(super) fn details(state: &State) -> Option<Details> {
+    let row = state.certificates.rows.row(state.certificates.rows.table.opened?);
+    Some(Details {
+        cells: 110,
+        title: format!("certificate {}", row.map_or("", |row| row.record.name())),
+        lines: row.map_or_else(Vec::new, lines),
+        gone: "it is served no longer",
+    })
 }
 
 fn lines(row: &CertificateRow) -> Vec<NamedLine> {

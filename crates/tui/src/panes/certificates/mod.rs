@@ -2,6 +2,6 @@
 
 mod columns;
 pub(crate) mod detail_view;
-mod model;
-pub(crate) mod state;
+pub(crate) mod list;
+pub(crate) mod model;
 pub(crate) mod view;

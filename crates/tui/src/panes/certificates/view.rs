@@ -11,11 +11,12 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
+use super::detail_view::details;
 use super::model::CertificateRow;
 use crate::format;
 use crate::input::intent::List;
 use crate::input::keymap::CERTIFICATE_HINTS;
-use crate::panes::{Pane, PaneRows};
+use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
 use crate::widgets::parts::put;
 use crate::widgets::table::{self, Columns, extent, filter_title};
@@ -27,18 +28,31 @@ const HEIGHT_ENOUGH: u16 = 4;
 
 pub(crate) const PANE: Pane = Pane {
     rows: |state| {
-        if !state.lists_certificates() {
+        if !is_listed(state) {
             return PaneRows::default();
         }
-        let certificates = u16::try_from(state.certificates.table.counts().1).unwrap_or(u16::MAX);
-        let all = certificates.saturating_add(1 + refusal_rows(state)).max(HEIGHT_MIN);
-        PaneRows { min: HEIGHT_MIN, enough: all.min(HEIGHT_ENOUGH), wanted: all, grows: false }
+        let rows = state.certificates.rows.table.counts().1 + usize::from(refusal_rows(state));
+        PaneRows::listed(rows + 1, HEIGHT_MIN, HEIGHT_ENOUGH)
     },
     ranks: [5, 7, 9],
     render,
-    target: |state, area, at| table::target(List::Certificates, &state.certificates.table, area, at),
+    target: |state, area, at| table::target(List::Certificates, &state.certificates.rows.table, area, at),
     hints: CERTIFICATE_HINTS,
+    arrange: |state| {
+        let mut list = std::mem::take(&mut state.certificates);
+        if let Some(run) = state.snapshot_run() {
+            list.refresh(run);
+        }
+        state.certificates = list;
+    },
+    details,
 };
+
+/// Returns whether certificates have a table: they are notable, or somebody asks for them.
+fn is_listed(state: &State) -> bool {
+    let is_asked_for = state.has_certificates() && state.panes.in_focus() == Some(PaneId::Certificates);
+    state.certificates.are_notable() || is_asked_for
+}
 
 fn refusal_rows(state: &State) -> u16 {
     u16::from(state.certificates.refusals.total > 0)
@@ -51,8 +65,7 @@ pub(crate) fn rows(state: &State, area: Rect) -> usize {
 }
 
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
-    let heading = |columns: &Columns<CertificateRow>, shown| titles(state, columns, shown);
-    let mut lines = table::lines(state, &state.certificates.table, area, heading, table::no_graph);
+    let mut lines = table::lines(state, &state.certificates.rows.table, area, titles, table::no_graph);
     if refusal_rows(state) > 0 {
         lines.truncate(rows(state, area) + 1);
         let text = format!(" {}", refusals(state));
@@ -75,7 +88,7 @@ fn refusals(state: &State) -> String {
 }
 
 fn titles(state: &State, columns: &Columns<CertificateRow>, shown: usize) -> Vec<String> {
-    let table = &state.certificates.table;
+    let table = &state.certificates.rows.table;
     let extent = extent(table, shown);
     if !table.filter.is_empty() {
         return vec![format!("certificates {extent}"), filter_title(table)];

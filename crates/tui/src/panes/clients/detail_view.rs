@@ -16,8 +16,6 @@
 //!
 //! At an earlier moment the title names it, all figures are of that moment, and a line says why some are missing.
 
-use ratatui::Frame;
-use records::ids::ClientId;
 use records::kinds::ConnectionRecord;
 use records::metrics::{ClientCounter, labels};
 
@@ -26,31 +24,21 @@ use super::model::{ClientLatency, ClientRow};
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
-use crate::widgets::detail;
+use crate::widgets::detail::{Details, NamedLine};
 use crate::widgets::parts::{byte_rate, quantile_text, rate, share};
 use crate::widgets::sparkline::sparkline;
 
-const LINE_CELLS: usize = 96;
-
-pub(crate) fn render(state: &State, frame: &mut Frame<'_>, id: ClientId) {
-    let lines = state.client_detail(id).map_or_else(
-        || vec![("", "it is not in the table any more".to_owned())],
-        |detail| texts(state, &detail),
-    );
-    detail::render(state, frame, LINE_CELLS, &title(state, id), lines);
+pub(super) fn details(state: &State) -> Option<Details> {
+    let id = state.clients.opened?;
+    Some(Details {
+        cells: 96,
+        title: format!("client {id}{}", state.at_past_moment()),
+        lines: state.client_detail(id).map_or_else(Vec::new, |detail| texts(state, &detail)),
+        gone: "it is not in the table any more",
+    })
 }
 
-fn title(state: &State, id: ClientId) -> String {
-    let at = state.at_past_moment();
-    format!("client {id}{at}")
-}
-
-pub(crate) fn text(state: &State, id: ClientId) -> String {
-    let lines = state.client_detail(id).map_or_else(Vec::new, |detail| texts(state, &detail));
-    detail::text(&title(state, id), lines)
-}
-
-fn texts(state: &State, detail: &ClientDetail) -> Vec<(&'static str, String)> {
+fn texts(state: &State, detail: &ClientDetail) -> Vec<NamedLine> {
     let (theme, row) = (state.theme, &detail.row);
     let is_past = state.past_us().is_some();
     let none = || theme.glyphs.none().to_string();

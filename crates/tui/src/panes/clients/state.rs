@@ -5,24 +5,19 @@ use records::ids::ClientId;
 use super::detail::ClientDetail;
 use super::history::History;
 use super::model::ClientRow;
-use super::rows::ClientRows;
 use crate::format;
 use crate::input::intent::{Intent, PlayControl};
 use crate::input::requirement::KeyRequirement;
 use crate::state::State;
-use crate::state::moment::{PastView, View};
-use crate::table::TableState;
+use crate::state::moment::PastView;
+
+/// Sorts the clients in sight.
+pub(super) fn arrange(state: &mut State) {
+    let (clients, rows) = state.clients_and_rows();
+    clients.arrange(rows);
+}
 
 impl State {
-    /// The list of clients, and the clients that are shown.
-    pub(crate) fn clients_and_table(&mut self) -> (&mut TableState<ClientRow>, &mut ClientRows) {
-        let snapshot = match &mut self.view {
-            View::Live => &mut self.live,
-            View::Frozen(past) | View::Replay(past, _) => &mut past.snapshot,
-        };
-        (&mut self.clients, &mut snapshot.table)
-    }
-
     /// Returns all clients at the shown moment, unordered.
     pub(crate) fn client_ids(&self) -> impl Iterator<Item = ClientId> + '_ {
         self.snapshot().table.rows.all().iter().map(|row| row.id)
@@ -80,7 +75,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::intent::SeekTarget;
+    use crate::input::intent::{List, SeekTarget};
     use crate::testing::{TestDashboard, options};
 
     /// The dashboard after so many seconds, with the details of its busiest client.
@@ -100,7 +95,7 @@ mod tests {
 
     /// The lines of the details that have figures of the client alone.
     fn lines(stage: &TestDashboard) -> Vec<String> {
-        let text = crate::panes::clients::detail_view::text(&stage.state, "10.0.0.11".parse().unwrap());
+        let text = crate::panes::details(&stage.state, List::Clients).unwrap().text();
         let is_own =
             |line: &&str| ["total ", "handshakes ", "bytes/s "].iter().any(|name| line.starts_with(name));
         text.lines().filter(is_own).map(str::to_owned).collect()
@@ -139,7 +134,8 @@ mod tests {
         back(&mut stage, 5);
         assert!(!stage.screen(120, 40).contains("older than"), "{}", stage.screen(120, 40));
         back(&mut stage, 75);
-        let details = crate::panes::clients::detail_view::text(&stage.state, "10.0.0.11".parse().unwrap());
+        stage.state.clients.opened = Some("10.0.0.11".parse().unwrap());
+        let details = crate::panes::details(&stage.state, List::Clients).unwrap().text();
         assert!(details.contains("\nnot kept    older than a client's last 60 records"), "{details}");
         let screen = stage.screen(120, 40);
         assert!(screen.contains("–: older than a client's last 60 records (1 min or more)"), "{screen}");

@@ -10,7 +10,9 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::detail_view::details;
 use super::model::ClientRow;
+use super::state::arrange;
 use crate::format;
 use crate::input::intent::List;
 use crate::input::keymap::CLIENT_HINTS;
@@ -41,6 +43,8 @@ pub(crate) const PANE: Pane = Pane {
     render,
     target: |state, area, at| table::target(List::Clients, &state.clients, area, at),
     hints: CLIENT_HINTS,
+    arrange,
+    details,
 };
 
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {

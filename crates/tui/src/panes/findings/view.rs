@@ -18,6 +18,7 @@ use crate::input::intent::Intent;
 use crate::input::keymap::FINDING_HINTS;
 use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
+use crate::state::sight;
 use crate::theme::Theme;
 use crate::widgets::parts::{heading, put};
 
@@ -35,14 +36,14 @@ pub(crate) const PANE: Pane = Pane {
         if open == 0 || (state.panes.hidden.is_empty() && !is_chosen) {
             return PaneRows::default();
         }
-        let heading = u16::from(state.has_spare_room());
+        let heading = u16::from(sight::has_spare_room(state.size));
         let rows = |lines: usize| open.min(lines) as u16 + heading;
         PaneRows { min: rows(1), enough: rows(2), wanted: rows(LINES_WANTED), grows: false }
     },
     ranks: [6, 7, 9],
     render,
-    target: |_, _, _| None,
     hints: FINDING_HINTS,
+    ..Pane::PLAIN
 };
 
 pub(crate) fn shown(state: &State) -> Option<&OpenFindings> {
@@ -52,7 +53,7 @@ pub(crate) fn shown(state: &State) -> Option<&OpenFindings> {
 /// Draws as many findings as fit, the most severe first.
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let Some(findings) = shown(state) else { return };
-    let has_heading = state.has_spare_room() && area.height > 1;
+    let has_heading = sight::has_spare_room(state.size) && area.height > 1;
     let room = usize::from(area.height) - usize::from(has_heading);
     let mut lines = Vec::new();
     if has_heading {

@@ -25,6 +25,7 @@ use super::model::{Handshakes, MeanHandshake, NamedCount};
 use crate::format;
 use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
+use crate::state::sight;
 use crate::theme::Theme;
 use crate::widgets::parts::{
     NAMED_CELLS, StatusItem, fit, flexible_share_line, heading, put, rate, share, share_bar, share_line,
@@ -49,7 +50,7 @@ pub(crate) const PANE: Pane = Pane {
     rows: |state| {
         let rows = state.size().1;
         let tells_reasons = |h: &Handshakes| u16::from(h.full_reasons.is_some());
-        let all = |h: &Handshakes| match state.has_room_for_details() {
+        let all = |h: &Handshakes| match sight::has_room_for_details(state.size) {
             true => HEIGHT + TLS_HEIGHT * tells_reasons(h),
             false if rows >= REASONS_SCREEN_MIN => 1 + tells_reasons(h),
             false => 1,
@@ -58,7 +59,11 @@ pub(crate) const PANE: Pane = Pane {
             None => PaneRows::default(),
             Some(_) if state.size().1 < HEIGHT_SCREEN_MIN => PaneRows::default(),
             // The tiles have what a line would say.
-            Some(_) if state.tile_rows() > 0 && !state.has_room_for_details() && !is_chosen(state) => {
+            Some(_)
+                if sight::tile_rows(state.size) > 0
+                    && !sight::has_room_for_details(state.size)
+                    && !is_chosen(state) =>
+            {
                 PaneRows::default()
             }
             Some(figures) => {
@@ -85,8 +90,7 @@ pub(crate) const PANE: Pane = Pane {
             put(frame, area, &table(theme, handshakes, (area.width, area.height)));
         }
     },
-    target: |_, _, _| None,
-    hints: &[],
+    ..Pane::PLAIN
 };
 
 /// Returns whether a person asks for it: by itself, or by the focus.

@@ -31,13 +31,11 @@ pub(crate) const PANE: Pane = Pane {
         if !state.has_hosts() {
             return PaneRows::default();
         }
-        let hosts = u16::try_from(state.hosts.table.counts().1).unwrap_or(u16::MAX);
-        let all = hosts.saturating_add(2).max(HEIGHT_MIN);
-        PaneRows { min: HEIGHT_MIN, enough: all.min(HEIGHT_ENOUGH), wanted: all, grows: false }
+        PaneRows::listed(state.hosts.rows.table.counts().1 + 2, HEIGHT_MIN, HEIGHT_ENOUGH)
     },
     ranks: [0, 4, 9],
     render,
-    target: |state, area, at| match table::target(List::Hosts, &state.hosts.table, area, at)? {
+    target: |state, area, at| match table::target(List::Hosts, &state.hosts.rows.table, area, at)? {
         ClickTarget::Row(list, row) => {
             let sum = usize::from(state.hosts.sum.is_some());
             row.checked_sub(sum).map(|row| ClickTarget::Row(list, row))
@@ -45,24 +43,20 @@ pub(crate) const PANE: Pane = Pane {
         heading => Some(heading),
     },
     hints: HOST_HINTS,
+    arrange: |state| state.hosts.arrange(state.shown),
+    ..Pane::PLAIN
 };
 
 /// Draws the sum and the visible part of the table.
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
-    let (theme, hosts) = (state.theme, &state.hosts);
-    let mut lines = table::lines(
-        state,
-        &hosts.table,
-        area,
-        |columns, shown| titles(state, columns, shown),
-        table::no_graph,
-    );
-    if let Some(sum) = &hosts.sum {
-        let columns = Columns::of(&hosts.table, usize::from(area.width));
-        let line = columns.line(theme, &hosts.table, sum, table::no_graph);
+    let (theme, table) = (state.theme, &state.hosts.rows.table);
+    let mut lines = table::lines(state, table, area, titles, table::no_graph);
+    if let Some(sum) = &state.hosts.sum {
+        let columns = Columns::of(table, usize::from(area.width));
+        let line = columns.line(theme, table, sum, table::no_graph);
         lines.insert(1, line.patch_style(theme.figure()));
     }
-    if hosts.table.counts().1 == 0 {
+    if table.counts().1 == 0 {
         lines.push(Line::styled(" no host yet", theme.quiet()));
     }
     put(frame, area, &lines);
@@ -70,14 +64,11 @@ fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
 
 /// Returns the titles, longest first: the visible hosts, those that are live, and the order if no column shows it.
 fn titles(state: &State, columns: &Columns<HostRow>, shown: usize) -> Vec<String> {
-    let hosts = &state.hosts;
-    let (table, live) = (&hosts.table, hosts.live);
+    let (table, live) = (&state.hosts.rows.table, state.hosts.live);
     if !table.filter.is_empty() {
         return vec![format!("hosts {}", extent(table, shown)), filter_title(table)];
     }
-    let order = columns.hidden_order(state.theme, table);
-    let sorted =
-        order.filter(|_| table.order.column != 0).map_or_else(String::new, |by| format!(", by {by}"));
+    let sorted = columns.sorted(state.theme, table);
     let (extent, all) = (extent(table, shown), table.counts().1);
     vec![
         format!("hosts {extent}{sorted}, {live} live, 10 s"),

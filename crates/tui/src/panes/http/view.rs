@@ -24,6 +24,7 @@ use crate::format;
 use crate::panes::handshakes::view::listed;
 use crate::panes::routes::model::RequestTimes;
 use crate::panes::{Pane, PaneRows};
+use crate::state::sight;
 use crate::theme::Theme;
 use crate::view_model::span::Count;
 use crate::widgets::parts::{NAMED_CELLS, StatusItem, fit, heading, put, quantile_text, share_line};
@@ -39,7 +40,7 @@ pub(crate) const PANE: Pane = Pane {
     rows: |state| {
         let figures = state.figures().and_then(|figures| figures.http.as_ref());
         let more = figures.map_or(0, |http| (usize::from(http.calls.is_some()) + http.times.len()) as u16);
-        let all = if state.has_room_for_details() { HEIGHT + more } else { 1 };
+        let all = if sight::has_room_for_details(state.size) { HEIGHT + more } else { 1 };
         if !state.has_http() || state.size().1 < HEIGHT_SCREEN_MIN {
             return PaneRows::default();
         }
@@ -54,8 +55,7 @@ pub(crate) const PANE: Pane = Pane {
             put(frame, area, &table(state.theme, http, area.width));
         }
     },
-    target: |_, _, _| None,
-    hints: &[],
+    ..Pane::PLAIN
 };
 
 fn one_line(theme: Theme, http: &HttpFigures, width: u16) -> Line<'static> {

@@ -190,8 +190,7 @@ pub(crate) const PANE: Pane = Pane {
     render: |state, frame, area| {
         state.figures().into_iter().for_each(|figures| render(state, figures, frame, area));
     },
-    target: |_, _, _| None,
-    hints: &[],
+    ..Pane::PLAIN
 };
 
 /// The rows, with the heading, that latencies get first, and before less important panes.

@@ -14,6 +14,7 @@ use crate::format;
 use crate::panes::timeline::levels;
 use crate::panes::timeline::model::TimelineColumn;
 use crate::state::State;
+use crate::state::sight;
 use crate::theme::Theme;
 use crate::view_model::past::PastSetting;
 use crate::widgets::parts::{StatusItem, fit};
@@ -22,7 +23,7 @@ use crate::widgets::parts::{StatusItem, fit};
 pub(crate) fn height(state: &State) -> usize {
     match state.earlier() {
         None => 0,
-        Some(_) if state.is_replay() && !state.has_spare_room() => 1,
+        Some(_) if state.is_replay() && !sight::has_spare_room(state.size) => 1,
         Some(_) => 3,
     }
 }
@@ -34,7 +35,7 @@ pub(crate) fn lines(state: &State, width: u16) -> Vec<Line<'static>> {
     let cells = usize::from(width);
     let settings = Line::from(fit(then(state, settings), cells));
     // In a replay, the playback line shows the time and the log the events.
-    if state.is_replay() && !state.has_spare_room() {
+    if state.is_replay() && !sight::has_spare_room(state.size) {
         return vec![settings];
     }
     let summary = Line::from(fit(summary(state, us, column), cells));

@@ -16,14 +16,14 @@ use super::past;
 use crate::format;
 use crate::input::intent::{Intent, PaneAction, Preset};
 use crate::panes::{Pane, PaneRows};
-use crate::state::{RepeatedLine, State};
+use crate::state::{RepeatedLine, State, sight};
 use crate::widgets::parts::{heading, put};
 
 const LEVEL_CELLS: usize = 5;
 
 pub(crate) const PANE: Pane = Pane {
     rows: |state| {
-        let (size, heading) = (state.size(), u16::from(state.has_spare_room()));
+        let (size, heading) = (state.size(), u16::from(sight::has_spare_room(state.size)));
         let urgent = past::height(state);
         let lines = if size.1 < TALL_MIN { 1 } else { LINES.min(usize::from(size.1 / LOG_SHARE)) };
         let rows = |lines: usize| (urgent + lines).max(1) as u16 + heading;
@@ -32,8 +32,7 @@ pub(crate) const PANE: Pane = Pane {
     },
     ranks: [1, 8, 8],
     render,
-    target: |_, _, _| None,
-    hints: &[],
+    ..Pane::PLAIN
 };
 
 /// The lines of the log beside other panes, and the rows of the screen for each.
@@ -45,7 +44,7 @@ const TALL_MIN: u16 = 20;
 /// Draws the warnings, and as many lines as fit.
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let mut lines: Vec<Line<'_>> = Vec::new();
-    if state.has_spare_room() && area.height > 1 {
+    if sight::has_spare_room(state.size) && area.height > 1 {
         let title = format!("log, {}", state.options.zone.name(state.last_realtime_us()));
         lines.push(heading(state.theme, &[&title, "log"], &hidden_panes(state), area.width));
     }

@@ -18,45 +18,34 @@
 //! ```
 
 use model::runs::RecordedRequest;
-use ratatui::Frame;
 use records::metrics::{RouteCounter, RouteLatency, TimeResolution};
 
 use super::model::{RequestTimes, RouteDetail, RouteRow, RouteSlot};
 use crate::format;
 use crate::screens::requests::model::RequestRow;
 use crate::state::State;
-use crate::table::NameId;
 use crate::theme::Theme;
-use crate::widgets::detail;
+use crate::widgets::detail::{Details, NamedLine};
 use crate::widgets::parts::{byte_rate, quantile_text, rate};
 use crate::widgets::sparkline::sparkline;
 
-const LINE_CELLS: usize = 110;
 /// Requests of each kind that are listed at the most, and on a screen without room.
 const LISTED: (usize, usize) = (8, 2);
 /// The rows of the other lines, with the border and the keys.
 const OTHER_ROWS: usize = 15;
 
-pub(crate) fn render(state: &State, frame: &mut Frame<'_>, id: NameId) {
-    let lines = state.route_detail(id).map_or_else(
-        || vec![("", "no requests of it by this moment".to_owned())],
-        |detail| texts(state, &detail),
-    );
-    detail::render(state, frame, LINE_CELLS, &title(state, id), lines);
-}
-
-fn title(state: &State, id: NameId) -> String {
+pub(super) fn details(state: &State) -> Option<Details> {
+    let id = state.routes.opened?;
     let name = state.all_routes().iter().find(|row| row.id == id).map_or("", |row| &*row.name);
-    let at = state.at_past_moment();
-    format!("route {name}{at}")
+    Some(Details {
+        cells: 110,
+        title: format!("route {name}{}", state.at_past_moment()),
+        lines: state.route_detail(id).map_or_else(Vec::new, |detail| texts(state, &detail)),
+        gone: "no requests of it by this moment",
+    })
 }
 
-pub(crate) fn text(state: &State, id: NameId) -> String {
-    let lines = state.route_detail(id).map_or_else(Vec::new, |detail| texts(state, &detail));
-    detail::text(&title(state, id), lines)
-}
-
-fn texts(state: &State, detail: &RouteDetail) -> Vec<(&'static str, String)> {
+fn texts(state: &State, detail: &RouteDetail) -> Vec<NamedLine> {
     let (theme, row) = (state.theme, &detail.row);
     let span = state.figures().map(|figures| figures.span.words()).unwrap_or_default();
     let latency = |class| times(theme, row.times(class), &span);

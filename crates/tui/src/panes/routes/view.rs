@@ -10,6 +10,8 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
+use super::detail_view::details;
+use super::state::arrange;
 use crate::input::intent::List;
 use crate::input::keymap::ROUTE_HINTS;
 use crate::panes::{Pane, PaneRows};
@@ -27,20 +29,20 @@ pub(crate) const PANE: Pane = Pane {
         if !state.has_http() {
             return PaneRows::default();
         }
-        let all = u16::try_from(state.all_routes().len()).unwrap_or(u16::MAX).max(1).saturating_add(1);
-        let (min, enough) = (all.min(HEIGHT_MIN), all.min(HEIGHT_ENOUGH));
-        PaneRows { min, enough, wanted: all, grows: false }
+        let rows = PaneRows::listed(state.all_routes().len() + 1, 2, HEIGHT_ENOUGH);
+        PaneRows { min: rows.wanted.min(HEIGHT_MIN), ..rows }
     },
     ranks: [0, 5, 8],
     render,
     target: |state, area, at| table::target(List::Routes, &state.routes, area, at),
     hints: ROUTE_HINTS,
+    arrange,
+    details,
 };
 
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let table = &state.routes;
-    let mut lines =
-        table::lines(state, table, area, |columns, shown| titles(state, columns, shown), table::no_graph);
+    let mut lines = table::lines(state, table, area, titles, table::no_graph);
     if table.counts().1 == 0 {
         lines.push(Line::styled(" no requests yet", state.theme.quiet()));
     }

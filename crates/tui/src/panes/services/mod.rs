@@ -1,6 +1,6 @@
 //! The services that packets tell apart, in a line each.
 
 mod columns;
-mod model;
+pub(crate) mod model;
 pub(crate) mod state;
 pub(crate) mod view;

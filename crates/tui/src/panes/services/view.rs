@@ -10,6 +10,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::model::ServiceRow;
+use super::state::arrange;
 use crate::input::intent::List;
 use crate::input::keymap::SERVICE_HINTS;
 use crate::panes::{Pane, PaneRows};
@@ -27,21 +28,19 @@ pub(crate) const PANE: Pane = Pane {
         if !state.has_services() {
             return PaneRows::default();
         }
-        let services = u16::try_from(state.services.table.counts().1).unwrap_or(u16::MAX);
-        let all = services.saturating_add(1).max(HEIGHT_MIN);
-        PaneRows { min: HEIGHT_MIN, enough: all.min(HEIGHT_ENOUGH), wanted: all, grows: false }
+        PaneRows::listed(state.services.table.counts().1 + 1, HEIGHT_MIN, HEIGHT_ENOUGH)
     },
     ranks: [0, 4, 9],
     render,
     target: |state, area, at| table::target(List::Services, &state.services.table, area, at),
     hints: SERVICE_HINTS,
+    arrange,
+    ..Pane::PLAIN
 };
 
 /// Draws the visible part of the table.
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
-    let heading = |columns: &Columns<ServiceRow>, shown| titles(state, columns, shown);
-    let lines = table::lines(state, &state.services.table, area, heading, table::no_graph);
-    put(frame, area, &lines);
+    put(frame, area, &table::lines(state, &state.services.table, area, titles, table::no_graph));
 }
 
 /// Returns the titles, longest first: the visible services, and the order if no column shows it.
@@ -51,7 +50,6 @@ fn titles(state: &State, columns: &Columns<ServiceRow>, shown: usize) -> Vec<Str
     if !table.filter.is_empty() {
         return vec![format!("services {extent}"), filter_title(table)];
     }
-    let order = columns.hidden_order(state.theme, table).filter(|_| table.order.column != 0);
-    let sorted = order.map_or_else(String::new, |by| format!(", by {by}"));
+    let sorted = columns.sorted(state.theme, table);
     vec![format!("services {extent}{sorted}, 10 s"), format!("services {extent}"), "services".to_owned()]
 }

@@ -1,5 +1,4 @@
 //! Load, proxy, journal and CPU in detail, and the proxy's workers.
 
 pub(crate) mod model;
-pub(crate) mod state;
 pub(crate) mod view;

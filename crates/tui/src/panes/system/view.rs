@@ -27,6 +27,7 @@ use crate::input::intent::List;
 use crate::input::keymap::WORKER_HINTS;
 use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
+use crate::state::sight;
 use crate::theme::Theme;
 use crate::view_model::ViewModel;
 use crate::view_model::load::{LoadFigures, LoopState};
@@ -38,7 +39,7 @@ use crate::widgets::table::{self, Columns, extent};
 pub(crate) const PANE: Pane = Pane {
     rows: |state| {
         let is_chosen = state.panes.in_focus() == Some(PaneId::System);
-        let shown = state.figures().filter(|_| is_chosen || state.has_room_for_details());
+        let shown = state.figures().filter(|_| is_chosen || sight::has_room_for_details(state.size));
         let Some(figures) = shown else { return PaneRows::default() };
         let (above, workers) = (rows_above(figures, is_chosen), figures.workers.len());
         let with = |workers: usize| above + 1 + workers as u16;
@@ -58,7 +59,19 @@ pub(crate) const PANE: Pane = Pane {
         table::target(List::Workers, &state.workers.table, below, at)
     },
     hints: WORKER_HINTS,
+    arrange,
+    ..Pane::PLAIN
 };
+
+/// Updates the workers in sight.
+fn arrange(state: &mut State) {
+    if state.workers.table.sight > 0 {
+        let workers = state.figures().map_or(&[][..], |figures| &figures.workers);
+        let rows = workers.iter().cloned().map(WorkerRow).collect();
+        state.workers.set(rows);
+        state.workers.arrange();
+    }
+}
 
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let Some(figures) = state.figures() else { return };
@@ -106,7 +119,7 @@ fn worker_lines(state: &State, figures: &ViewModel, area: Rect) -> Vec<Line<'sta
     let busiest = figures.workers.iter().map(WorkerActivity::cores).fold(f64::MIN_POSITIVE, f64::max);
     let draw_bar =
         |_: &'static str, row: &WorkerRow, cells: usize| bar(theme, row.0.cores() / busiest, cells);
-    let titles = |columns: &Columns<WorkerRow>, shown| {
+    let titles = |_: &State, columns: &Columns<WorkerRow>, shown| {
         let by = columns.hidden_order(theme, table).filter(|_| table.order.column != 0);
         let by = by.map_or_else(String::new, |order| format!(" by {order}"));
         let extent = extent(table, shown);

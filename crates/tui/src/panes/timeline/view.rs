@@ -58,6 +58,7 @@ pub(crate) const PANE: Pane = Pane {
         }
     },
     hints: TIMELINE_HINTS,
+    ..Pane::PLAIN
 };
 
 /// Draws the parts that fit.

@@ -10,6 +10,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::model::UpstreamRow;
+use super::state::arrange;
 use crate::input::intent::List;
 use crate::input::keymap::UPSTREAM_HINTS;
 use crate::panes::{Pane, PaneRows};
@@ -27,20 +28,19 @@ pub(crate) const PANE: Pane = Pane {
         if !state.has_upstreams() {
             return PaneRows::default();
         }
-        let upstreams = u16::try_from(state.upstreams.table.counts().1).unwrap_or(u16::MAX);
-        let all = upstreams.saturating_add(1).max(HEIGHT_MIN);
-        PaneRows { min: all.min(HEIGHT_ENOUGH), enough: all.min(HEIGHT_ENOUGH), wanted: all, grows: false }
+        let rows = PaneRows::listed(state.upstreams.table.counts().1 + 1, HEIGHT_MIN, HEIGHT_ENOUGH);
+        PaneRows { min: rows.enough, ..rows }
     },
     ranks: [4, 6, 9],
     render,
     target: |state, area, at| table::target(List::Upstreams, &state.upstreams.table, area, at),
     hints: UPSTREAM_HINTS,
+    arrange,
+    ..Pane::PLAIN
 };
 
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
-    let heading = |columns: &Columns<UpstreamRow>, shown| titles(state, columns, shown);
-    let lines = table::lines(state, &state.upstreams.table, area, heading, table::no_graph);
-    put(frame, area, &lines);
+    put(frame, area, &table::lines(state, &state.upstreams.table, area, titles, table::no_graph));
 }
 
 /// Returns the titles, longest first: the visible upstreams, the span of their figures, and the order if no column shows
@@ -51,8 +51,7 @@ fn titles(state: &State, columns: &Columns<UpstreamRow>, shown: usize) -> Vec<St
     if !table.filter.is_empty() {
         return vec![format!("upstreams {extent}"), filter_title(table)];
     }
-    let order = columns.hidden_order(state.theme, table).filter(|_| table.order.column != 0);
-    let sorted = order.map_or_else(String::new, |by| format!(", by {by}"));
+    let sorted = columns.sorted(state.theme, table);
     let span = state.figures().map(|figures| figures.span.words()).unwrap_or_default();
     vec![format!("upstreams {extent}{sorted}, {span}"), format!("upstreams {extent}"), "upstreams".to_owned()]
 }

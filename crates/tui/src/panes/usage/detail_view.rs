@@ -10,37 +10,28 @@
 //! +-------------------------------------------------------------------------------+
 //! ```
 
-use ratatui::Frame;
 use records::metrics::{UsageCounter, labels};
 
-use super::model::{UsageId, UsageRow};
-use super::view as usage;
+use super::model::{UsageRow, name_of};
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
-use crate::widgets::detail;
+use crate::widgets::detail::{Details, NamedLine};
 use crate::widgets::parts::share;
 
-const LINE_CELLS: usize = 96;
-
-pub(crate) fn render(state: &State, frame: &mut Frame<'_>, id: UsageId) {
-    let none = || vec![("", "no handshakes of it by this moment".to_owned())];
-    let lines = state.usage_row(id).map_or_else(none, |row| texts(state.theme, row));
-    detail::render(state, frame, LINE_CELLS, &title(state, id), lines);
+pub(super) fn details(state: &State) -> Option<Details> {
+    let list = &state.usage;
+    let row = list.rows.row(list.rows.table.opened?);
+    let (value, at) = (row.map_or("", |row| &*row.value), state.at_past_moment());
+    Some(Details {
+        cells: 96,
+        title: format!("{} {value}, since the start{at}", name_of(list.dimension)),
+        lines: row.map_or_else(Vec::new, |row| texts(state.theme, row)),
+        gone: "no handshakes of it by this moment",
+    })
 }
 
-fn title(state: &State, id: UsageId) -> String {
-    let value = state.usage_row(id).map_or("", |row| &*row.value);
-    let at = state.at_past_moment();
-    format!("{} {value}, since the start{at}", usage::name_of(state.usage.dimension))
-}
-
-pub(crate) fn text(state: &State, id: UsageId) -> String {
-    let lines = state.usage_row(id).map_or_else(Vec::new, |row| texts(state.theme, row));
-    detail::text(&title(state, id), lines)
-}
-
-fn texts(theme: Theme, row: &UsageRow) -> Vec<(&'static str, String)> {
+fn texts(theme: Theme, row: &UsageRow) -> Vec<NamedLine> {
     let count = |counter| format::count(row.counters[counter]);
     let bytes = |counter| format::bytes(row.counters[counter] as f64);
     let failed = row.failed().map_or_else(String::new, |n| format!("  failed {}", format::count(n)));

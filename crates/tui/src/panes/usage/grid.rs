@@ -8,8 +8,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use records::metrics::Dimension;
 
-use super::model::{UsageRow, usage_rows};
-use super::view::name_of;
+use super::model::{UsageRow, name_of, usage_rows};
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;

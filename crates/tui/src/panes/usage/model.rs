@@ -22,6 +22,22 @@ pub(crate) struct UsageRow {
     all: (u64, u64),
 }
 
+/// The name of a dimension in titles.
+pub(crate) fn name_of(dimension: Dimension) -> &'static str {
+    match dimension {
+        Dimension::Version => "version",
+        Dimension::Group => "group",
+        Dimension::Cipher => "cipher suite",
+        Dimension::Signature => "signature of full handshakes",
+        Dimension::Alpn => "application protocol",
+        Dimension::Certificate => "certificate of full handshakes",
+        Dimension::Name => "server name",
+        Dimension::Fingerprint => "fingerprint (JA4)",
+        Dimension::Issuer => "issuer of the client's certificate",
+        Dimension::Service => "service",
+    }
+}
+
 pub(crate) fn usage_rows(usage: &Usage, dimension: Dimension) -> Vec<UsageRow> {
     let sum = usage.sum(dimension);
     let all = (sum.handshakes(), sum.compute_ns());

@@ -16,8 +16,10 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 use records::metrics::Dimension;
 
+use super::detail_view::details;
 use super::grid as usage_grid;
-use super::model::UsageRow;
+use super::model::{UsageRow, name_of};
+use super::state::arrange;
 use crate::format;
 use crate::input::intent::List;
 use crate::input::keymap::USAGE_HINTS;
@@ -38,19 +40,19 @@ pub(crate) const PANE: Pane = Pane {
         if !is_wanted && state.shown_usage().is_none_or(model::runs::Usage::is_empty) {
             return PaneRows::default();
         }
-        let all = u16::try_from(values).unwrap_or(u16::MAX).saturating_add(1).max(HEIGHT_MIN);
-        PaneRows { min: HEIGHT_MIN, enough: all.min(HEIGHT_ENOUGH), wanted: all, grows: is_wanted }
+        PaneRows { grows: is_wanted, ..PaneRows::listed(values + 1, HEIGHT_MIN, HEIGHT_ENOUGH) }
     },
     ranks: [10, 10, 10],
     render,
-    target: |state, area, at| table::target(List::Usage, &state.usage.table, area, at),
+    target: |state, area, at| table::target(List::Usage, &state.usage.rows.table, area, at),
     hints: USAGE_HINTS,
+    arrange,
+    details,
 };
 
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
-    let (theme, table) = (state.theme, &state.usage.table);
-    let mut lines =
-        table::lines(state, table, area, |columns, shown| titles(state, columns, shown), table::no_graph);
+    let (theme, table) = (state.theme, &state.usage.rows.table);
+    let mut lines = table::lines(state, table, area, titles, table::no_graph);
     if table.counts().1 == 0 {
         lines.push(Line::styled(
             format::cut(&none(state), usize::from(area.width), theme.glyphs),
@@ -91,24 +93,9 @@ fn none(state: &State) -> String {
     }
 }
 
-pub(crate) fn name_of(dimension: Dimension) -> &'static str {
-    match dimension {
-        Dimension::Version => "version",
-        Dimension::Group => "group",
-        Dimension::Cipher => "cipher suite",
-        Dimension::Signature => "signature of full handshakes",
-        Dimension::Alpn => "application protocol",
-        Dimension::Certificate => "certificate of full handshakes",
-        Dimension::Name => "server name",
-        Dimension::Fingerprint => "fingerprint (JA4)",
-        Dimension::Issuer => "issuer of the client's certificate",
-        Dimension::Service => "service",
-    }
-}
-
 /// Returns the titles, longest first: the dimension, the visible values, and their order if no column shows it.
 fn titles(state: &State, columns: &Columns<UsageRow>, shown: usize) -> Vec<String> {
-    let (table, dimension) = (&state.usage.table, state.usage.dimension);
+    let (table, dimension) = (&state.usage.rows.table, state.usage.dimension);
     let (by, word) = (name_of(dimension), dimension.word());
     if table.counts().1 == 0 {
         return vec![format!("usage by {by}"), format!("usage by {word}")];

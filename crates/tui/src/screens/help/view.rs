@@ -253,7 +253,7 @@ fn own_heading(over: Screen, focus: Option<PaneId>) -> String {
         Screen::Experiments => "experiments:",
         Screen::Runs => "runs and hosts:",
         Screen::Choice(..) => "columns and panes:",
-        Screen::Client(_) | Screen::Route(_) | Screen::Usage(_) | Screen::Certificate(_) => "details:",
+        Screen::Details(_) => "details:",
         Screen::Findings(_) => "findings:",
         Screen::Requests { .. } => "single requests:",
     }

@@ -7,42 +7,24 @@ use super::model::RunRow;
 use crate::clock::ClockReading;
 use crate::state::screen::Screen;
 use crate::state::{State, shown_run};
-use crate::table::{ListMove, Rows, TableState};
 
-#[derive(Clone, Debug)]
-pub(crate) struct RunList {
-    pub(crate) table: TableState<RunRow>,
-    rows: Rows<RunRow>,
-}
-
-impl Default for RunList {
-    fn default() -> Self {
-        Self { table: TableState::by(0), rows: Rows::default() }
+/// Updates the listed runs, and selects the shown one, or else the first, if none is selected.
+pub(crate) fn arrange(state: &mut State) {
+    if state.screen != Screen::Runs {
+        return;
+    }
+    let listed = state.runs().into_iter().map(RunRow::of).collect();
+    let (shown, runs) = (state.shown, &mut state.runs);
+    runs.set(listed);
+    runs.arrange();
+    if runs.table.selected.is_none() {
+        runs.preselect(shown);
+        runs.preselect(runs.table.page().first().map(|row| row.id));
+        runs.arrange();
     }
 }
 
 impl State {
-    /// Updates the listed runs, and selects the shown one, or else the first, if none is selected.
-    pub(crate) fn arrange_runs(&mut self) {
-        let listed: Vec<RunRow> = self.runs().into_iter().map(RunRow::of).collect();
-        let sight = self.sight.runs;
-        let (shown, RunList { table, rows }) = (self.shown, &mut self.runs);
-        rows.change(|rows| *rows = listed);
-        table.arrange(rows, sight);
-        if table.selected.is_none() {
-            table.selected = shown.filter(|&id| rows.place(id).is_some());
-            if table.selected.is_none() {
-                table.selected = table.page().first().map(|row| row.id);
-            }
-            table.arrange(rows, sight);
-        }
-    }
-
-    pub(crate) fn select_run(&mut self, to: ListMove) {
-        let sight = self.runs.table.page().len();
-        self.runs.table.go(to, &mut self.runs.rows, sight);
-    }
-
     pub(crate) fn is_run_shown(&self, id: RunId) -> bool {
         self.shown == Some(id)
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod replay;
 pub(crate) mod seek;
+mod shown;
 pub(crate) mod snapshot;
 pub(crate) mod timeline;
 mod worst;

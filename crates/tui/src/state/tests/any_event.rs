@@ -74,7 +74,7 @@ proptest! {
             let screen = stage.screen(columns, rows);
             prop_assert_eq!(screen.lines().count(), usize::from(if columns == 0 { 0 } else { rows }));
             if let Some(selected) = stage.state.clients.selected {
-                let rows = stage.state.sight.clients;
+                let rows = stage.state.clients.sight;
                 let in_sight = stage.state.clients.page().iter().any(|row| row.id == selected);
                 prop_assert!(rows == 0 || in_sight, "{} of {}", selected, rows);
             }

@@ -2,6 +2,7 @@
 
 use super::press;
 use crate::app::action::Action;
+use crate::input::intent::List;
 use crate::panes::clients::model::ClientRow;
 use crate::state::screen::Screen;
 use crate::table::Row;
@@ -85,7 +86,8 @@ fn commands_settings_and_clients_are_found_by_a_few_letters() {
     press(&mut stage, "\x1b:sort by p99\n");
     assert_eq!(stage.state.clients.order.column, ClientRow::column("p99"));
     press(&mut stage, "\x1b:client 2001\n");
-    assert!(matches!(stage.state.screen, Screen::Client(id) if id.to_string().starts_with("2001")));
+    assert_eq!(stage.state.screen, Screen::Details(List::Clients));
+    assert!(stage.state.clients.opened.is_some_and(|id| id.to_string().starts_with("2001")));
     press(&mut stage, "\x1b:qqqqqq");
     assert!(stage.screen(120, 40).contains("nothing of that name"));
     assert_eq!(press(&mut stage, "\n").len(), 1, "nothing is done");

@@ -1,0 +1,66 @@
+//! What is shown: the figures, the run and the rows of the shown moment.
+
+use model::runs::{Run, Usage};
+
+use super::snapshot::Snapshot;
+use super::{PastView, View};
+use crate::panes::clients::model::ClientRow;
+use crate::panes::routes::model::RouteRow;
+use crate::state::State;
+use crate::table::{Rows, TableState};
+use crate::view_model::ViewModel;
+
+impl State {
+    pub(crate) fn snapshot(&self) -> &Snapshot {
+        match &self.view {
+            View::Live => &self.live,
+            View::Frozen(past) | View::Replay(past, _) => &past.snapshot,
+        }
+    }
+
+    pub(crate) fn figures(&self) -> Option<&ViewModel> {
+        self.snapshot().figures.as_ref()
+    }
+
+    /// The run that is shown, from the same reading as the figures.
+    pub(crate) fn snapshot_run(&self) -> Option<&Run> {
+        match self.snapshot().ticket {
+            Some(_) => self.shown_reread()?.run(),
+            None => self.run(),
+        }
+    }
+
+    /// The run and the moment that are shown.
+    pub(crate) fn shown_moment(&self) -> Option<(&Run, u64)> {
+        let run = self.snapshot_run()?;
+        let past = self.view.past().filter(|_| self.snapshot().ticket.is_none());
+        Some((run, past.map_or_else(|| run.last_us(), PastView::us)))
+    }
+
+    /// Returns the usage that is known at the shown moment; `None` at an earlier one that was not read from the journal.
+    pub(crate) fn shown_usage(&self) -> Option<&Usage> {
+        match &self.view {
+            View::Frozen(past) | View::Replay(past, _) if past.snapshot.ticket.is_none() => {
+                past.cursor_us.is_none_or(|us| us >= past.end_us).then_some(&past.usage)
+            }
+            View::Live | View::Frozen(_) | View::Replay(..) => Some(self.snapshot_run()?.usage()),
+        }
+    }
+
+    /// Returns all routes, by name.
+    pub(crate) fn all_routes(&self) -> &[RouteRow] {
+        self.snapshot().routes.rows.all()
+    }
+
+    /// The table of clients, and the clients that are shown.
+    pub(crate) fn clients_and_rows(&mut self) -> (&mut TableState<ClientRow>, &mut Rows<ClientRow>) {
+        let Self { view, live, clients, .. } = self;
+        (clients, &mut view.past_mut().map_or(live, |past| &mut past.snapshot).table.rows)
+    }
+
+    /// The table of routes, and the routes that are shown.
+    pub(crate) fn routes_and_rows(&mut self) -> (&mut TableState<RouteRow>, &mut Rows<RouteRow>) {
+        let Self { view, live, routes, .. } = self;
+        (routes, &mut view.past_mut().map_or(live, |past| &mut past.snapshot).routes.rows)
+    }
+}
