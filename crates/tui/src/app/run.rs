@@ -193,7 +193,7 @@ impl Dashboard {
         if let Some((request, remote)) = self.state.access_request().zip(self.state.options.remote.as_ref())
             && offer(&remote.requests, Some(request)).is_err()
         {
-            self.state.recheck_access();
+            self.state.access.doubt();
         }
         if self.state.is_playing() {
             self.next_tick = self.next_tick.min(Instant::now() + PLAY_TICK);

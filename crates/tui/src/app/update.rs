@@ -16,7 +16,7 @@ use crate::screens::help::view;
 use crate::state::State;
 use crate::state::moment::View;
 use crate::state::screen::Screen;
-use crate::state::status::{LastRecord, ViewStatus};
+use crate::state::status::LastRecord;
 use crate::terminal::SuspendTarget;
 use crate::terminal::frame_scheduler::Urgency;
 
@@ -118,7 +118,10 @@ fn apply_update(state: &mut State, news: Update, now: ClockReading) {
             state.open_replay(now);
         }
         Update::Notice(level, text) => state.answer(level, text, now),
-        Update::Recording(recording) => state.note_recording(recording, now),
+        Update::Recording(recording) => {
+            state.recorded.update(recording, now);
+            state.stale = true;
+        }
         Update::Ignored(..) => {}
     }
 }
@@ -127,13 +130,13 @@ fn apply_update(state: &mut State, news: Update, now: ClockReading) {
 fn tick(state: &mut State, now: ClockReading) -> Vec<Effect> {
     // A pending change that is never confirmed must disappear even if no record arrives.
     state.stale |= state.control.is_waiting();
-    let was_asked = state.leave_question().is_some();
-    state.time_recording(now);
+    let was_asked = state.recorded.question().is_some();
+    state.recorded.tick(now);
     let has_moved = state.play_on(now) | state.drop_old_message(now);
-    let status = ViewStatus::of(state, now);
+    let status = state.status_at(now);
     let changed = std::mem::replace(&mut state.status, status) != status;
     let has_due_hosts = state.has_hosts() && state.has_due_hosts(now);
-    let is_answered = was_asked && state.leave_question().is_none();
+    let is_answered = was_asked && state.recorded.question().is_none();
     if changed || has_moved || state.stale || has_due_hosts || is_answered {
         vec![Effect::Draw(Urgency::Soon)]
     } else {
@@ -170,17 +173,17 @@ pub(crate) fn want(state: &mut State, intent: Intent, now: ClockReading) -> Vec<
         Intent::RunFilter => state.type_filter_of(List::Runs),
         Intent::RunOpen => {
             state.show_selected_run(now);
-            state.status = ViewStatus::of(state, now);
+            state.renew_status(now);
         }
         Intent::Palette => state.open_palette(),
         Intent::Filter if matches!(state.screen, Screen::Help { .. }) => state.type_help_search(),
         Intent::Filter => state.type_filter(),
-        Intent::Copy if state.leave_question().is_some() => return vec![Effect::Leave(Exit::Quit)],
+        Intent::Copy if state.recorded.question().is_some() => return vec![Effect::Leave(Exit::Quit)],
         Intent::Copy => return copy(state, now),
         Intent::Export => state.type_file_name(now),
         Intent::NextRun => {
             state.next_run(now);
-            state.status = ViewStatus::of(state, now);
+            state.renew_status(now);
         }
         Intent::Compare => compare(state, now),
         Intent::EndExperiment => return send(state, Command::EndExperiment, now),
@@ -192,7 +195,7 @@ pub(crate) fn want(state: &mut State, intent: Intent, now: ClockReading) -> Vec<
         Intent::Seek(target) => {
             state.seek(target, now);
             state.stale = true;
-            state.status = ViewStatus::of(state, now);
+            state.renew_status(now);
         }
         Intent::ZoomOut => state.time.zoom_out(state.column_us()),
         Intent::ZoomIn => state.time.zoom_in(state.column_us()),
@@ -227,7 +230,7 @@ fn go_back(state: &mut State, now: ClockReading) {
     if was_past && state.view.past().is_none() {
         state.say("live", now);
     }
-    state.status = ViewStatus::of(state, now);
+    state.renew_status(now);
 }
 
 fn next_class(state: &mut State) {
@@ -285,7 +288,7 @@ fn toggle_freeze(state: &mut State, now: ClockReading) {
         View::Live => state.freeze(now),
         View::Frozen(_) | View::Replay(..) => state.go_live(),
     }
-    state.status = ViewStatus::of(state, now);
+    state.renew_status(now);
 }
 
 fn change_span(state: &mut State, direction: Direction, now: ClockReading) {
@@ -351,7 +354,7 @@ fn record(state: &mut State, now: ClockReading) -> Vec<Effect> {
         state.answer(Level::Warning, why.to_owned(), now);
         return vec![DRAW];
     }
-    if state.recording().is_some() {
+    if state.recorded.progress().is_some() {
         return vec![DRAW, Effect::Send(Command::EndRecording)];
     }
     state.type_recording_name(now);
@@ -371,7 +374,7 @@ fn write_configuration(state: &mut State, now: ClockReading) -> Vec<Effect> {
 /// Says why nothing can be changed, if so.
 fn refuse_if_read_only(state: &mut State, now: ClockReading) -> bool {
     let Some(why) = state.obstacle() else { return false };
-    state.recheck_access();
+    state.access.doubt();
     state.answer(Level::Warning, why, now);
     true
 }

@@ -10,7 +10,7 @@ use ratatui::text::{Line, Span};
 
 use crate::format;
 use crate::state::State;
-use crate::state::moment::replay::playback::{PlaybackLine, PlaybackState};
+use crate::state::moment::playback::{PlaybackLine, PlaybackState};
 use crate::widgets::parts::put;
 
 /// The minimum cells of the line.

@@ -209,7 +209,7 @@ pub(crate) fn details(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
 
 /// Returns changes of settings that no record confirms yet, or that act now while the screen shows the past.
 pub(crate) fn changes(state: &State) -> Vec<StatusItem> {
-    if let Some(question) = state.leave_question() {
+    if let Some(question) = state.recorded.question() {
         return vec![StatusItem::text(0, question, state.theme.notice())];
     }
     let asked = Some(state.control.pending()).filter(|asked| !asked.is_empty());
@@ -331,7 +331,7 @@ fn certificate(state: &State, width: u16) -> (String, Style) {
 
 /// Returns how long the run has been recorded; empty if it is not.
 fn recording(state: &State) -> (String, Style) {
-    match state.recording() {
+    match state.recorded.progress() {
         None => (String::new(), state.theme.quiet()),
         Some((seconds, false)) => {
             (format!("[REC {}] ", quantity::elapsed_text(seconds)), state.theme.notice())

@@ -1,9 +1,12 @@
 //! The prompt: a filter, a value or a search that is being typed.
 
 pub(crate) mod completion;
+pub(crate) mod entry;
+pub(crate) mod history;
 pub(crate) mod palette;
 pub(crate) mod palette_view;
 pub(crate) mod view;
+mod words;
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +15,7 @@ use tui_input::{Input, InputRequest};
 use crate::input::intent::List;
 use crate::screens::experiments::form::{ExperimentForm, FormField};
 use completion::Completion;
-use palette::PaletteEntry;
+use entry::PaletteEntry;
 
 /// The maximum number of characters.
 const TEXT_MAX: usize = 200;

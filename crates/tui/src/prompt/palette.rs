@@ -4,32 +4,17 @@ use std::sync::Arc;
 
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
-use records::ids::{ClientId, RunId};
 
-use crate::format;
+use super::entry::PaletteEntry;
 use crate::input::intent::List;
-use crate::input::keymap::{BINDINGS, Binding};
+use crate::input::keymap::BINDINGS;
 use crate::input::requirement::KeyRequirement;
 use crate::panes::clients::model::ClientRow;
 use crate::panes::routes::model::RouteRow;
 use crate::state::State;
-use crate::table::{Column, ColumnUnit, NameId, Row};
+use crate::table::{ColumnUnit, Row};
 
 const FOUND_MAX: usize = 50;
-
-#[derive(Clone, Debug)]
-pub(crate) enum PaletteEntry {
-    /// A command, by its line in the keymap.
-    Command(&'static Binding),
-    /// The order of the clients or the routes by a column.
-    SortBy(List, usize),
-    /// A setting, by its name.
-    Setting(String),
-    Client(ClientId),
-    Route(NameId, Arc<str>),
-    /// A run, with the text of its host and id.
-    Run(RunId, String),
-}
 
 /// Ordinary words for what comes first in an order, by the column's name.
 const ORDER_SYNONYMS: &[(&str, &str)] = &[
@@ -39,43 +24,23 @@ const ORDER_SYNONYMS: &[(&str, &str)] = &[
     ("5xx", "errors"),
 ];
 
-impl PaletteEntry {
-    /// The text that is searched: that of the line, and ordinary words for it.
-    fn searched(&self, state: &State) -> String {
-        let others = match self {
-            Self::Command(binding) => return binding.searched(),
-            Self::Setting(name) => state.info(name).map_or_else(String::new, |info| info.about.clone()),
-            Self::SortBy(list, column) => {
-                let name = match list {
-                    List::Clients => ClientRow::columns()[*column].name,
-                    _ => RouteRow::columns()[*column].name,
-                };
-                let found = ORDER_SYNONYMS.iter().find(|(known, _)| *known == name);
-                let one = if *list == List::Clients { "client" } else { "route" };
-                format!("order {} {one}", found.map_or("", |(_, words)| *words))
-            }
-            Self::Client(_) | Self::Route(..) | Self::Run(..) => String::new(),
-        };
-        format!("{} {others}", self.words())
-    }
-
-    pub(crate) fn words(&self) -> String {
-        match self {
-            Self::Command(binding) => binding.meaning.to_owned(),
-            Self::SortBy(List::Clients, column) => {
-                let Column { name, meaning, .. } = &ClientRow::columns()[*column];
-                format!("sort by {name}: {}", format::phrase(meaning))
-            }
-            Self::SortBy(_, column) => {
-                let Column { name, meaning, .. } = &RouteRow::columns()[*column];
-                format!("sort the routes by {name}: {}", format::phrase(meaning))
-            }
-            Self::Setting(name) => format!("setting {name}"),
-            Self::Client(id) => format!("client {id}"),
-            Self::Route(_, name) => format!("route {name}"),
-            Self::Run(_, words) => format!("run {words}"),
+/// The text that is searched: that of the line, and ordinary words for it.
+fn searched(entry: &PaletteEntry, state: &State) -> String {
+    let others = match entry {
+        PaletteEntry::Command(binding) => return binding.searched(),
+        PaletteEntry::Setting(name) => state.info(name).map_or_else(String::new, |info| info.about.clone()),
+        PaletteEntry::SortBy(list, column) => {
+            let name = match list {
+                List::Clients => ClientRow::columns()[*column].name,
+                _ => RouteRow::columns()[*column].name,
+            };
+            let found = ORDER_SYNONYMS.iter().find(|(known, _)| *known == name);
+            let one = if *list == List::Clients { "client" } else { "route" };
+            format!("order {} {one}", found.map_or("", |(_, words)| *words))
         }
-    }
+        PaletteEntry::Client(_) | PaletteEntry::Route(..) | PaletteEntry::Run(..) => String::new(),
+    };
+    format!("{} {others}", entry.words())
 }
 
 /// Returns the matches, best first; all commands without a text.
@@ -106,7 +71,7 @@ pub(crate) fn find(state: &State, text: &str) -> Vec<PaletteEntry> {
         .chain(clients)
         .chain(runs)
         .filter_map(|entry| {
-            let searched = entry.searched(state);
+            let searched = searched(&entry, state);
             let score = pattern.score(Utf32Str::new(&searched, &mut buffer), &mut matcher)?;
             // Whole words count for more than letters that occur in this order.
             Some(((has_words(&entry.words()), has_words(&searched), score), entry))

@@ -3,7 +3,7 @@
 use ratatui::Frame;
 use ratatui::text::{Line, Span};
 
-use super::palette::PaletteEntry;
+use super::entry::PaletteEntry;
 use crate::format;
 use crate::state::State;
 use crate::widgets::{overlay, parts};

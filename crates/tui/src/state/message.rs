@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use super::State;
 use crate::clock::ClockReading;
 
 /// How long a message is shown if no key follows.
@@ -15,14 +14,13 @@ pub(crate) struct Message {
     at: Instant,
 }
 
-impl State {
-    pub(crate) fn say(&mut self, text: impl Into<String>, now: ClockReading) {
-        self.message = Some(Message { text: text.into(), at: now.instant });
+impl Message {
+    pub(super) fn new(text: String, now: ClockReading) -> Self {
+        Self { text, at: now.instant }
     }
 
-    /// Removes a message that has been shown for long enough; false if there is none.
-    pub(crate) fn drop_old_message(&mut self, now: ClockReading) -> bool {
-        let is_old = |message: &mut Message| now.instant.saturating_duration_since(message.at) >= SHOWN_FOR;
-        self.message.take_if(is_old).is_some()
+    /// Returns whether it has been shown for long enough.
+    pub(super) fn is_old(&self, now: ClockReading) -> bool {
+        now.instant.saturating_duration_since(self.at) >= SHOWN_FOR
     }
 }

@@ -4,11 +4,10 @@ pub(crate) mod arrangement;
 pub(crate) mod control;
 mod keys;
 pub(crate) mod lists;
+pub(crate) mod log;
 pub(crate) mod message;
 pub(crate) mod moment;
 mod panes;
-pub(crate) mod recording;
-pub(crate) mod remote;
 pub(crate) mod screen;
 pub(crate) mod sight;
 pub(crate) mod status;
@@ -17,49 +16,44 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use model::runs::{Experiment, Level, LogLine, Marker, Model, Run};
-use records::codec::message::without_connection;
+use model::runs::{Level, LogLine, Marker, Model, Run};
 use records::ids::RunId;
 
 use crate::clock::ClockReading;
 use crate::options::Options;
 use crate::panes::certificates::list::CertificateList;
 use crate::panes::clients::model::ClientRow;
+use crate::panes::hosts::list::HostList;
+use crate::panes::hosts::model::HostTable;
 use crate::panes::routes::model::RouteRow;
+use crate::panes::services::model::ServiceRow;
+use crate::panes::system::model::WorkerRow;
 use crate::panes::timeline::model::{ColumnArm, LatencyTimeline};
+use crate::panes::upstreams::model::UpstreamRow;
+use crate::panes::usage::list::UsageList;
 use crate::panes::{PaneId, PaneLayout};
 use crate::prompt::Prompt;
+use crate::prompt::history::PromptHistory;
 use crate::screens::experiments::form::ExperimentForm;
-use crate::screens::settings::state::Tuning;
+use crate::screens::requests::model::RequestRow;
+use crate::screens::runs::model::RunRow;
+use crate::screens::settings::tuning::Tuning;
 use crate::table::{RowList, TableState};
 use crate::theme::Theme;
 use crate::view_model::ViewModel;
 use crate::view_model::span::Span;
+use control::Control;
+use control::access::RemoteAccess;
+use control::recording::RecordingState;
+use message::Message;
+use moment::View;
+use moment::replay::reads::JournalReads;
+use moment::snapshot::Snapshot;
 use moment::zoom::TimeView;
 use screen::{HelpState, Screen};
 use sight::Sight;
-use status::ViewStatus;
-
-use crate::panes::hosts::list::HostList;
-use crate::panes::hosts::model::HostTable;
-use crate::panes::services::model::ServiceRow;
-use crate::panes::system::model::WorkerRow;
-use crate::panes::upstreams::model::UpstreamRow;
-use crate::panes::usage::list::UsageList;
-use crate::prompt::completion::PromptHistory;
-use crate::screens::requests::model::RequestRow;
-use crate::screens::runs::model::RunRow;
-use control::Control;
-use message::Message;
-use moment::View;
-use moment::replay::JournalReads;
-use moment::snapshot::Snapshot;
-use recording::RecordingState;
-use remote::RemoteAccess;
 use status::LastRecord;
-
-/// The number of the dashboard's own notices that are kept.
-const NOTICES_MAX: usize = 50;
+use status::ViewStatus;
 
 pub(crate) struct State {
     pub(crate) options: Options,
@@ -186,11 +180,6 @@ impl State {
         &self.model
     }
 
-    /// The experiments of the shown run, oldest first.
-    pub(crate) fn experiments(&self) -> Vec<&Experiment> {
-        self.snapshot_run().map_or_else(Vec::new, |run| run.experiments().collect())
-    }
-
     /// The last record of the shown run, by the wall clock.
     pub(crate) fn last_realtime_us(&self) -> u64 {
         self.run().map_or(0, Run::last_realtime_us)
@@ -199,14 +188,6 @@ impl State {
     /// The last record of the shown run, by the monotonic clock.
     pub(crate) fn last_us(&self) -> u64 {
         self.run().map_or(0, Run::last_us)
-    }
-
-    /// All log lines of the run and notices of the dashboard, oldest first.
-    pub(crate) fn log_lines(&self) -> Vec<&LogLine> {
-        let of_run = self.figures().map_or(&[][..], |figures| &figures.log);
-        let mut lines: Vec<&LogLine> = of_run.iter().chain(&self.notices).collect();
-        lines.sort_by_key(|line| line.realtime_us);
-        lines
     }
 
     /// Returns whether the proxy that is shown still waits for its first client.
@@ -218,30 +199,9 @@ impl State {
         !self.has_hosts() && self.figures().is_some_and(counts_nothing)
     }
 
-    /// Log lines of the run and notices of the dashboard, the latest `n` of them, oldest first. A line that says the same as
-    /// one some seconds later is counted there.
-    pub(crate) fn log(&self, n: usize) -> Vec<RepeatedLine<'_>> {
-        let mut merged: Vec<RepeatedLine<'_>> = Vec::new();
-        for line in self.log_lines().into_iter().rev() {
-            if merged.len() == n && !merged.iter().any(|later| later.is_near(line)) {
-                break;
-            }
-            match merged.iter().position(|later| later.repeats(line)) {
-                Some(at) => {
-                    (merged[at].times, merged[at].first_us) = (merged[at].times + 1, line.realtime_us);
-                }
-                // Earlier ones may still repeat what is kept.
-                None if merged.len() == n => {}
-                None => merged.push(RepeatedLine { line, times: 1, first_us: line.realtime_us }),
-            }
-        }
-        merged.reverse();
-        merged
-    }
-
     /// Takes the figures of the shown run, if something has changed.
     pub(crate) fn renew(&mut self, now: ClockReading) {
-        self.time_recording(now);
+        self.recorded.tick(now);
         self.drop_old_message(now);
         let has_news = std::mem::take(&mut self.stale);
         if has_news {
@@ -287,22 +247,11 @@ impl State {
             self.notice(Level::Notice, format!("a new run is shown: {}, begun {began}", id.short()), now);
         }
         self.stay(id, now);
-        self.status = ViewStatus::of(self, now);
+        self.renew_status(now);
     }
 
     pub(crate) fn run(&self) -> Option<&Run> {
         shown_run(&self.model, &self.options)
-    }
-
-    pub(crate) fn notice(&mut self, level: Level, text: impl Into<String>, now: ClockReading) {
-        if self.notices.len() == NOTICES_MAX {
-            self.notices.pop_front();
-        }
-        let text = text.into();
-        if self.notices.back().is_some_and(|last| last.text == text) {
-            self.notices.pop_back();
-        }
-        self.notices.push_back(LogLine { mono_us: 0, realtime_us: now.realtime_us, level, text });
     }
 
     /// Shows, on a visible screen, why the dashboard does not suspend.
@@ -317,35 +266,6 @@ impl State {
     /// Columns and rows of the terminal.
     pub(crate) fn size(&self) -> (u16, u16) {
         self.size
-    }
-}
-
-/// Returns what a line says.
-fn said(line: &LogLine) -> &str {
-    without_connection(&line.text).unwrap_or(&line.text)
-}
-
-/// Lines that say the same within [`REPEATS_US`] of each other.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RepeatedLine<'a> {
-    /// The latest.
-    pub(crate) line: &'a LogLine,
-    pub(crate) times: u64,
-    /// The wall clock of the first.
-    pub(crate) first_us: u64,
-}
-
-/// How far apart repeated lines may be, in microseconds.
-const REPEATS_US: u64 = 10_000_000;
-
-impl RepeatedLine<'_> {
-    fn is_near(&self, earlier: &LogLine) -> bool {
-        self.first_us.saturating_sub(earlier.realtime_us) <= REPEATS_US
-    }
-
-    /// A connection's number sets no line apart.
-    fn repeats(&self, earlier: &LogLine) -> bool {
-        self.is_near(earlier) && said(self.line) == said(earlier)
     }
 }
 

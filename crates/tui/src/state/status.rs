@@ -7,14 +7,7 @@ use model::runs::Model;
 use records::ids::RunId;
 use records::kinds::Record;
 
-use super::State;
-use super::moment::View;
 use crate::clock::ClockReading;
-
-/// Silence up to this long is not shown, however short the interval.
-const SILENCE_MIN: Duration = Duration::from_secs(3);
-/// Intervals without a record after which a run counts as silent.
-const SILENT_INTERVALS: u32 = 3;
 
 /// When the last record of the shown run was read.
 #[derive(Clone, Copy, Debug)]
@@ -56,39 +49,4 @@ pub(crate) enum ViewStatus {
     Playing,
     Paused,
     Ended,
-}
-
-impl ViewStatus {
-    pub(crate) fn of(state: &State, now: ClockReading) -> Self {
-        match &state.view {
-            View::Live => Self::of_present(state, now),
-            View::Frozen(past) => Self::Frozen(since(past.since, now).as_secs()),
-            View::Replay(_, playback) if playback.is_playing() => Self::Playing,
-            View::Replay(..) => Self::Paused,
-        }
-    }
-
-    /// The status of the present, whether or not it is shown.
-    pub(crate) fn of_present(state: &State, now: ClockReading) -> Self {
-        let (Some(figures), Some(last_record)) = (&state.live.figures, state.last_record) else {
-            return Self::Waiting;
-        };
-        // How old the newest record is matters once it is the newest.
-        let age = if state.caught_up { last_record.age } else { Duration::ZERO };
-        let silence = since(last_record.at, now) + age;
-        let patience = SILENCE_MIN.max(Duration::from_micros(figures.interval_us) * SILENT_INTERVALS);
-        if state.is_run_being_read() {
-            return Self::Reading;
-        }
-        match (figures.ended, silence > patience) {
-            (true, _) => Self::Ended,
-            (false, true) => Self::Silent(silence.as_secs()),
-            (false, false) if state.caught_up => Self::Live,
-            (false, false) => Self::Reading,
-        }
-    }
-}
-
-fn since(then: ClockReading, now: ClockReading) -> Duration {
-    now.instant.saturating_duration_since(then.instant)
 }

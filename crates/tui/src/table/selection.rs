@@ -125,7 +125,7 @@ impl<R: Row> TableState<R> {
 
     /// Selects and opens the selected row, or else the first in sight; `None` without any.
     pub(crate) fn open_selected(&mut self) -> Option<R::Id> {
-        self.selected = self.selected.or(self.page.first().map(R::id));
+        self.selected = self.selected.or_else(|| self.page.first().map(R::id));
         self.opened = self.selected.or(self.opened);
         self.selected
     }

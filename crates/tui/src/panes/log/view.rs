@@ -16,7 +16,8 @@ use super::past;
 use crate::format;
 use crate::input::intent::{Intent, PaneAction, Preset};
 use crate::panes::{Pane, PaneRows};
-use crate::state::{RepeatedLine, State, sight};
+use crate::state::log::RepeatedLine;
+use crate::state::{State, sight};
 use crate::widgets::parts::{heading, put};
 
 const LEVEL_CELLS: usize = 5;

@@ -67,7 +67,7 @@ pub(crate) const PANE: Pane = Pane {
 fn arrange(state: &mut State) {
     if state.workers.table.sight > 0 {
         let workers = state.figures().map_or(&[][..], |figures| &figures.workers);
-        let rows = workers.iter().cloned().map(WorkerRow).collect();
+        let rows = workers.iter().copied().map(WorkerRow).collect();
         state.workers.set(rows);
         state.workers.arrange();
     }

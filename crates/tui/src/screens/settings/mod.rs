@@ -3,4 +3,5 @@
 pub(crate) mod changes;
 pub(crate) mod quick_control;
 pub(crate) mod state;
+pub(crate) mod tuning;
 pub(crate) mod view;

@@ -7,41 +7,12 @@ use records::setting::{Applies, Setting, SettingInfo, SettingKind, Value};
 use records::text::clean;
 
 use super::quick_control;
+use super::tuning::Tuning;
 use crate::clock::ClockReading;
 use crate::input::intent::Direction;
 use crate::screens::settings::changes::AppliedChange;
 use crate::state::control::within;
 use crate::state::{State, shown_run};
-
-/// Values that are staged and not applied yet.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tuning {
-    pub(crate) selected: usize,
-    staged: Vec<(String, Value)>,
-    /// Why the last value could not be staged.
-    pub(crate) complaint: Option<String>,
-    /// The program's answer to a key that was pressed in the list, which may cover the log.
-    pub(crate) answer: Option<String>,
-}
-
-impl Tuning {
-    pub(crate) fn staged(&self, name: &str) -> Option<&Value> {
-        self.staged.iter().find(|(staged, _)| staged == name).map(|(_, value)| value)
-    }
-
-    /// Returns the number of settings with a staged value.
-    pub(crate) fn count(&self) -> usize {
-        self.staged.len()
-    }
-
-    fn stage(&mut self, setting: &Setting, value: Value) {
-        (self.complaint, self.answer) = (None, None);
-        self.staged.retain(|(name, _)| *name != setting.name);
-        if value != setting.value {
-            self.staged.push((setting.name.clone(), value));
-        }
-    }
-}
 
 impl State {
     pub(crate) fn settings(&self) -> &[Setting] {

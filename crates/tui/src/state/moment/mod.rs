@@ -1,5 +1,6 @@
 //! The shown moment of the run: the present or a past one.
 
+pub(crate) mod playback;
 pub(crate) mod replay;
 pub(crate) mod seek;
 mod shown;
@@ -17,7 +18,7 @@ use crate::clock::ClockReading;
 use crate::panes::clients::history::History;
 use crate::panes::clients::rows::ClientRows;
 use crate::view_model::past::PastSetting;
-use replay::playback::Playback;
+use playback::Playback;
 use snapshot::Snapshot;
 
 #[derive(Debug, Default)]

@@ -74,7 +74,7 @@ impl State {
         self.show_moment(us, now);
         self.say(self.place_words(SeekTarget::Columns(0)), now);
         self.stale = true;
-        self.status = crate::state::status::ViewStatus::of(self, now);
+        self.renew_status(now);
     }
 
     /// Shows the past moment again, after the window has changed.

@@ -1,14 +1,23 @@
 //! What is shown: the figures, the run and the rows of the shown moment.
 
-use model::runs::{Run, Usage};
+use std::time::Duration;
+
+use model::runs::{Experiment, Run, Usage};
 
 use super::snapshot::Snapshot;
 use super::{PastView, View};
+use crate::clock::ClockReading;
 use crate::panes::clients::model::ClientRow;
 use crate::panes::routes::model::RouteRow;
 use crate::state::State;
+use crate::state::status::ViewStatus;
 use crate::table::{Rows, TableState};
 use crate::view_model::ViewModel;
+
+/// Silence up to this long is not shown, however short the interval.
+const SILENCE_MIN: Duration = Duration::from_secs(3);
+/// Intervals without a record after which a run counts as silent.
+const SILENT_INTERVALS: u32 = 3;
 
 impl State {
     pub(crate) fn snapshot(&self) -> &Snapshot {
@@ -63,4 +72,46 @@ impl State {
         let Self { view, live, routes, .. } = self;
         (routes, &mut view.past_mut().map_or(live, |past| &mut past.snapshot).routes.rows)
     }
+
+    /// The experiments of the shown run, oldest first.
+    pub(crate) fn experiments(&self) -> Vec<&Experiment> {
+        self.snapshot_run().map_or_else(Vec::new, |run| run.experiments().collect())
+    }
+
+    pub(crate) fn renew_status(&mut self, now: ClockReading) {
+        self.status = self.status_at(now);
+    }
+
+    pub(crate) fn status_at(&self, now: ClockReading) -> ViewStatus {
+        match &self.view {
+            View::Live => self.present_status(now),
+            View::Frozen(past) => ViewStatus::Frozen(since(past.since, now).as_secs()),
+            View::Replay(_, playback) if playback.is_playing() => ViewStatus::Playing,
+            View::Replay(..) => ViewStatus::Paused,
+        }
+    }
+
+    /// The status of the present, whether or not it is shown.
+    pub(super) fn present_status(&self, now: ClockReading) -> ViewStatus {
+        let (Some(figures), Some(last_record)) = (&self.live.figures, self.last_record) else {
+            return ViewStatus::Waiting;
+        };
+        // How old the newest record is matters once it is the newest.
+        let age = if self.caught_up { last_record.age } else { Duration::ZERO };
+        let silence = since(last_record.at, now) + age;
+        let patience = SILENCE_MIN.max(Duration::from_micros(figures.interval_us) * SILENT_INTERVALS);
+        if self.is_run_being_read() {
+            return ViewStatus::Reading;
+        }
+        match (figures.ended, silence > patience) {
+            (true, _) => ViewStatus::Ended,
+            (false, true) => ViewStatus::Silent(silence.as_secs()),
+            (false, false) if self.caught_up => ViewStatus::Live,
+            (false, false) => ViewStatus::Reading,
+        }
+    }
+}
+
+fn since(then: ClockReading, now: ClockReading) -> Duration {
+    now.instant.saturating_duration_since(then.instant)
 }

@@ -8,7 +8,8 @@
 //! module requests what the shown moment needs ([`State::history_request`]) and applies the replies
 //! ([`State::apply_history`]).
 
-pub(crate) mod playback;
+mod play;
+pub(crate) mod reads;
 mod reread_run;
 #[cfg(test)]
 mod tests;
@@ -16,13 +17,12 @@ mod whole_run;
 
 use model::history::{HistoryReply, HistoryRequest, SeekRequest};
 use model::runs::{Level, Model, Run};
-use records::ids::RunId;
 
 use crate::clock::ClockReading;
 use crate::state::{State, shown_run};
 use crate::view_model::span::Span;
+use reads::{ReadInFlight, WholeRun};
 use reread_run::RereadRun;
-use whole_run::WholeRun;
 
 /// Up to this long after the run's start, a moment is read from the start, so that nothing is missing.
 const FROM_BEGINNING_US: u64 = 1_800_000_000;
@@ -36,45 +36,6 @@ const CLOCKS_DIFFER_US_MAX: u64 = 2_000_000;
 const CONTINUE_US_MAX: u64 = 600_000_000;
 /// How far to read ahead while playing, in microseconds of wall-clock time. More is requested when half of it is left.
 const READ_AHEAD_US: f64 = 4_000_000.0;
-
-/// The run that was reread from the journal, and the read in flight.
-#[derive(Debug, Default)]
-pub(crate) struct JournalReads {
-    /// The ticket of the latest seek; the next one gets the next number.
-    ticket: u64,
-    in_flight: Option<ReadInFlight>,
-    run: Option<RereadRun>,
-    /// A run reread completely that lacks the records written meanwhile.
-    pending: Option<WholeRun>,
-    /// The moment up to which the last read failed; only a new seek reads again.
-    failed_us: Option<u64>,
-}
-
-/// A read that was requested and is not complete.
-#[derive(Clone, Copy, Debug)]
-struct ReadInFlight {
-    ticket: u64,
-    run: RunId,
-    from_us: u64,
-    /// The moment to reach; `u64::MAX` for a whole run.
-    until_us: u64,
-    reached_us: u64,
-    /// True for a [`HistoryRequest::Continue`], false for a [`HistoryRequest::Seek`].
-    is_continue: bool,
-}
-
-impl JournalReads {
-    /// Returns the reread copy of a run, with its ticket.
-    pub(crate) fn series(&self, run: &Run) -> Option<(u64, &Run)> {
-        let reread = self.run.as_ref()?;
-        Some((reread.ticket, reread.run().filter(|again| again.id() == run.id())?))
-    }
-
-    /// Drops the reread run and the read in flight, when the present is shown again.
-    pub(crate) fn forget(&mut self) {
-        (self.run, self.in_flight, self.failed_us) = (None, None, None);
-    }
-}
 
 impl State {
     /// Returns the reread run that the shown figures come from; `None` if they come from the model in memory.

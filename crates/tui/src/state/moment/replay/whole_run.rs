@@ -3,19 +3,11 @@
 use std::sync::Arc;
 
 use model::history::HistoryRequest;
-use model::runs::Model;
 use records::codec::Writer;
-use records::ids::RunId;
 use records::kinds::Record;
 
+use super::reads::WholeRun;
 use crate::state::{State, shown_run};
-
-#[derive(Debug)]
-pub(crate) struct WholeRun {
-    pub(crate) ticket: u64,
-    pub(crate) run: RunId,
-    pub(crate) model: Box<Model>,
-}
 
 impl State {
     /// Returns whether the shown run must still be read completely.

@@ -6,23 +6,11 @@ use model::runs::{Level, Run};
 use records::command::Command;
 use records::ids::RunId;
 
-use super::State;
 use crate::clock::ClockReading;
 use crate::options::remote::{RemoteAction, RemoteRequest};
-use crate::state::screen::Screen;
+use crate::state::State;
 
 const ONLY_WATCHES: &str = "read-only: this dashboard only watches";
-
-/// What is known of the right to change the shown run.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct RemoteAccess {
-    /// The run that was asked about last.
-    run: Option<RunId>,
-    /// Why it cannot be changed; `None` before the answer too.
-    refusal: Option<String>,
-    /// True if a key was refused since: the answer may be another one by now.
-    is_doubted: bool,
-}
 
 impl State {
     /// Why keys cannot change the shown run; `None` if they can, as far as is known.
@@ -37,8 +25,7 @@ impl State {
         if let Err(why) = self.socket_of(run) {
             return Some(why);
         }
-        let access = Some(&self.access).filter(|access| access.run == Some(run.id()))?;
-        access.refusal.as_ref().map(|why| format!("read-only: {why}"))
+        self.access.refusal(run.id()).map(|why| format!("read-only: {why}"))
     }
 
     /// The control socket of a run on this host.
@@ -70,34 +57,28 @@ impl State {
             return None;
         }
         let run = self.run()?;
-        if self.access.run == Some(run.id()) && !self.access.is_doubted {
+        if !self.access.is_unknown(run.id()) {
             return None;
         }
-        let socket = self.socket_of(run).ok()?.to_owned();
-        let run = run.id();
-        let refusal = self.access.refusal.take().filter(|_| self.access.run == Some(run));
-        self.access = RemoteAccess { run: Some(run), refusal, is_doubted: false };
+        let (run, socket) = (run.id(), self.socket_of(run).ok()?.to_owned());
+        self.access.ask(run);
         Some(RemoteRequest { run, socket, action: RemoteAction::CheckAccess })
-    }
-
-    /// Asks again whether the shown run can be changed.
-    pub(crate) fn recheck_access(&mut self) {
-        self.access.is_doubted = true;
     }
 
     /// Stores whether a run can be changed.
     pub(crate) fn note_access(&mut self, run: RunId, access: Result<(), String>, now: ClockReading) {
-        if self.access.run != Some(run) {
+        if !self.access.is_of(run) {
             return;
         }
+        let refusal = access.as_ref().err().cloned();
+        let before = self.access.store(access);
         // A key that was refused before has said why; only news is worth a line.
-        let before = std::mem::replace(&mut self.access.refusal, access.err());
         match (before, self.obstacle()) {
             (Some(_), None) => {
                 let text = "the run can be changed now: press the key again".to_owned();
                 self.answer(Level::Notice, text, now);
             }
-            (Some(before), Some(why)) if self.access.refusal.as_ref() != Some(&before) => {
+            (before @ Some(_), Some(why)) if refusal != before => {
                 self.answer(Level::Warning, why, now);
             }
             _ => {}
@@ -117,7 +98,7 @@ impl State {
 
     /// Why nothing can be recorded, or a recording not be ended; `None` if it can.
     pub(crate) fn recording_obstacle(&self) -> Option<&'static str> {
-        if !self.options.watches || self.recording().is_some() {
+        if !self.options.watches || self.recorded.progress().is_some() {
             return None;
         }
         if self.options.remote.is_none() {
@@ -128,18 +109,5 @@ impl State {
             Some(run) if run.stopped().is_some() => Some("nothing to record: the run has ended"),
             Some(_) => None,
         }
-    }
-
-    /// Reports the result of a key: in the log, and in the list that may cover it.
-    pub(crate) fn answer(&mut self, level: Level, text: String, now: ClockReading) {
-        if level == Level::Warning {
-            self.control.note_refusal(&text);
-        }
-        match (self.screen, level) {
-            (Screen::Experiments, Level::Warning) => self.tuning.complaint = Some(text.clone()),
-            (Screen::Tuning, _) => self.tuning.answer = Some(text.clone()),
-            _ => {}
-        }
-        self.notice(level, text, now);
     }
 }

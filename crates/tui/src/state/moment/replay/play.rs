@@ -1,7 +1,6 @@
 //! Playing and pausing a run, and its speed.
 
 use crate::input::intent::PlayControl;
-use std::time::Instant;
 
 use model::history::{Moment, ParseMomentError};
 use model::runs::{Level, TimelineEvent};
@@ -9,61 +8,10 @@ use model::runs::{Level, TimelineEvent};
 use crate::clock::ClockReading;
 use crate::options::speed::Speed;
 use crate::state::State;
+use crate::state::moment::playback::{Playback, PlaybackLine, PlaybackState};
 use crate::state::status::ViewStatus;
 use crate::view_model::mark_comparison::events_of;
 use crate::view_model::span::Span;
-
-#[derive(Debug)]
-pub(crate) struct Playback {
-    speed: Speed,
-    /// The start of playing, and the moment of the run's monotonic clock from which it plays; `None` while
-    /// paused.
-    playing: Option<(Instant, u64)>,
-}
-
-impl Playback {
-    pub(crate) fn is_playing(&self) -> bool {
-        self.playing.is_some()
-    }
-
-    pub(crate) fn speed(&self) -> Speed {
-        self.speed
-    }
-
-    fn moment_us(&self, now: ClockReading) -> Option<u64> {
-        let (since, from_us) = self.playing?;
-        let passed = now.instant.saturating_duration_since(since).as_secs_f64() * self.speed.times();
-        Some(from_us.saturating_add((passed * 1e6) as u64))
-    }
-
-    /// Continues from a moment.
-    pub(crate) fn go_on_from(&mut self, us: u64, now: ClockReading) {
-        if let Some(playing) = &mut self.playing {
-            *playing = (now.instant, us);
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PlaybackState {
-    Playing,
-    Paused,
-    /// Paused at the end.
-    AtEnd,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PlaybackLine {
-    pub(crate) state: PlaybackState,
-    pub(crate) speed: Speed,
-    /// The time from the run's first record to the moment, and to its last record, in microseconds.
-    pub(crate) at_us: u64,
-    pub(crate) length_us: u64,
-    /// `CLOCK_REALTIME` of the moment, in microseconds.
-    pub(crate) realtime_us: u64,
-    /// Marks and changes at shares of the length; true for marks.
-    pub(crate) marks: Vec<(f64, bool)>,
-}
 
 impl State {
     /// Returns the contents of the playback line; `None` outside a replay.
@@ -176,7 +124,7 @@ impl State {
             PlayControl::Faster => self.change_speed(Speed::faster, now),
             PlayControl::Normal => self.change_speed(|_| Speed::default(), now),
         }
-        self.status = ViewStatus::of(self, now);
+        self.renew_status(now);
     }
 
     fn change_speed(&mut self, change: impl FnOnce(Speed) -> Speed, now: ClockReading) {
@@ -215,7 +163,7 @@ impl State {
 
     /// At its end, an ended run pauses; a running one becomes live.
     fn end_play(&mut self, has_ended: bool, now: ClockReading) {
-        if !has_ended && ViewStatus::of_present(self, now) == ViewStatus::Live {
+        if !has_ended && self.present_status(now) == ViewStatus::Live {
             self.go_live();
             return self.notice(Level::Notice, "played to the present", now);
         }

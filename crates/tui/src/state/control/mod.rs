@@ -3,6 +3,11 @@
 //! The value shown always comes from records. Only a repeated key steps from the value that is still pending, because
 //! its record follows a moment later.
 
+pub(crate) mod access;
+mod leave;
+pub(crate) mod recording;
+mod remote;
+
 use std::time::Duration;
 
 use model::runs::{Marker, Run, TimelineEvent};

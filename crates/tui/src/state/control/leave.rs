@@ -1,60 +1,28 @@
-//! The recording of the run, and confirming an exit while it lasts.
+//! Whether leaving needs a confirmation.
 
-use std::time::{Duration, Instant};
-
-use model::history::RecordingStatus;
 use model::runs::{Level, Run};
 use records::metrics::{LoadCounter, ProxyCounter};
 
-use super::State;
 use crate::clock::ClockReading;
-
-/// The time within which a second request to leave confirms the first.
-const MEANT: Duration = Duration::from_secs(10);
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct RecordingState {
-    /// Its start, and whether it is failing; `None` without one.
-    since: Option<(Instant, bool)>,
-    /// Its duration when the screen was last drawn.
-    seconds: u64,
-    /// When a person wanted to leave and was asked whether that is meant, with the question.
-    leaving: Option<(Instant, &'static str)>,
-}
+use crate::state::State;
 
 impl State {
-    /// Updates the state of the recording.
-    pub(crate) fn note_recording(&mut self, recording: RecordingStatus, now: ClockReading) {
-        let since = self.recorded.since.map_or(now.instant, |(since, _)| since);
-        self.recorded.since = match recording {
-            RecordingStatus::Written => Some((since, false)),
-            RecordingStatus::Failing => Some((since, true)),
-            RecordingStatus::Ended => None,
-        };
-        self.stale = true;
-    }
-
     /// Returns whether to leave. While a recording or clients of others would be cut, only a second request within a short
     /// time does.
     pub(crate) fn may_leave(&mut self, now: ClockReading) -> bool {
-        if self.leave_question().is_some() {
+        if self.recorded.question().is_some() {
             return true;
         }
-        let question = if self.recorded.since.is_some() {
+        let question = if self.recorded.progress().is_some() {
             "recording: quit again within 10 s to end it and leave, or press y"
         } else if self.serves_others() {
             "clients of others are served here: quit again within 10 s to stop the proxy, or press y"
         } else {
             return true;
         };
-        self.recorded.leaving = Some((now.instant, question));
+        self.recorded.ask(question, now);
         self.answer(Level::Warning, question.to_owned(), now);
         false
-    }
-
-    /// Returns what a person who wants to leave is asked at the moment.
-    pub(crate) fn leave_question(&self) -> Option<&'static str> {
-        self.recorded.leaving.map(|(_, question)| question)
     }
 
     /// Returns whether the proxy of this process has clients besides the run's own load.
@@ -74,18 +42,6 @@ impl State {
         });
         let totals = proxy.totals();
         totals[ProxyCounter::Accepted] > own && totals[ProxyCounter::BytesOut] > 0
-    }
-
-    /// Updates the duration of the recording.
-    pub(crate) fn time_recording(&mut self, now: ClockReading) {
-        let since = self.recorded.since.map_or(now.instant, |(since, _)| since);
-        self.recorded.seconds = now.instant.saturating_duration_since(since).as_secs();
-        self.recorded.leaving.take_if(|(asked, _)| now.instant.saturating_duration_since(*asked) >= MEANT);
-    }
-
-    /// Returns the seconds recorded so far, and whether recording fails; `None` without a recording.
-    pub(crate) fn recording(&self) -> Option<(u64, bool)> {
-        self.recorded.since.map(|(_, is_failing)| (self.recorded.seconds, is_failing))
     }
 }
 
@@ -133,7 +89,7 @@ mod tests {
         records.retain(|record| !matches!(record.body, Body::Load(_)));
         stage.read(records);
         let leaves = stage.want(Intent::Quit).iter().any(|effect| matches!(effect, Effect::Leave(_)));
-        assert_eq!(stage.state.leave_question().is_some(), !leaves);
+        assert_eq!(stage.state.recorded.question().is_some(), !leaves);
         !leaves
     }
 

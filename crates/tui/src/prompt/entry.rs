@@ -1,0 +1,46 @@
+//! What the palette finds.
+
+use std::sync::Arc;
+
+use records::ids::{ClientId, RunId};
+
+use crate::format;
+use crate::input::intent::List;
+use crate::input::keymap::Binding;
+use crate::panes::clients::model::ClientRow;
+use crate::panes::routes::model::RouteRow;
+use crate::table::{Column, NameId, Row as _};
+
+#[derive(Clone, Debug)]
+pub(crate) enum PaletteEntry {
+    /// A command, by its line in the keymap.
+    Command(&'static Binding),
+    /// The order of the clients or the routes by a column.
+    SortBy(List, usize),
+    /// A setting, by its name.
+    Setting(String),
+    Client(ClientId),
+    Route(NameId, Arc<str>),
+    /// A run, with the text of its host and id.
+    Run(RunId, String),
+}
+
+impl PaletteEntry {
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Command(binding) => binding.meaning.to_owned(),
+            Self::SortBy(List::Clients, column) => {
+                let Column { name, meaning, .. } = &ClientRow::columns()[*column];
+                format!("sort by {name}: {}", format::phrase(meaning))
+            }
+            Self::SortBy(_, column) => {
+                let Column { name, meaning, .. } = &RouteRow::columns()[*column];
+                format!("sort the routes by {name}: {}", format::phrase(meaning))
+            }
+            Self::Setting(name) => format!("setting {name}"),
+            Self::Client(id) => format!("client {id}"),
+            Self::Route(_, name) => format!("route {name}"),
+            Self::Run(_, words) => format!("run {words}"),
+        }
+    }
+}

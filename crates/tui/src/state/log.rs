@@ -1,0 +1,105 @@
+//! The log of the run, the dashboard's notices in it, and the message line.
+
+use model::runs::{Level, LogLine};
+use records::codec::message::without_connection;
+
+use super::State;
+use super::message::Message;
+use super::screen::Screen;
+use crate::clock::ClockReading;
+
+/// The number of the dashboard's own notices that are kept.
+const NOTICES_MAX: usize = 50;
+
+impl State {
+    /// All log lines of the run and notices of the dashboard, oldest first.
+    pub(crate) fn log_lines(&self) -> Vec<&LogLine> {
+        let of_run = self.figures().map_or(&[][..], |figures| &figures.log);
+        let mut lines: Vec<&LogLine> = of_run.iter().chain(&self.notices).collect();
+        lines.sort_by_key(|line| line.realtime_us);
+        lines
+    }
+
+    /// Log lines of the run and notices of the dashboard, the latest `n` of them, oldest first. A line that says the same as
+    /// one some seconds later is counted there.
+    pub(crate) fn log(&self, n: usize) -> Vec<RepeatedLine<'_>> {
+        let mut merged: Vec<RepeatedLine<'_>> = Vec::new();
+        for line in self.log_lines().into_iter().rev() {
+            if merged.len() == n && !merged.iter().any(|later| later.is_near(line)) {
+                break;
+            }
+            match merged.iter().position(|later| later.repeats(line)) {
+                Some(at) => {
+                    (merged[at].times, merged[at].first_us) = (merged[at].times + 1, line.realtime_us);
+                }
+                // Earlier ones may still repeat what is kept.
+                None if merged.len() == n => {}
+                None => merged.push(RepeatedLine { line, times: 1, first_us: line.realtime_us }),
+            }
+        }
+        merged.reverse();
+        merged
+    }
+
+    pub(crate) fn notice(&mut self, level: Level, text: impl Into<String>, now: ClockReading) {
+        if self.notices.len() == NOTICES_MAX {
+            self.notices.pop_front();
+        }
+        let text = text.into();
+        if self.notices.back().is_some_and(|last| last.text == text) {
+            self.notices.pop_back();
+        }
+        self.notices.push_back(LogLine { mono_us: 0, realtime_us: now.realtime_us, level, text });
+    }
+
+    pub(crate) fn say(&mut self, text: impl Into<String>, now: ClockReading) {
+        self.message = Some(Message::new(text.into(), now));
+    }
+
+    /// Removes a message that has been shown for long enough; false if there is none.
+    pub(crate) fn drop_old_message(&mut self, now: ClockReading) -> bool {
+        self.message.take_if(|message| message.is_old(now)).is_some()
+    }
+
+    /// Reports the result of a key: in the log, and in the list that may cover it.
+    pub(crate) fn answer(&mut self, level: Level, text: String, now: ClockReading) {
+        if level == Level::Warning {
+            self.control.note_refusal(&text);
+        }
+        match (self.screen, level) {
+            (Screen::Experiments, Level::Warning) => self.tuning.complaint = Some(text.clone()),
+            (Screen::Tuning, _) => self.tuning.answer = Some(text.clone()),
+            _ => {}
+        }
+        self.notice(level, text, now);
+    }
+}
+
+/// Returns what a line says.
+fn said(line: &LogLine) -> &str {
+    without_connection(&line.text).unwrap_or(&line.text)
+}
+
+/// Lines that say the same within [`REPEATS_US`] of each other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RepeatedLine<'a> {
+    /// The latest.
+    pub(crate) line: &'a LogLine,
+    pub(crate) times: u64,
+    /// The wall clock of the first.
+    pub(crate) first_us: u64,
+}
+
+/// How far apart repeated lines may be, in microseconds.
+const REPEATS_US: u64 = 10_000_000;
+
+impl RepeatedLine<'_> {
+    fn is_near(&self, earlier: &LogLine) -> bool {
+        self.first_us.saturating_sub(earlier.realtime_us) <= REPEATS_US
+    }
+
+    /// A connection's number sets no line apart.
+    fn repeats(&self, earlier: &LogLine) -> bool {
+        self.is_near(earlier) && said(self.line) == said(earlier)
+    }
+}
