@@ -12,3 +12,4 @@ pub(crate) mod plain;
 pub(crate) mod run;
 pub(crate) mod typing;
 pub(crate) mod update;
+mod want;

@@ -3,7 +3,7 @@
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 
 use super::action::Effect;
-use super::update::want;
+use super::want::want;
 use crate::clock::ClockReading;
 use crate::frame::layout;
 use crate::input::click::ClickTarget;

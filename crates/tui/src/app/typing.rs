@@ -9,7 +9,7 @@ use tui_input::backend::crossterm::to_input_request;
 
 use super::action::Effect;
 use super::export::Export;
-use super::update::want;
+use super::want::want;
 use crate::clock::ClockReading;
 use crate::format;
 use crate::input::intent::List;

@@ -9,7 +9,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::status;
+use super::details;
 use crate::format;
 use crate::input::intent::Intent;
 use crate::input::keymap::{FROZEN_HINTS, HINTS, Hint, Keymap, REPLAY_HINTS, SCREEN_HINTS};
@@ -28,7 +28,7 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     }
     let theme = state.theme;
     // A narrow header has no room for it.
-    if let Some(text) = status::unseen_change(state).filter(|_| area.width < status::NARROW_MAX) {
+    if let Some(text) = details::unseen_change(state).filter(|_| area.width < details::NARROW_MAX) {
         return put(frame, area, &[Line::styled(text, theme.notice())]);
     }
     let message = message(state, area.width);
@@ -60,7 +60,7 @@ pub(crate) fn intent_at(state: &State, area: Rect, x: u16) -> Option<Intent> {
 /// Returns what the last key has changed, or what is staged, with two blanks behind it; empty if there is neither.
 fn message(state: &State, width: u16) -> String {
     let staged = || match state.tuning.count() {
-        n if n > 0 && width < status::NARROW_MAX => Some(format!("{n} staged")),
+        n if n > 0 && width < details::NARROW_MAX => Some(format!("{n} staged")),
         _ => state.staged_words().map(|words| format!("staged, not applied: {words}")),
     };
     let text = state.message.as_ref().map(|message| message.text.clone()).or_else(staged);

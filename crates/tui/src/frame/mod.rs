@@ -1,5 +1,6 @@
 //! The screen: layout and formatting of the state.
 
+mod details;
 pub(crate) mod dock;
 pub(crate) mod essentials;
 pub(crate) mod footer;

@@ -10,7 +10,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use records::metrics::{HttpLatency, LatencyClass, LoadLatency, ProxyLatency};
 
-use super::status;
+use super::details;
 use crate::format;
 use crate::input::intent::Intent;
 use crate::state::State;
@@ -31,11 +31,11 @@ pub(crate) fn line(state: &State, width: u16) -> Line<'static> {
     let Some(figures) = state.figures() else { return Line::default() };
     let problems = problems(state, figures);
     let Some((texts, style)) = problems.first() else {
-        return Line::from(fit(status::details(state, figures), usize::from(width)));
+        return Line::from(fit(details::details(state, figures), usize::from(width)));
     };
     // A change that was just asked for is what a person looks for.
-    let mut right: Vec<Span<'static>> = fit(status::changes(state), usize::from(width) / 2);
-    if right.is_empty() && !figures.findings.open.is_empty() && width >= status::NARROW_MAX {
+    let mut right: Vec<Span<'static>> = fit(details::changes(state), usize::from(width) / 2);
+    if right.is_empty() && !figures.findings.open.is_empty() && width >= details::NARROW_MAX {
         let key = state.options.keymap.names(Intent::Findings).into_iter().next();
         let words = if width < WIDE_MIN { " why" } else { " why, and what to do" };
         let named = key.map(|key| [Span::styled(key, theme.heading()), Span::styled(words, theme.quiet())]);

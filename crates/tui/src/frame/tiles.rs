@@ -18,7 +18,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Block;
 use records::metrics::{LatencyClass, ProxyLatency};
 
-use super::status;
+use super::details;
 use crate::format;
 use crate::panes::handshakes::model::NamedCount;
 use crate::panes::handshakes::view::whole_percent;
@@ -157,13 +157,13 @@ fn latency(state: &State, figures: &ViewModel) -> Tile {
 /// What is answered a second.
 fn answered(state: &State, figures: &ViewModel) -> Tile {
     let theme = state.theme;
-    let row = status::main_latency(figures);
+    let row = details::main_latency(figures);
     let title = match (&figures.http, row.map(|row| row.class)) {
         (Some(_), _) => "requests",
         (None, Some(LatencyClass::Load(_))) => "answered",
         _ => "exchanges",
     };
-    let load = figures.load.as_ref().map(status::load_words);
+    let load = figures.load.as_ref().map(details::load_words);
     let proxy = figures.proxy.as_ref();
     let bytes = proxy.map(|proxy| {
         let [out, into] = [proxy.out_per_second, proxy.in_per_second].map(|bytes| byte_rate(theme, bytes));
@@ -190,7 +190,7 @@ fn answered(state: &State, figures: &ViewModel) -> Tile {
 /// Failures in the window, with their causes.
 fn failed(state: &State, figures: &ViewModel) -> Tile {
     let theme = state.theme;
-    let failed = status::failed(figures);
+    let failed = details::failed(figures);
     let causes: &[NamedCount<'_>] = match (&figures.http, &figures.load) {
         (Some(http), _) => &http.recent_causes,
         (None, Some(load)) if load.failed.recent > 0 => &load.causes,

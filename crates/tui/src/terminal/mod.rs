@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal, Write as _};
 use std::os::fd::AsFd;
 use std::panic::{self, PanicHookInfo};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, TryLockError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
 
 use crate::options::channel::Message;
 use crate::options::{AlertNotify, TuiError};
-use output::{Output, Progress};
+use output::{Output, Progress, TAKEN, lock_taken};
 
 /// How long a thread that panics or ends the program waits for a frame in progress. A terminal that reads
 /// nothing must not block it.
@@ -37,16 +37,6 @@ const RESTORE_PATIENCE: Duration = Duration::from_millis(200);
 pub fn has_terminal() -> bool {
     let draws = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
     draws && io::stdin().is_terminal() && io::stdout().is_terminal()
-}
-
-/// Whether the dashboard holds the terminal. It is global, like the terminal.
-///
-/// A mutex, since a panic on any thread restores the terminal while the dashboard may be writing a frame: a
-/// thread that writes to the terminal holds it.
-static TAKEN: Mutex<bool> = Mutex::new(false);
-
-pub(crate) fn lock_taken() -> MutexGuard<'static, bool> {
-    TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Restores the terminal at once, for a program that exits without waiting for its dashboard. Does nothing

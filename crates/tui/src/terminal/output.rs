@@ -8,10 +8,9 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use super::lock_taken;
 use crate::options::channel::Message;
 
 /// Asks the terminal to show a frame only when it is complete; others ignore it. See "Terminal Spec:
@@ -20,6 +19,16 @@ const BEGIN: &[u8] = b"\x1b[?2026h";
 const END: &[u8] = b"\x1b[?2026l";
 /// The maximum number of queued pieces: a frame, and what ratatui writes around it.
 const PIECES_MAX: usize = 32;
+
+/// Whether the dashboard holds the terminal. It is global, like the terminal.
+///
+/// A mutex, since a panic on any thread restores the terminal while the dashboard may be writing a frame: a
+/// thread that writes to the terminal holds it.
+pub(super) static TAKEN: Mutex<bool> = Mutex::new(false);
+
+pub(super) fn lock_taken() -> MutexGuard<'static, bool> {
+    TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The state shared by both ends.
 #[derive(Debug, Default)]

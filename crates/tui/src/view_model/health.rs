@@ -5,8 +5,7 @@ use records::metrics::{CpuGroup, LoadCounter, ProxyCounter};
 use records::setting::Value;
 use records::text::quantity::counted;
 
-use super::span::Span;
-use super::{NOW_US, now};
+use super::span::{NOW_US, Span, now};
 use crate::format;
 
 /// Share of what falls due that must be sent for offered and achieved load to count as the same.

@@ -19,7 +19,7 @@ use crate::view_model::classes::LatencyRow;
 use crate::view_model::health::{Health, Warning};
 use crate::view_model::load::LoadFigures;
 use crate::view_model::proxy::ProxyFigures;
-use crate::view_model::span::{Span, SpanWindows};
+use crate::view_model::span::{NOW_US, Span, SpanWindows};
 use model::alerts::UndersampledAlert;
 use model::insight::{self, Expiry};
 use model::runs::{LogLine, MetricSeries, Model, Run, WorkerActivity};
@@ -40,20 +40,6 @@ const LONG_TICK_US: u64 = 50_000;
 const LONG_US: u64 = 500_000;
 /// The shortest interval that tlsdash offers, in microseconds.
 const INTERVAL_MIN_US: u64 = 100_000;
-/// CPU is shown, and warnings are given, for this time up to the last record, whatever the window: a warning must
-/// not linger for a quarter of an hour.
-pub(crate) const NOW_US: u64 = 10_000_000;
-
-/// What a series counted in the last [`NOW_US`].
-fn now<C: Metric, L: Metric>(series: &MetricSeries<C, L>) -> Counters<C> {
-    let from_us = series.last_us().saturating_sub(NOW_US);
-    let mut counters = Counters::default();
-    for interval in series.intervals().rev().take_while(|interval| interval.end_us > from_us) {
-        counters.add(&interval.counters);
-    }
-    counters
-}
-
 /// A run at one moment.
 #[derive(Clone, Debug)]
 pub(crate) struct ViewModel {

@@ -10,6 +10,20 @@ use records::metrics::{
 
 use crate::format;
 
+/// CPU is shown, and warnings are given, for this time up to the last record, whatever the window: a warning must
+/// not linger for a quarter of an hour.
+pub(crate) const NOW_US: u64 = 10_000_000;
+
+/// What a series counted in the last [`NOW_US`].
+pub(super) fn now<C: Metric, L: Metric>(series: &MetricSeries<C, L>) -> Counters<C> {
+    let from_us = series.last_us().saturating_sub(NOW_US);
+    let mut counters = Counters::default();
+    for interval in series.intervals().rev().take_while(|interval| interval.end_us > from_us) {
+        counters.add(&interval.counters);
+    }
+    counters
+}
+
 /// A time up to the last record, or the whole run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Span {

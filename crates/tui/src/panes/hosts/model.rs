@@ -9,8 +9,8 @@ use records::metrics::{
 };
 
 use crate::clock::ClockReading;
-use crate::view_model::NOW_US;
 use crate::view_model::classes::Quantile;
+use crate::view_model::span::NOW_US;
 
 /// Silence up to this long is not shown, however short the interval.
 const SILENCE_MIN_US: u64 = 3_000_000;

@@ -5,8 +5,8 @@ use records::histogram::WindowHistogram;
 use records::ids::RunId;
 use records::metrics::{ProxyCounter, ProxyLatency, TimeResolution, TlsLatency};
 
-use crate::view_model::NOW_US;
 use crate::view_model::classes::Quantile;
+use crate::view_model::span::NOW_US;
 
 /// A service, by the part of the run that is its.
 #[derive(Clone, Debug)]
