@@ -5,6 +5,7 @@
 //! draws them.
 
 mod arrangement;
+mod column;
 mod filter;
 mod list;
 mod name_id;
@@ -26,6 +27,7 @@ use crate::theme::Glyphs;
 use crate::view_model::classes::Quantile;
 
 pub(crate) use arrangement::{ChoiceEdit, ChoiceLine, Table, UnknownColumn};
+pub(crate) use column::{Column, ColumnUnit, Emphasis};
 pub(crate) use list::{RowList, RowsOf};
 pub(crate) use name_id::NameId;
 pub(crate) use order::address_key;
@@ -56,62 +58,6 @@ pub(crate) trait Row: Clone + 'static {
     fn column(name: &str) -> usize {
         Self::columns().iter().position(|column| column.name == name).unwrap_or(0)
     }
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Column<R: 'static> {
-    /// The name in filters and in the kept choice of columns.
-    pub(crate) name: &'static str,
-    /// Another name that filters accept; may be empty.
-    pub(crate) alias: &'static str,
-    pub(crate) heading: &'static str,
-    pub(crate) meaning: &'static str,
-    pub(crate) unit: ColumnUnit,
-    /// The minimum and maximum cells, with the blanks before the text.
-    pub(crate) cells: (usize, usize),
-    /// Columns with the highest rank are left out first.
-    pub(crate) rank: u8,
-    /// Whether it is shown unless chosen otherwise.
-    pub(crate) is_usual: bool,
-    /// Whether it is left out while no row has a value. Usual columns of text always are.
-    pub(crate) is_of_some: bool,
-    pub(crate) emphasis: Emphasis,
-    pub(crate) value: fn(&R) -> CellValue<'_>,
-    /// The counter that is shown instead, by its place in its family.
-    pub(crate) counter: Option<usize>,
-}
-
-impl<R: Row> Column<R> {
-    pub(crate) fn cell<'r>(&self, row: &'r R) -> CellValue<'r> {
-        self.counter.map_or_else(|| (self.value)(row), |counter| CellValue::count(row.count(counter)))
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ColumnUnit {
-    /// A text, aligned left.
-    Text,
-    /// An address, aligned left.
-    Address,
-    Count,
-    PerSecond,
-    Bytes,
-    BytesPerSecond,
-    /// A ratio from 0 to 1, shown in percent.
-    Ratio,
-    /// Nanoseconds, shown in milliseconds.
-    Latency,
-    /// A graph; the pane draws it.
-    Graph,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Emphasis {
-    None,
-    Quiet,
-    Figure,
-    /// A warning above zero.
-    Failures,
 }
 
 /// The value of a cell; `None` is unknown.
@@ -200,28 +146,6 @@ impl<'r> CellValue<'r> {
             Self::Time(ns, _) => json!(ns.map(|ns| ns as f64)),
             Self::Expiry(expiry) => json!(expiry.days),
         }
-    }
-}
-
-impl<R> Column<R> {
-    /// Defaults for columns: a count without a name.
-    pub(crate) const FIGURE: Self = Self {
-        name: "",
-        alias: "",
-        heading: "",
-        meaning: "",
-        unit: ColumnUnit::Count,
-        cells: (8, 8),
-        rank: 0,
-        is_usual: true,
-        is_of_some: false,
-        emphasis: Emphasis::None,
-        value: |_| CellValue::Number(None),
-        counter: None,
-    };
-
-    pub(crate) fn is_left(&self) -> bool {
-        matches!(self.unit, ColumnUnit::Text | ColumnUnit::Address)
     }
 }
 

@@ -3,92 +3,47 @@
 use super::model::CertificateRow;
 use crate::table::{CellValue, Column, ColumnUnit, Emphasis, NameId, Row};
 
-const FIGURE: Column<CertificateRow> = Column { rank: 4, cells: (7, 9), ..Column::FIGURE };
-const TEXT: Column<CertificateRow> = Column { unit: ColumnUnit::Text, ..FIGURE };
+type CertificateColumn = Column<CertificateRow>;
 
-const COLUMNS: &[Column<CertificateRow>] = &[
-    Column {
-        name: "name",
-        heading: "certificate",
-        meaning: "its names",
-        cells: (24, 44),
-        value: |row| CellValue::text(&row.record.names),
-        ..TEXT
-    },
-    Column {
-        name: "days",
-        heading: "days left",
-        meaning: "days to its last one; amber and red as it gets urgent",
-        cells: (11, 11),
-        rank: 0,
-        value: |row| CellValue::Expiry(row.expiry()),
-        ..FIGURE
-    },
-    Column {
-        name: "key",
-        heading: "key",
-        meaning: "the type of its key",
-        cells: (13, 13),
-        rank: 2,
-        value: |row| CellValue::text(&row.record.key),
-        ..TEXT
-    },
-    Column {
-        name: "issuer",
-        heading: "issuer",
-        meaning: "who has issued it",
-        cells: (12, 30),
-        rank: 6,
-        value: |row| CellValue::text(&row.record.issuer),
-        ..TEXT
-    },
-    Column {
-        name: "handshakes",
-        heading: "full",
-        meaning: "full handshakes of the run that it was presented in",
-        emphasis: Emphasis::Figure,
-        cells: (7, 9),
-        rank: 1,
-        value: |row| CellValue::count(Some(row.record.handshakes)),
-        ..FIGURE
-    },
-    Column {
-        name: "chain",
-        heading: "chain",
-        meaning: "certificates in its chain, this one included",
-        rank: 8,
-        value: |row| CellValue::count(Some(row.record.chain)),
-        ..FIGURE
-    },
-    Column {
-        name: "served",
-        heading: "served for",
-        meaning: "how long it has been served",
-        cells: (11, 11),
-        rank: 5,
-        value: |row| CellValue::Text(row.served_for().into()),
-        ..TEXT
-    },
-    Column {
-        name: "stapled",
-        heading: "stapled",
-        meaning: "whether an OCSP response is stapled; missing if it must be and is not",
-        cells: (9, 9),
-        rank: 7,
-        is_of_some: true,
-        value: |row| CellValue::text(row.stapled()),
-        ..TEXT
-    },
-    Column {
-        name: "remark",
-        heading: "remark",
-        meaning: "why its files are not in use as they are now, or what is wrong with its chain",
-        cells: (12, 60),
-        rank: 3,
-        is_of_some: true,
-        value: |row| CellValue::text(row.remark()),
-        ..TEXT
-    },
+const COLUMNS: &[CertificateColumn] = &[
+    CertificateColumn::named("name", "certificate", "its names")
+        .shows(ColumnUnit::Text, |row| CellValue::text(&row.record.names))
+        .fit(4, (24, 44)),
+    CertificateColumn::named("days", "days left", "days to its last one; amber and red as it gets urgent")
+        .shows(ColumnUnit::Count, |row| CellValue::Expiry(row.expiry()))
+        .fit(0, (11, 11)),
+    CertificateColumn::named("key", "key", "the type of its key")
+        .shows(ColumnUnit::Text, |row| CellValue::text(&row.record.key))
+        .fit(2, (13, 13)),
+    CertificateColumn::named("issuer", "issuer", "who has issued it")
+        .shows(ColumnUnit::Text, |row| CellValue::text(&row.record.issuer))
+        .fit(6, (12, 30)),
+    CertificateColumn::named("handshakes", "full", "full handshakes of the run that it was presented in")
+        .shows(ColumnUnit::Count, |row| CellValue::count(Some(row.record.handshakes)))
+        .fit(1, (7, 9))
+        .emphasis(Emphasis::Figure),
+    CertificateColumn::named("chain", "chain", "certificates in its chain, this one included")
+        .shows(ColumnUnit::Count, |row| CellValue::count(Some(row.record.chain)))
+        .fit(8, (7, 9)),
+    CertificateColumn::named("served", "served for", "how long it has been served")
+        .shows(ColumnUnit::Text, |row| CellValue::Text(row.served_for().into()))
+        .fit(5, (11, 11)),
+    CertificateColumn::named(
+        "stapled",
+        "stapled",
+        "whether an OCSP response is stapled; missing if it must be and is not",
+    )
+    .shows(ColumnUnit::Text, |row| CellValue::text(row.stapled()))
+    .fit(7, (9, 9))
+    .of_some(),
+    CertificateColumn::named(
+        "remark",
+        "remark",
+        "why its files are not in use as they are now, or what is wrong with its chain",
+    )
+    .shows(ColumnUnit::Text, |row| CellValue::text(row.remark()))
+    .fit(3, (12, 60))
+    .of_some(),
 ];
 
 impl Row for CertificateRow {

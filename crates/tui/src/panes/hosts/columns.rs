@@ -5,146 +5,76 @@ use records::ids::RunId;
 use super::model::{HostRow, HostState};
 use crate::table::{CellValue, Column, ColumnUnit, Emphasis, Row};
 
-const FIGURE: Column<HostRow> = Column { rank: 4, cells: (7, 8), ..Column::FIGURE };
-const OPTIONAL: Column<HostRow> = Column { rank: 20, is_usual: false, ..FIGURE };
+type HostColumn = Column<HostRow>;
 
-const COLUMNS: &[Column<HostRow>] = &[
-    Column {
-        name: "host",
-        heading: "host",
-        meaning: "name of the host, as the journal has it",
-        unit: ColumnUnit::Text,
-        cells: (12, 40),
-        value: |row| CellValue::text(&row.host),
-        ..FIGURE
-    },
-    Column {
-        name: "version",
-        heading: "version",
-        meaning: "version of tlsdash",
-        unit: ColumnUnit::Text,
-        cells: (9, 14),
-        rank: 8,
-        emphasis: Emphasis::Quiet,
-        value: |row| CellValue::text(&row.version),
-        ..FIGURE
-    },
-    Column {
-        name: "state",
-        heading: "state",
-        meaning: "live, silent for how long, ended; clock ahead, or records late (or the clock is behind)",
-        unit: ColumnUnit::Text,
-        cells: (13, 15),
-        rank: 1,
-        value: |row| CellValue::Text(row.state.map_or_else(String::new, HostState::words).into()),
-        ..FIGURE
-    },
-    Column {
-        name: "open",
-        alias: "conns",
-        heading: "conns",
-        meaning: "open connections",
-        rank: 5,
-        value: |row| CellValue::count(row.figures.open),
-        ..FIGURE
-    },
-    Column {
-        name: "handshakes",
-        heading: "hs/s",
-        meaning: "handshakes a second, full and resumed, in the last 10 s",
-        unit: ColumnUnit::PerSecond,
-        rank: 2,
-        emphasis: Emphasis::Figure,
-        value: |row| CellValue::Number(row.figures.handshakes_per_s),
-        ..FIGURE
-    },
-    Column {
-        name: "resumed",
-        heading: "resumed",
-        meaning: "share of resumed handshakes in the last 10 s",
-        unit: ColumnUnit::Ratio,
-        cells: (8, 9),
-        rank: 6,
-        value: |row| CellValue::Number(row.figures.resumed()),
-        ..FIGURE
-    },
-    Column {
-        name: "exch",
-        alias: "rate",
-        heading: "rate/s",
-        meaning: "requests (HTTP mode), exchanges (TCP mode) or answers to the load, a second in the last 10 s",
-        unit: ColumnUnit::PerSecond,
-        cells: (8, 9),
-        rank: 9,
-        value: |row| CellValue::Number(row.figures.answers_per_s),
-        ..FIGURE
-    },
-    Column {
-        name: "p99",
-        heading: "p99 ms",
-        meaning: "p99 in the last 10 s: first byte (HTTP mode), exchange (TCP mode) or answers to the load",
-        unit: ColumnUnit::Latency,
-        cells: (8, 9),
-        rank: 2,
-        value: |row| CellValue::Quantile(row.figures.p99),
-        ..FIGURE
-    },
-    Column {
-        name: "cpu",
-        heading: "CPU",
-        meaning: "CPU of the process in the last 10 s, in percent of one core",
-        unit: ColumnUnit::Ratio,
-        rank: 3,
-        value: |row| CellValue::Number(row.figures.cores),
-        ..FIGURE
-    },
-    Column {
-        name: "lag",
-        heading: "lag s",
-        meaning: "time from making the last record to reading it; of another host or boot by both wall clocks",
-        unit: ColumnUnit::PerSecond,
-        rank: 7,
-        value: |row| CellValue::Number(row.figures.lag_us.map(|us| us as f64 / 1e6)),
-        ..FIGURE
-    },
-    Column {
-        name: "gaps",
-        heading: "gaps",
-        meaning: "holes in the records since the start",
-        cells: (6, 7),
-        rank: 4,
-        emphasis: Emphasis::Failures,
-        value: |row| CellValue::count(Some(row.gaps)),
-        ..FIGURE
-    },
-    Column {
-        name: "account",
-        heading: "user or unit",
-        meaning: "user or unit that wrote the records, by journald's fields",
-        unit: ColumnUnit::Text,
-        cells: (13, 23),
-        rank: 10,
-        emphasis: Emphasis::Quiet,
-        value: |row| CellValue::text(&row.account),
-        ..FIGURE
-    },
-    Column {
-        name: "lost",
-        heading: "lost",
-        meaning: "records lost since the start",
-        emphasis: Emphasis::Failures,
-        value: |row| CellValue::count(Some(row.lost)),
-        ..OPTIONAL
-    },
-    Column {
-        name: "run",
-        heading: "run",
-        meaning: "first digits of the run's id",
-        unit: ColumnUnit::Text,
-        cells: (9, 9),
-        value: |row| CellValue::Text(row.id.short().into()),
-        ..OPTIONAL
-    },
+const COLUMNS: &[HostColumn] = &[
+    HostColumn::named("host", "host", "name of the host, as the journal has it")
+        .shows(ColumnUnit::Text, |row| CellValue::text(&row.host))
+        .fit(4, (12, 40)),
+    HostColumn::named("version", "version", "version of tlsdash")
+        .shows(ColumnUnit::Text, |row| CellValue::text(&row.version))
+        .fit(8, (9, 14))
+        .emphasis(Emphasis::Quiet),
+    HostColumn::named(
+        "state",
+        "state",
+        "live, silent for how long, ended; clock ahead, or records late (or the clock is behind)",
+    )
+    .shows(ColumnUnit::Text, |row| {
+        CellValue::Text(row.state.map_or_else(String::new, HostState::words).into())
+    })
+    .fit(1, (13, 15)),
+    HostColumn::named("open", "conns", "open connections")
+        .alias("conns")
+        .shows(ColumnUnit::Count, |row| CellValue::count(row.figures.open))
+        .fit(5, (7, 8)),
+    HostColumn::named("handshakes", "hs/s", "handshakes a second, full and resumed, in the last 10 s")
+        .shows(ColumnUnit::PerSecond, |row| CellValue::Number(row.figures.handshakes_per_s))
+        .fit(2, (7, 8))
+        .emphasis(Emphasis::Figure),
+    HostColumn::named("resumed", "resumed", "share of resumed handshakes in the last 10 s")
+        .shows(ColumnUnit::Ratio, |row| CellValue::Number(row.figures.resumed()))
+        .fit(6, (8, 9)),
+    HostColumn::named(
+        "exch",
+        "rate/s",
+        "requests (HTTP mode), exchanges (TCP mode) or answers to the load, a second in the last 10 s",
+    )
+    .alias("rate")
+    .shows(ColumnUnit::PerSecond, |row| CellValue::Number(row.figures.answers_per_s))
+    .fit(9, (8, 9)),
+    HostColumn::named(
+        "p99",
+        "p99 ms",
+        "p99 in the last 10 s: first byte (HTTP mode), exchange (TCP mode) or answers to the load",
+    )
+    .shows(ColumnUnit::Latency, |row| CellValue::Quantile(row.figures.p99))
+    .fit(2, (8, 9)),
+    HostColumn::named("cpu", "CPU", "CPU of the process in the last 10 s, in percent of one core")
+        .shows(ColumnUnit::Ratio, |row| CellValue::Number(row.figures.cores))
+        .fit(3, (7, 8)),
+    HostColumn::named(
+        "lag",
+        "lag s",
+        "time from making the last record to reading it; of another host or boot by both wall clocks",
+    )
+    .shows(ColumnUnit::PerSecond, |row| CellValue::Number(row.figures.lag_us.map(|us| us as f64 / 1e6)))
+    .fit(7, (7, 8)),
+    HostColumn::named("gaps", "gaps", "holes in the records since the start")
+        .shows(ColumnUnit::Count, |row| CellValue::count(Some(row.gaps)))
+        .fit(4, (6, 7))
+        .emphasis(Emphasis::Failures),
+    HostColumn::named("account", "user or unit", "user or unit that wrote the records, by journald's fields")
+        .shows(ColumnUnit::Text, |row| CellValue::text(&row.account))
+        .fit(10, (13, 23))
+        .emphasis(Emphasis::Quiet),
+    HostColumn::named("lost", "lost", "records lost since the start")
+        .shows(ColumnUnit::Count, |row| CellValue::count(Some(row.lost)))
+        .optional((7, 8))
+        .emphasis(Emphasis::Failures),
+    HostColumn::named("run", "run", "first digits of the run's id")
+        .shows(ColumnUnit::Text, |row| CellValue::Text(row.id.short().into()))
+        .optional((9, 9)),
 ];
 
 impl Row for HostRow {

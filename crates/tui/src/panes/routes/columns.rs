@@ -5,30 +5,6 @@ use records::metrics::{RouteCounter, RouteLatency};
 use super::model::RouteRow;
 use crate::table::{CellValue, Column, ColumnUnit, Emphasis, NameId, Row};
 
-const FIGURE: Column<RouteRow> = Column::FIGURE;
-const OPTIONAL: Column<RouteRow> = Column { is_usual: false, rank: 20, ..FIGURE };
-
-/// A count of the window.
-const fn counted(
-    name: &'static str,
-    meaning: &'static str,
-    (cells, rank): (usize, u8),
-    value: fn(&RouteRow) -> CellValue<'_>,
-) -> Column<RouteRow> {
-    Column { name, heading: name, meaning, cells: (cells, cells), rank, value, ..FIGURE }
-}
-
-/// A latency of the window.
-const fn timed(
-    name: &'static str,
-    heading: &'static str,
-    meaning: &'static str,
-    value: fn(&RouteRow) -> CellValue<'_>,
-) -> Column<RouteRow> {
-    let cells = (heading.len() + 2, heading.len() + 2);
-    Column { name, heading, meaning, unit: ColumnUnit::Latency, cells, value, ..OPTIONAL }
-}
-
 fn p50(row: &RouteRow, class: RouteLatency) -> CellValue<'_> {
     CellValue::Quantile(row.times(class).map(|times| times.p50))
 }
@@ -37,122 +13,73 @@ fn p99(row: &RouteRow, class: RouteLatency) -> CellValue<'_> {
     CellValue::Quantile(row.times(class).map(|times| times.p99))
 }
 
-const COLUMNS: &[Column<RouteRow>] = &[
-    Column {
-        name: "route",
-        heading: "route",
-        meaning: "host and path prefix; `other`: all routes after the 50th",
-        unit: ColumnUnit::Text,
-        cells: (12, 48),
-        value: |row| CellValue::text(&row.name),
-        ..FIGURE
-    },
-    Column {
-        name: "req",
-        alias: "rate",
-        heading: "req/s",
-        meaning: "requests a second that were over",
-        unit: ColumnUnit::PerSecond,
-        rank: 1,
-        emphasis: Emphasis::Figure,
-        value: |row| CellValue::Number(row.per_second(RouteCounter::Requests)),
-        ..FIGURE
-    },
-    Column {
-        is_usual: true,
-        rank: 6,
-        ..timed("p50", "p50 ms", "p50 of `upstream`: head sent to response head received", |row| {
-            p50(row, RouteLatency::Upstream)
+type RouteColumn = Column<RouteRow>;
+
+const COLUMNS: &[RouteColumn] = &[
+    RouteColumn::named("route", "route", "host and path prefix; `other`: all routes after the 50th")
+        .shows(ColumnUnit::Text, |row| CellValue::text(&row.name))
+        .fit(0, (12, 48)),
+    RouteColumn::named("req", "req/s", "requests a second that were over")
+        .alias("rate")
+        .shows(ColumnUnit::PerSecond, |row| CellValue::Number(row.per_second(RouteCounter::Requests)))
+        .fit(1, (8, 8))
+        .emphasis(Emphasis::Figure),
+    RouteColumn::named("p50", "p50 ms", "p50 of `upstream`: head sent to response head received")
+        .shows(ColumnUnit::Latency, |row| p50(row, RouteLatency::Upstream))
+        .fit(6, (8, 8)),
+    RouteColumn::named("p99", "p99 ms", "p99 of `upstream`: head sent to response head received")
+        .shows(ColumnUnit::Latency, |row| p99(row, RouteLatency::Upstream))
+        .fit(2, (8, 8)),
+    RouteColumn::named("2xx", "2xx", "requests answered with 200 to 299")
+        .shows(ColumnUnit::Count, |row| CellValue::count(row.count(RouteCounter::Status2xx)))
+        .fit(9, (8, 8)),
+    RouteColumn::named("3xx", "3xx", "requests answered with 300 to 399")
+        .shows(ColumnUnit::Count, |row| CellValue::count(row.count(RouteCounter::Status3xx)))
+        .fit(10, (7, 7)),
+    RouteColumn::named("4xx", "4xx", "requests answered with 400 to 499")
+        .shows(ColumnUnit::Count, |row| CellValue::count(row.count(RouteCounter::Status4xx)))
+        .fit(5, (7, 7)),
+    RouteColumn::named("5xx", "5xx", "requests answered with 500 or above")
+        .shows(ColumnUnit::Count, |row| CellValue::count(row.count(RouteCounter::Status5xx)))
+        .fit(3, (6, 6))
+        .emphasis(Emphasis::Failures),
+    RouteColumn::named("failed", "failed", "requests that failed, whatever status was sent")
+        .alias("errors")
+        .shows(ColumnUnit::Count, |row| CellValue::count(row.count(RouteCounter::Failed)))
+        .fit(4, (7, 7))
+        .emphasis(Emphasis::Failures),
+    RouteColumn::named("retried", "retried", "requests sent once more on a new connection")
+        .shows(ColumnUnit::Count, |row| CellValue::count(row.count(RouteCounter::Retried)))
+        .fit(11, (8, 8)),
+    RouteColumn::named("in", "in", "bytes a second of request bodies")
+        .shows(ColumnUnit::BytesPerSecond, |row| CellValue::Number(row.per_second(RouteCounter::BodyIn)))
+        .fit(8, (9, 9)),
+    RouteColumn::named("out", "out", "bytes a second of response bodies")
+        .shows(ColumnUnit::BytesPerSecond, |row| CellValue::Number(row.per_second(RouteCounter::BodyOut)))
+        .fit(7, (9, 9)),
+    RouteColumn::named("ttfb-p50", "ttfb p50 ms", "p50 of the time to the first byte to the client")
+        .shows(ColumnUnit::Latency, |row| p50(row, RouteLatency::FirstByte))
+        .optional((13, 13)),
+    RouteColumn::named("ttfb", "ttfb p99 ms", "p99 of the time to the first byte to the client")
+        .shows(ColumnUnit::Latency, |row| p99(row, RouteLatency::FirstByte))
+        .optional((13, 13)),
+    RouteColumn::named("request", "request p99 ms", "p99 of whole requests, slow clients included")
+        .shows(ColumnUnit::Latency, |row| p99(row, RouteLatency::Request))
+        .optional((16, 16)),
+    RouteColumn::named("max", "max ms", "longest `upstream`")
+        .shows(ColumnUnit::Latency, |row| {
+            CellValue::Number(row.times(RouteLatency::Upstream).map(|times| times.max_ns as f64))
         })
-    },
-    Column {
-        is_usual: true,
-        rank: 2,
-        ..timed("p99", "p99 ms", "p99 of `upstream`: head sent to response head received", |row| {
-            p99(row, RouteLatency::Upstream)
-        })
-    },
-    counted("2xx", "requests answered with 200 to 299", (8, 9), |row| {
-        CellValue::count(row.count(RouteCounter::Status2xx))
-    }),
-    counted("3xx", "requests answered with 300 to 399", (7, 10), |row| {
-        CellValue::count(row.count(RouteCounter::Status3xx))
-    }),
-    counted("4xx", "requests answered with 400 to 499", (7, 5), |row| {
-        CellValue::count(row.count(RouteCounter::Status4xx))
-    }),
-    Column {
-        emphasis: Emphasis::Failures,
-        ..counted("5xx", "requests answered with 500 or above", (6, 3), |row| {
-            CellValue::count(row.count(RouteCounter::Status5xx))
-        })
-    },
-    Column {
-        emphasis: Emphasis::Failures,
-        alias: "errors",
-        ..counted("failed", "requests that failed, whatever status was sent", (7, 4), |row| {
-            CellValue::count(row.count(RouteCounter::Failed))
-        })
-    },
-    counted("retried", "requests sent once more on a new connection", (8, 11), |row| {
-        CellValue::count(row.count(RouteCounter::Retried))
-    }),
-    Column {
-        name: "in",
-        heading: "in",
-        meaning: "bytes a second of request bodies",
-        unit: ColumnUnit::BytesPerSecond,
-        cells: (9, 9),
-        rank: 8,
-        value: |row| CellValue::Number(row.per_second(RouteCounter::BodyIn)),
-        ..FIGURE
-    },
-    Column {
-        name: "out",
-        heading: "out",
-        meaning: "bytes a second of response bodies",
-        unit: ColumnUnit::BytesPerSecond,
-        cells: (9, 9),
-        rank: 7,
-        value: |row| CellValue::Number(row.per_second(RouteCounter::BodyOut)),
-        ..FIGURE
-    },
-    timed("ttfb-p50", "ttfb p50 ms", "p50 of the time to the first byte to the client", |row| {
-        p50(row, RouteLatency::FirstByte)
-    }),
-    timed("ttfb", "ttfb p99 ms", "p99 of the time to the first byte to the client", |row| {
-        p99(row, RouteLatency::FirstByte)
-    }),
-    timed("request", "request p99 ms", "p99 of whole requests, slow clients included", |row| {
-        p99(row, RouteLatency::Request)
-    }),
-    timed("max", "max ms", "longest `upstream`", |row| {
-        CellValue::Number(row.times(RouteLatency::Upstream).map(|times| times.max_ns as f64))
-    }),
-    Column {
-        name: "4xx%",
-        heading: "4xx%",
-        meaning: "share of requests answered with 400 to 499",
-        unit: ColumnUnit::Ratio,
-        value: |row| CellValue::Number(row.share(&[RouteCounter::Status4xx])),
-        ..OPTIONAL
-    },
-    Column {
-        name: "5xx%",
-        heading: "5xx%",
-        meaning: "share of requests answered with 500 or above",
-        unit: ColumnUnit::Ratio,
-        value: |row| CellValue::Number(row.share(&[RouteCounter::Status5xx])),
-        ..OPTIONAL
-    },
-    Column {
-        name: "requests",
-        heading: "requests",
-        meaning: "requests since the start",
-        cells: (10, 10),
-        value: |row| CellValue::count(Some(row.totals[RouteCounter::Requests])),
-        ..OPTIONAL
-    },
+        .optional((8, 8)),
+    RouteColumn::named("4xx%", "4xx%", "share of requests answered with 400 to 499")
+        .shows(ColumnUnit::Ratio, |row| CellValue::Number(row.share(&[RouteCounter::Status4xx])))
+        .optional((8, 8)),
+    RouteColumn::named("5xx%", "5xx%", "share of requests answered with 500 or above")
+        .shows(ColumnUnit::Ratio, |row| CellValue::Number(row.share(&[RouteCounter::Status5xx])))
+        .optional((8, 8)),
+    RouteColumn::named("requests", "requests", "requests since the start")
+        .shows(ColumnUnit::Count, |row| CellValue::count(Some(row.totals[RouteCounter::Requests])))
+        .optional((10, 10)),
 ];
 
 impl Row for RouteRow {

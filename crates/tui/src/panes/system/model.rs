@@ -19,85 +19,39 @@ impl WorkerRow {
     }
 }
 
-const FIGURE: Column<WorkerRow> = Column::FIGURE;
+type WorkerColumn = Column<WorkerRow>;
 
-const COLUMNS: &[Column<WorkerRow>] = &[
-    Column {
-        name: "worker",
-        heading: "worker",
-        meaning: "number of the worker; its thread is `proxy-N`",
-        unit: ColumnUnit::Text,
-        cells: (18, 20),
-        value: |row| CellValue::count(Some(row.0.counted.number.into())),
-        ..FIGURE
-    },
-    Column {
-        name: "cpu",
-        heading: "CPU",
-        meaning: "CPU of its thread, in percent of one core",
-        unit: ColumnUnit::Ratio,
-        rank: 1,
-        emphasis: Emphasis::Figure,
-        value: |row| CellValue::Number(Some(row.0.cores())),
-        ..FIGURE
-    },
-    Column {
-        name: "busiest",
-        heading: "of busiest",
-        meaning: "its CPU beside that of the busiest worker",
-        unit: ColumnUnit::Graph,
-        cells: (12, 60),
-        rank: 6,
-        ..FIGURE
-    },
-    Column {
-        name: "delay",
-        heading: "delay ms",
-        meaning: "longest loop delay of a handshake: its data had come and the worker was busy",
-        unit: ColumnUnit::Latency,
-        cells: (10, 10),
-        rank: 2,
-        value: |row| row.of_handshakes(|_| row.0.counted.loop_delay_us_max as f64 * 1e3),
-        ..FIGURE
-    },
-    Column {
-        name: "open",
-        alias: "conns",
-        heading: "conns",
-        meaning: "open connections",
-        cells: (7, 7),
-        rank: 3,
-        value: |row| CellValue::count(u64::try_from(row.0.counted.open).ok()),
-        ..FIGURE
-    },
-    Column {
-        name: "accepted",
-        heading: "acc/s",
-        meaning: "accepted connections a second",
-        unit: ColumnUnit::PerSecond,
-        rank: 7,
-        value: |row| row.per_second(row.0.counted.accepted),
-        ..FIGURE
-    },
-    Column {
-        name: "handshakes",
-        heading: "hs/s",
-        meaning: "handshakes a second, full and resumed",
-        unit: ColumnUnit::PerSecond,
-        rank: 4,
-        value: |row| row.per_second(row.0.counted.handshakes()),
-        ..FIGURE
-    },
-    Column {
-        name: "resumed",
-        heading: "resumed",
-        meaning: "share of resumed handshakes",
-        unit: ColumnUnit::Ratio,
-        cells: (9, 9),
-        rank: 5,
-        value: |row| row.of_handshakes(|n| row.0.counted.handshakes_resumed as f64 / n),
-        ..FIGURE
-    },
+const COLUMNS: &[WorkerColumn] = &[
+    WorkerColumn::named("worker", "worker", "number of the worker; its thread is `proxy-N`")
+        .shows(ColumnUnit::Text, |row| CellValue::count(Some(row.0.counted.number.into())))
+        .fit(0, (18, 20)),
+    WorkerColumn::named("cpu", "CPU", "CPU of its thread, in percent of one core")
+        .shows(ColumnUnit::Ratio, |row| CellValue::Number(Some(row.0.cores())))
+        .fit(1, (8, 8))
+        .emphasis(Emphasis::Figure),
+    WorkerColumn::named("busiest", "of busiest", "its CPU beside that of the busiest worker")
+        .unit(ColumnUnit::Graph)
+        .fit(6, (12, 60)),
+    WorkerColumn::named(
+        "delay",
+        "delay ms",
+        "longest loop delay of a handshake: its data had come and the worker was busy",
+    )
+    .shows(ColumnUnit::Latency, |row| row.of_handshakes(|_| row.0.counted.loop_delay_us_max as f64 * 1e3))
+    .fit(2, (10, 10)),
+    WorkerColumn::named("open", "conns", "open connections")
+        .alias("conns")
+        .shows(ColumnUnit::Count, |row| CellValue::count(u64::try_from(row.0.counted.open).ok()))
+        .fit(3, (7, 7)),
+    WorkerColumn::named("accepted", "acc/s", "accepted connections a second")
+        .shows(ColumnUnit::PerSecond, |row| row.per_second(row.0.counted.accepted))
+        .fit(7, (8, 8)),
+    WorkerColumn::named("handshakes", "hs/s", "handshakes a second, full and resumed")
+        .shows(ColumnUnit::PerSecond, |row| row.per_second(row.0.counted.handshakes()))
+        .fit(4, (8, 8)),
+    WorkerColumn::named("resumed", "resumed", "share of resumed handshakes")
+        .shows(ColumnUnit::Ratio, |row| row.of_handshakes(|n| row.0.counted.handshakes_resumed as f64 / n))
+        .fit(5, (9, 9)),
 ];
 
 impl Row for WorkerRow {

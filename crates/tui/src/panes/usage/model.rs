@@ -85,123 +85,60 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-const FIGURE: Column<UsageRow> = Column::FIGURE;
-const OPTIONAL: Column<UsageRow> = Column { is_usual: false, rank: 20, ..FIGURE };
+type UsageColumn = Column<UsageRow>;
 
-const COLUMNS: &[Column<UsageRow>] = &[
-    Column {
-        name: "value",
-        heading: "value",
-        meaning: "the version, group, cipher suite, … ; `other`: all beyond the bound",
-        unit: ColumnUnit::Text,
-        cells: (20, 60),
-        value: |row| CellValue::text(&row.value),
-        ..FIGURE
-    },
-    Column {
-        name: "handshakes",
-        heading: "handshakes",
-        meaning: "handshakes completed since the start",
-        cells: (11, 11),
-        rank: 1,
-        emphasis: Emphasis::Figure,
-        value: |row| CellValue::count(Some(row.counters.handshakes())),
-        ..FIGURE
-    },
-    Column {
-        name: "share",
-        heading: "share",
-        meaning: "share of the handshakes of all values",
-        unit: ColumnUnit::Ratio,
-        rank: 2,
-        value: |row| CellValue::Number(row.share()),
-        ..FIGURE
-    },
-    Column {
-        name: "full",
-        heading: "full",
-        meaning: "full handshakes since the start",
-        rank: 6,
-        value: |row| CellValue::count(Some(row.counters[UsageCounter::HandshakesFull])),
-        ..FIGURE
-    },
-    Column {
-        name: "resumed",
-        heading: "resumed",
-        meaning: "share of resumed ones among its handshakes",
-        unit: ColumnUnit::Ratio,
-        cells: (9, 9),
-        rank: 4,
-        value: |row| CellValue::Number(row.resumed_share()),
-        ..FIGURE
-    },
-    Column {
-        name: "failed",
-        heading: "failed",
-        meaning: "failed handshakes, of server names and fingerprints",
-        cells: (7, 7),
-        rank: 5,
-        emphasis: Emphasis::Failures,
-        value: |row| CellValue::count(row.failed()),
-        ..FIGURE
-    },
-    Column {
-        name: "bytes",
-        alias: "total",
-        heading: "bytes",
-        meaning: "plaintext both ways, of connections that are over",
-        unit: ColumnUnit::Bytes,
-        cells: (9, 9),
-        rank: 7,
-        value: |row| CellValue::count(Some(row.bytes())),
-        ..FIGURE
-    },
-    Column {
-        name: "cpu",
-        heading: "CPU share",
-        meaning: "share of the CPU time of all handshakes; not the load of a core",
-        unit: ColumnUnit::Ratio,
-        cells: (11, 11),
-        rank: 3,
-        emphasis: Emphasis::Figure,
-        value: |row| CellValue::Number(row.compute_share()),
-        ..FIGURE
-    },
-    Column {
-        name: "only",
-        heading: "only choice",
-        meaning: "handshakes that would fail without it: the client offered nothing else that is allowed",
-        cells: (12, 12),
-        rank: 8,
-        value: |row| CellValue::count(Some(row.counters[UsageCounter::OnlyChoice])),
-        ..FIGURE
-    },
-    Column {
-        name: "expired",
-        heading: "expired",
-        meaning: "full handshakes whose ticket or session had expired",
-        value: |row| CellValue::count(Some(row.counters[UsageCounter::FullExpired])),
-        ..OPTIONAL
-    },
-    Column {
-        name: "no-ticket",
-        heading: "no ticket",
-        meaning: "full handshakes without an offer to resume",
-        cells: (10, 10),
-        value: |row| CellValue::count(Some(row.counters[UsageCounter::FullNoTicket])),
-        ..OPTIONAL
-    },
-    Column {
-        name: "cpu-ms",
-        heading: "CPU ms",
-        meaning: "mean handshake CPU",
-        unit: ColumnUnit::Latency,
-        value: |row| {
+const COLUMNS: &[UsageColumn] = &[
+    UsageColumn::named(
+        "value",
+        "value",
+        "the version, group, cipher suite, … ; `other`: all beyond the bound",
+    )
+    .shows(ColumnUnit::Text, |row| CellValue::text(&row.value))
+    .fit(0, (20, 60)),
+    UsageColumn::named("handshakes", "handshakes", "handshakes completed since the start")
+        .shows(ColumnUnit::Count, |row| CellValue::count(Some(row.counters.handshakes())))
+        .fit(1, (11, 11))
+        .emphasis(Emphasis::Figure),
+    UsageColumn::named("share", "share", "share of the handshakes of all values")
+        .shows(ColumnUnit::Ratio, |row| CellValue::Number(row.share()))
+        .fit(2, (8, 8)),
+    UsageColumn::named("full", "full", "full handshakes since the start")
+        .shows(ColumnUnit::Count, |row| CellValue::count(Some(row.counters[UsageCounter::HandshakesFull])))
+        .fit(6, (8, 8)),
+    UsageColumn::named("resumed", "resumed", "share of resumed ones among its handshakes")
+        .shows(ColumnUnit::Ratio, |row| CellValue::Number(row.resumed_share()))
+        .fit(4, (9, 9)),
+    UsageColumn::named("failed", "failed", "failed handshakes, of server names and fingerprints")
+        .shows(ColumnUnit::Count, |row| CellValue::count(row.failed()))
+        .fit(5, (7, 7))
+        .emphasis(Emphasis::Failures),
+    UsageColumn::named("bytes", "bytes", "plaintext both ways, of connections that are over")
+        .alias("total")
+        .shows(ColumnUnit::Bytes, |row| CellValue::count(Some(row.bytes())))
+        .fit(7, (9, 9)),
+    UsageColumn::named("cpu", "CPU share", "share of the CPU time of all handshakes; not the load of a core")
+        .shows(ColumnUnit::Ratio, |row| CellValue::Number(row.compute_share()))
+        .fit(3, (11, 11))
+        .emphasis(Emphasis::Figure),
+    UsageColumn::named(
+        "only",
+        "only choice",
+        "handshakes that would fail without it: the client offered nothing else that is allowed",
+    )
+    .shows(ColumnUnit::Count, |row| CellValue::count(Some(row.counters[UsageCounter::OnlyChoice])))
+    .fit(8, (12, 12)),
+    UsageColumn::named("expired", "expired", "full handshakes whose ticket or session had expired")
+        .shows(ColumnUnit::Count, |row| CellValue::count(Some(row.counters[UsageCounter::FullExpired])))
+        .optional((8, 8)),
+    UsageColumn::named("no-ticket", "no ticket", "full handshakes without an offer to resume")
+        .shows(ColumnUnit::Count, |row| CellValue::count(Some(row.counters[UsageCounter::FullNoTicket])))
+        .optional((10, 10)),
+    UsageColumn::named("cpu-ms", "CPU ms", "mean handshake CPU")
+        .shows(ColumnUnit::Latency, |row| {
             let n = row.counters.handshakes();
             CellValue::Number((n > 0).then(|| row.counters.compute_ns() as f64 / n as f64))
-        },
-        ..OPTIONAL
-    },
+        })
+        .optional((8, 8)),
 ];
 
 impl Row for UsageRow {

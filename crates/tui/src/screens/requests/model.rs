@@ -62,132 +62,66 @@ pub(crate) fn target(request: &RequestRecord) -> String {
     format!("{} {path}", request.method)
 }
 
-const FIGURE: Column<RequestRow> = Column::FIGURE;
-const TIME: Column<RequestRow> = Column { unit: ColumnUnit::Latency, cells: (11, 11), ..FIGURE };
-const TEXT: Column<RequestRow> = Column { unit: ColumnUnit::Text, emphasis: Emphasis::Quiet, ..FIGURE };
+type RequestColumn = Column<RequestRow>;
 
-const COLUMNS: &[Column<RequestRow>] = &[
-    Column {
-        name: "request",
-        alias: "path",
-        heading: "request",
-        meaning: "method and path, without the query",
-        unit: ColumnUnit::Text,
-        cells: (16, 60),
-        value: |row| CellValue::text(&row.target),
-        ..FIGURE
-    },
-    Column {
-        name: "status",
-        heading: "status",
-        meaning: "the status that was sent; blank: none was",
-        cells: (7, 7),
-        rank: 1,
-        emphasis: Emphasis::Figure,
-        value: |row| CellValue::count(Some(row.recorded.request.status).filter(|&status| status > 0)),
-        ..FIGURE
-    },
-    Column {
-        name: "total",
-        alias: "ms",
-        heading: "total ms",
-        meaning: "first byte of the request to the end, slow clients included",
-        rank: 2,
-        value: |row| row.timed(row.recorded.request.duration_us),
-        ..TIME
-    },
-    Column {
-        name: "cause",
-        heading: "cause",
-        meaning: "why it failed, in the words of the records",
-        cells: (9, 17),
-        rank: 3,
-        emphasis: Emphasis::None,
-        value: |row| CellValue::text(&row.cause),
-        ..TEXT
-    },
-    Column {
-        name: "upstream",
-        heading: "upstream",
-        meaning: "request head sent to response head received; blank: no response",
-        rank: 4,
-        value: |row| row.timed(row.recorded.request.upstream_us),
-        ..TIME
-    },
-    Column {
-        name: "ttfb",
-        heading: "ttfb",
-        meaning: "request head received to the first byte to the client; blank: no response",
-        rank: 6,
-        value: |row| row.timed(row.recorded.request.first_byte_us),
-        ..TIME
-    },
-    Column {
-        name: "queue",
-        heading: "queue",
-        meaning: "waiting for an upstream connection; blank: it did not wait",
-        rank: 8,
-        value: |row| row.timed(row.recorded.request.queue_us),
-        ..TIME
-    },
-    Column {
-        name: "client",
-        heading: "client",
-        meaning: "address of the client",
-        cells: (13, 40),
-        rank: 5,
-        value: |row| CellValue::Client(row.recorded.request.client),
-        ..TEXT
-    },
-    Column {
-        name: "route",
-        heading: "route",
-        meaning: "the route that served it; blank: none",
-        cells: (10, 24),
-        rank: 7,
-        value: |row| CellValue::text(&row.recorded.request.route),
-        ..TEXT
-    },
-    Column {
-        name: "time",
-        heading: "time",
-        meaning: "end of the interval in which it was over",
-        cells: (10, 10),
-        rank: 9,
-        value: |row| CellValue::text(&row.time),
-        ..TEXT
-    },
-    Column {
-        name: "version",
-        heading: "version",
-        meaning: "its protocol",
-        cells: (9, 9),
-        rank: 20,
-        is_usual: false,
-        value: |row| CellValue::Text(row.recorded.request.version.to_string().into()),
-        ..TEXT
-    },
-    Column {
-        name: "to",
-        heading: "upstream address",
-        meaning: "where it was sent last",
-        cells: (17, 30),
-        rank: 20,
-        is_usual: false,
-        value: |row| CellValue::text(&row.recorded.request.upstream),
-        ..TEXT
-    },
-    Column {
-        name: "out",
-        heading: "out",
-        meaning: "bytes of the response's body",
-        unit: ColumnUnit::Bytes,
-        cells: (9, 9),
-        rank: 20,
-        is_usual: false,
-        value: |row| CellValue::count(Some(row.recorded.request.body_out)),
-        ..FIGURE
-    },
+const COLUMNS: &[RequestColumn] = &[
+    RequestColumn::named("request", "request", "method and path, without the query")
+        .alias("path")
+        .shows(ColumnUnit::Text, |row| CellValue::text(&row.target))
+        .fit(0, (16, 60)),
+    RequestColumn::named("status", "status", "the status that was sent; blank: none was")
+        .shows(ColumnUnit::Count, |row| {
+            CellValue::count(Some(row.recorded.request.status).filter(|&status| status > 0))
+        })
+        .fit(1, (7, 7))
+        .emphasis(Emphasis::Figure),
+    RequestColumn::named("total", "total ms", "first byte of the request to the end, slow clients included")
+        .alias("ms")
+        .shows(ColumnUnit::Latency, |row| row.timed(row.recorded.request.duration_us))
+        .fit(2, (11, 11)),
+    RequestColumn::named("cause", "cause", "why it failed, in the words of the records")
+        .shows(ColumnUnit::Text, |row| CellValue::text(&row.cause))
+        .fit(3, (9, 17)),
+    RequestColumn::named(
+        "upstream",
+        "upstream",
+        "request head sent to response head received; blank: no response",
+    )
+    .shows(ColumnUnit::Latency, |row| row.timed(row.recorded.request.upstream_us))
+    .fit(4, (11, 11)),
+    RequestColumn::named(
+        "ttfb",
+        "ttfb",
+        "request head received to the first byte to the client; blank: no response",
+    )
+    .shows(ColumnUnit::Latency, |row| row.timed(row.recorded.request.first_byte_us))
+    .fit(6, (11, 11)),
+    RequestColumn::named("queue", "queue", "waiting for an upstream connection; blank: it did not wait")
+        .shows(ColumnUnit::Latency, |row| row.timed(row.recorded.request.queue_us))
+        .fit(8, (11, 11)),
+    RequestColumn::named("client", "client", "address of the client")
+        .shows(ColumnUnit::Text, |row| CellValue::Client(row.recorded.request.client))
+        .fit(5, (13, 40))
+        .emphasis(Emphasis::Quiet),
+    RequestColumn::named("route", "route", "the route that served it; blank: none")
+        .shows(ColumnUnit::Text, |row| CellValue::text(&row.recorded.request.route))
+        .fit(7, (10, 24))
+        .emphasis(Emphasis::Quiet),
+    RequestColumn::named("time", "time", "end of the interval in which it was over")
+        .shows(ColumnUnit::Text, |row| CellValue::text(&row.time))
+        .fit(9, (10, 10))
+        .emphasis(Emphasis::Quiet),
+    RequestColumn::named("version", "version", "its protocol")
+        .shows(ColumnUnit::Text, |row| CellValue::Text(row.recorded.request.version.to_string().into()))
+        .optional((9, 9))
+        .emphasis(Emphasis::Quiet),
+    RequestColumn::named("to", "upstream address", "where it was sent last")
+        .shows(ColumnUnit::Text, |row| CellValue::text(&row.recorded.request.upstream))
+        .optional((17, 30))
+        .emphasis(Emphasis::Quiet),
+    RequestColumn::named("out", "out", "bytes of the response's body")
+        .shows(ColumnUnit::Bytes, |row| CellValue::count(Some(row.recorded.request.body_out)))
+        .optional((9, 9)),
 ];
 
 impl Row for RequestRow {

@@ -80,101 +80,54 @@ fn latest<C: Metric, L: Metric + Into<LatencyClass>>(
     (last.and_then(|interval| interval.rate(counter)), p99)
 }
 
-const FIGURE: Column<RunRow> = Column { rank: 4, ..Column::FIGURE };
+type RunColumn = Column<RunRow>;
 
-const COLUMNS: &[Column<RunRow>] = &[
-    Column {
-        name: "host",
-        heading: "host",
-        meaning: "name of the host, as the journal has it",
-        unit: ColumnUnit::Text,
-        cells: (9, 29),
-        value: |row| CellValue::text(&row.host),
-        ..FIGURE
-    },
-    Column {
-        name: "run",
-        heading: "run",
-        meaning: "first digits of the run's id",
-        unit: ColumnUnit::Text,
-        cells: (9, 9),
-        rank: 1,
-        value: |row| CellValue::Text(row.id.short().into()),
-        ..FIGURE
-    },
-    Column {
-        name: "account",
-        heading: "user or unit",
-        meaning: "user or unit that wrote the records, by journald's fields",
-        unit: ColumnUnit::Text,
-        cells: (13, 23),
-        rank: 2,
-        value: |row| CellValue::text(&row.account),
-        ..FIGURE
-    },
-    Column {
-        name: "last",
-        heading: "last record",
-        meaning: "time of the last record, or `ended`",
-        unit: ColumnUnit::Text,
-        cells: (12, 12),
-        rank: 3,
-        emphasis: Emphasis::Quiet,
-        value: |row| {
+const COLUMNS: &[RunColumn] = &[
+    RunColumn::named("host", "host", "name of the host, as the journal has it")
+        .shows(ColumnUnit::Text, |row| CellValue::text(&row.host))
+        .fit(4, (9, 29)),
+    RunColumn::named("run", "run", "first digits of the run's id")
+        .shows(ColumnUnit::Text, |row| CellValue::Text(row.id.short().into()))
+        .fit(1, (9, 9)),
+    RunColumn::named("account", "user or unit", "user or unit that wrote the records, by journald's fields")
+        .shows(ColumnUnit::Text, |row| CellValue::text(&row.account))
+        .fit(2, (13, 23)),
+    RunColumn::named("last", "last record", "time of the last record, or `ended`")
+        .shows(ColumnUnit::Text, |row| {
             if row.ended {
                 CellValue::text("ended")
             } else {
                 CellValue::Text(format::time_of_day(row.last_realtime_us).into())
             }
-        },
-        ..FIGURE
-    },
-    Column {
-        name: "exch",
-        alias: "rate",
-        heading: "rate/s",
-        meaning: "requests (HTTP mode), exchanges (TCP mode) or answers to the load, a second in the last interval",
-        unit: ColumnUnit::PerSecond,
-        value: |row| CellValue::Number(row.per_second),
-        ..FIGURE
-    },
-    Column {
-        name: "p99",
-        heading: "p99 ms",
-        meaning: "p99 in the last interval: first byte (HTTP mode), exchange (TCP mode) or answers to the load",
-        unit: ColumnUnit::Latency,
-        rank: 5,
-        value: |row| CellValue::Quantile(row.p99),
-        ..FIGURE
-    },
-    Column {
-        name: "failed",
-        heading: "failed",
-        meaning: "failed connections since the start",
-        rank: 6,
-        emphasis: Emphasis::Failures,
-        value: |row| CellValue::count(row.connections.map(|(_, failed)| failed)),
-        ..FIGURE
-    },
-    Column {
-        name: "open",
-        heading: "open",
-        meaning: "open connections",
-        rank: 7,
-        value: |row| CellValue::count(row.connections.map(|(open, _)| open)),
-        ..FIGURE
-    },
-    Column {
-        name: "target",
-        heading: "target",
-        meaning: "where it listens and forwards to, or what its load is aimed at",
-        unit: ColumnUnit::Text,
-        cells: (24, 80),
-        rank: 8,
-        emphasis: Emphasis::Quiet,
-        value: |row| CellValue::text(&row.target),
-        ..FIGURE
-    },
+        })
+        .fit(3, (12, 12))
+        .emphasis(Emphasis::Quiet),
+    RunColumn::named(
+        "exch",
+        "rate/s",
+        "requests (HTTP mode), exchanges (TCP mode) or answers to the load, a second in the last interval",
+    )
+    .alias("rate")
+    .shows(ColumnUnit::PerSecond, |row| CellValue::Number(row.per_second))
+    .fit(4, (8, 8)),
+    RunColumn::named(
+        "p99",
+        "p99 ms",
+        "p99 in the last interval: first byte (HTTP mode), exchange (TCP mode) or answers to the load",
+    )
+    .shows(ColumnUnit::Latency, |row| CellValue::Quantile(row.p99))
+    .fit(5, (8, 8)),
+    RunColumn::named("failed", "failed", "failed connections since the start")
+        .shows(ColumnUnit::Count, |row| CellValue::count(row.connections.map(|(_, failed)| failed)))
+        .fit(6, (8, 8))
+        .emphasis(Emphasis::Failures),
+    RunColumn::named("open", "open", "open connections")
+        .shows(ColumnUnit::Count, |row| CellValue::count(row.connections.map(|(open, _)| open)))
+        .fit(7, (8, 8)),
+    RunColumn::named("target", "target", "where it listens and forwards to, or what its load is aimed at")
+        .shows(ColumnUnit::Text, |row| CellValue::text(&row.target))
+        .fit(8, (24, 80))
+        .emphasis(Emphasis::Quiet),
 ];
 
 impl Row for RunRow {
