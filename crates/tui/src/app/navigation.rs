@@ -53,7 +53,7 @@ pub(crate) fn scroll(state: &mut State, to: ListMove) {
 fn select_setting(state: &mut State, to: ListMove) {
     let last = state.settings().len().saturating_sub(1);
     state.tuning.selected = to.from(state.tuning.selected, last);
-    (state.tuning.complaint, state.tuning.answer) = (None, None);
+    state.tuning.complaint = None;
 }
 
 /// Closes the help or what covers the panes, else deselects the client, else leaves usage or the service that is

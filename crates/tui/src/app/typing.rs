@@ -62,7 +62,7 @@ impl State {
     pub(crate) fn type_file_name(&mut self, now: ClockReading) {
         match self.new_file_name(now) {
             Some(name) => self.prompt = Some(Prompt::new(PromptPurpose::FileName, name)),
-            None => self.notice(Level::Notice, "there is nothing to write yet", now),
+            None => self.answer(Level::Notice, "there is nothing to write yet", now),
         }
     }
 
@@ -72,7 +72,7 @@ impl State {
             Some(name) => {
                 self.prompt = Some(Prompt::new(PromptPurpose::Recording, format!("{name}.journal")));
             }
-            None => self.notice(Level::Notice, "there is nothing to record yet", now),
+            None => self.answer(Level::Notice, "there is nothing to record yet", now),
         }
     }
 

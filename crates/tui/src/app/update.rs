@@ -67,7 +67,7 @@ pub(crate) fn update(state: &mut State, action: Action, now: ClockReading) -> Ve
             vec![DRAW]
         }
         Action::Done(level, what) => {
-            state.notice(level, what, now);
+            state.answer(level, what, now);
             vec![DRAW]
         }
         Action::Access(run, access) => {
@@ -76,7 +76,7 @@ pub(crate) fn update(state: &mut State, action: Action, now: ClockReading) -> Ve
         }
         Action::NotSent(why) => {
             state.control.give_up();
-            state.notice(Level::Warning, why, now);
+            state.answer(Level::Warning, why, now);
             vec![DRAW]
         }
     }

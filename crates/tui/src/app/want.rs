@@ -152,7 +152,7 @@ fn copy(state: &mut State, now: ClockReading) -> Vec<Effect> {
         _ => ("the screen".to_owned(), super::export::screen_text(state)),
     };
     // The terminal does not report whether it copied the text.
-    state.notice(Level::Notice, format!("{what} copied to the terminal's clipboard (OSC 52)"), now);
+    state.answer(Level::Notice, format!("{what} copied to the terminal's clipboard (OSC 52)"), now);
     vec![DRAW, Effect::Copy(text)]
 }
 
@@ -216,7 +216,7 @@ fn send(state: &mut State, command: Command, now: ClockReading) -> Vec<Effect> {
 fn drain_upstream(state: &mut State, now: ClockReading) -> Vec<Effect> {
     let Some((name, is_drained)) = state.selected_upstream() else {
         let why = "no upstream is selected: focus their pane with tab, and select one with the arrows";
-        state.answer(Level::Warning, why.to_owned(), now);
+        state.answer(Level::Warning, why, now);
         return vec![DRAW];
     };
     send(state, Command::Upstream { name, drained: !is_drained }, now)
@@ -224,7 +224,7 @@ fn drain_upstream(state: &mut State, now: ClockReading) -> Vec<Effect> {
 
 fn record(state: &mut State, now: ClockReading) -> Vec<Effect> {
     if let Some(why) = state.recording_obstacle() {
-        state.answer(Level::Warning, why.to_owned(), now);
+        state.answer(Level::Warning, why, now);
         return vec![DRAW];
     }
     if state.recorded.progress().is_some() {
@@ -238,7 +238,7 @@ fn record(state: &mut State, now: ClockReading) -> Vec<Effect> {
 fn write_configuration(state: &mut State, now: ClockReading) -> Vec<Effect> {
     if state.options.watches {
         let why = "only the dashboard beside the proxy writes a configuration; `tlsdash ctl settings` shows what is in force";
-        state.answer(Level::Warning, why.to_owned(), now);
+        state.answer(Level::Warning, why, now);
         return vec![DRAW];
     }
     send(state, Command::WriteConfiguration, now)

@@ -98,9 +98,6 @@ pub(crate) fn details(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
 
 /// Returns changes of settings that no record confirms yet, or that act now while the screen shows the past.
 pub(crate) fn changes(state: &State) -> Vec<StatusItem> {
-    if let Some(question) = state.recorded.question() {
-        return vec![StatusItem::text(0, question, state.theme.notice())];
-    }
     let asked = Some(state.control.pending()).filter(|asked| !asked.is_empty());
     let text = unseen_change(state).or_else(|| asked.map(|asked| format!("asked {asked}")));
     text.map(|text| StatusItem::text(0, text, state.theme.notice())).into_iter().collect()

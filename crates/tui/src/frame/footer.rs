@@ -5,6 +5,7 @@
 //! q quit  ? help  Space freeze  t tune  u undo  a A/B  s sort  / filter  : find  [] rate
 //! ```
 
+use model::runs::Level;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -33,7 +34,9 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     }
     let message = message(state, area.width);
     let mut used = format::width(&message);
-    let mut spans = vec![Span::styled(message, theme.figure())];
+    let is_warning = state.message.as_ref().is_some_and(|message| message.level == Level::Warning);
+    let style = if is_warning { theme.warning() } else { theme.figure() };
+    let mut spans = vec![Span::styled(message, style)];
     for (hint, keys) in fitting(state, area.width) {
         used += cells(hint, &keys);
         let word = format!(" {}  ", hint.word);
@@ -63,7 +66,9 @@ fn message(state: &State, width: u16) -> String {
         n if n > 0 && width < details::NARROW_MAX => Some(format!("{n} staged")),
         _ => state.staged_words().map(|words| format!("staged, not applied: {words}")),
     };
-    let text = state.message.as_ref().map(|message| message.text.clone()).or_else(staged);
+    let question = state.recorded.question().map(str::to_owned);
+    let said = || state.message.as_ref().map(|message| message.text.clone());
+    let text = question.or_else(said).or_else(staged);
     let text = text.map(|text| format!("{text}  "));
     text.map_or_else(String::new, |text| format::cut(&text, usize::from(width), state.theme.glyphs))
 }

@@ -5,7 +5,6 @@ use records::codec::message::without_connection;
 
 use super::State;
 use super::message::Message;
-use super::screen::Screen;
 use crate::clock::ClockReading;
 
 /// The number of the dashboard's own notices that are kept.
@@ -53,7 +52,7 @@ impl State {
     }
 
     pub(crate) fn say(&mut self, text: impl Into<String>, now: ClockReading) {
-        self.message = Some(Message::new(text.into(), now));
+        self.message = Some(Message::new(Level::Notice, text.into(), now));
     }
 
     /// Removes a message that has been shown for long enough; false if there is none.
@@ -61,16 +60,13 @@ impl State {
         self.message.take_if(|message| message.is_old(now)).is_some()
     }
 
-    /// Reports the result of a key: in the log, and in the list that may cover it.
-    pub(crate) fn answer(&mut self, level: Level, text: String, now: ClockReading) {
+    /// Reports the result of a key: in the message line, where it is seen whatever the log is full of, and in the log.
+    pub(crate) fn answer(&mut self, level: Level, text: impl Into<String>, now: ClockReading) {
+        let text = text.into();
         if level == Level::Warning {
             self.control.note_refusal(&text);
         }
-        match (self.screen, level) {
-            (Screen::Experiments, Level::Warning) => self.tuning.complaint = Some(text.clone()),
-            (Screen::Tuning, _) => self.tuning.answer = Some(text.clone()),
-            _ => {}
-        }
+        self.message = Some(Message::new(level, text.clone(), now));
         self.notice(level, text, now);
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use model::runs::Level;
+
 use crate::clock::ClockReading;
 
 /// How long a message is shown if no key follows.
@@ -10,13 +12,14 @@ const SHOWN_FOR: Duration = Duration::from_secs(10);
 /// A message, and when it was said.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
+    pub(crate) level: Level,
     pub(crate) text: String,
     at: Instant,
 }
 
 impl Message {
-    pub(super) fn new(text: String, now: ClockReading) -> Self {
-        Self { text, at: now.instant }
+    pub(super) fn new(level: Level, text: String, now: ClockReading) -> Self {
+        Self { level, text, at: now.instant }
     }
 
     /// Returns whether it has been shown for long enough.

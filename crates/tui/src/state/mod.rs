@@ -259,7 +259,7 @@ impl State {
         let is_load = self.run().and_then(Run::began).is_some_and(|began| began.listen.is_empty());
         let what = if is_load { "load" } else { "proxy" };
         let text = format!("Ctrl-Z would stop the {what}: use --headless and `tlsdash watch`");
-        self.notice(Level::Warning, text, now);
+        self.answer(Level::Warning, text, now);
         self.screen = Screen::Dashboard;
     }
 

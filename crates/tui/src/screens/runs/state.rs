@@ -33,7 +33,7 @@ impl State {
         match self.runs.table.selected {
             Some(id) if self.is_run_shown(id) => {}
             Some(_) if !self.options.watches => {
-                return self.notice(Level::Notice, "only watch shows other runs than its own", now);
+                return self.answer(Level::Notice, "only watch shows other runs than its own", now);
             }
             Some(id) => self.show_run(id),
             None => return,
@@ -82,7 +82,7 @@ impl State {
             let (began, id) = (self.time_of_day(began_us), newest.short());
             let text =
                 format!("run {id} of {account} began {began}; it is in the list of runs, and not shown");
-            self.notice(Level::Notice, text, now);
+            self.answer(Level::Notice, text, now);
         }
     }
 
@@ -100,7 +100,7 @@ impl State {
         let next = at.and_then(|at| runs.get((at + 1) % runs.len())).map(|run| run.id());
         match next.filter(|_| self.options.watches && runs.len() > 1) {
             Some(id) => self.show_run(id),
-            None => self.notice(Level::Notice, "there is no other run to show", now),
+            None => self.answer(Level::Notice, "there is no other run to show", now),
         }
     }
 
@@ -116,7 +116,7 @@ impl State {
                 "run {} has taken over; this source does not have it: watch the folder of the journal's files",
                 next.short()
             );
-            self.notice(Level::Notice, text, now);
+            self.answer(Level::Notice, text, now);
         }
     }
 

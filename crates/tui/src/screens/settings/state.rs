@@ -178,8 +178,7 @@ impl State {
         match asked {
             Ok(command) => Some(command),
             Err(why) => {
-                self.tuning.complaint = Some(why.clone());
-                self.notice(Level::Notice, why, now);
+                self.answer(Level::Warning, why, now);
                 None
             }
         }

@@ -9,8 +9,6 @@ pub(crate) struct Tuning {
     pub(super) staged: Vec<(String, Value)>,
     /// Why the last value could not be staged.
     pub(crate) complaint: Option<String>,
-    /// The program's answer to a key that was pressed in the list, which may cover the log.
-    pub(crate) answer: Option<String>,
 }
 
 impl Tuning {
@@ -24,7 +22,7 @@ impl Tuning {
     }
 
     pub(super) fn stage(&mut self, setting: &Setting, value: Value) {
-        (self.complaint, self.answer) = (None, None);
+        self.complaint = None;
         self.staged.retain(|(name, _)| *name != setting.name);
         if value != setting.value {
             self.staged.push((setting.name.clone(), value));

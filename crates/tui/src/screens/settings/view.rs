@@ -146,14 +146,13 @@ fn applies(setting: &Setting) -> &'static str {
     }
 }
 
-/// Describes the selected setting: why its value was refused, the program's answer to a key, the value if the list cuts it, what the setting does, its
+/// Describes the selected setting: why its value was refused, the value if the list cuts it, what the setting does, its
 /// range and default, and when a change applies.
 fn about(state: &State, cells: usize) -> Vec<Line<'static>> {
     let theme = state.theme;
     let Some(setting) = state.settings().get(state.tuning.selected) else { return Vec::new() };
     let info = state.info(&setting.name);
     let problem = problem(state).unwrap_or_default();
-    let answer = state.tuning.answer.as_deref().filter(|_| problem.is_empty()).unwrap_or_default();
     let value = setting.shown(&setting.value);
     let is_cut = format::width(&value) > cells - NAME_CELLS.min(cells / 2);
     let default = info.and_then(|info| info.absent.map(str::to_owned));
@@ -173,7 +172,6 @@ fn about(state: &State, cells: usize) -> Vec<Line<'static>> {
     let (days, days_style) = expiry.map_or_else(Default::default, |expiry| certificate_words(theme, expiry));
     [
         (&*problem, theme.warning()),
-        (answer, theme.notice()),
         (&days, days_style),
         (if is_cut { &value } else { "" }, theme.figure()),
         (about, theme.label()),

@@ -14,14 +14,14 @@ impl State {
             return true;
         }
         let question = if self.recorded.progress().is_some() {
-            "recording: quit again within 10 s to end it and leave, or press y"
+            "recording: quit again, or y, within 10 s to end it and leave"
         } else if self.serves_others() {
-            "clients of others are served here: quit again within 10 s to stop the proxy, or press y"
+            "others are served here: quit again, or y, within 10 s to stop the proxy"
         } else {
             return true;
         };
         self.recorded.ask(question, now);
-        self.answer(Level::Warning, question.to_owned(), now);
+        self.answer(Level::Warning, question, now);
         false
     }
 
@@ -66,7 +66,10 @@ mod tests {
         assert!(!leaves(&stage.want(Intent::Quit)));
         stage.pass(2);
         let screen = stage.screen(120, 40);
-        assert!(screen.contains("quit again within 10 s") && screen.contains("[REC 00:02]"), "{screen}");
+        assert!(
+            screen.contains("quit again, or y, within 10 s") && screen.contains("[REC 00:02]"),
+            "{screen}"
+        );
         assert!(leaves(&stage.want(Intent::Quit)));
         stage.act(Action::Update(Update::Recording(RecordingStatus::Failing)));
         let screen = stage.screen(120, 40);

@@ -48,7 +48,7 @@ impl State {
     /// Toggles playing from the shown moment. At its end, a run is played from its start.
     fn toggle_play(&mut self, now: ClockReading) {
         if self.options.history.is_none() {
-            return self.notice(Level::Notice, "only tlsdash watch can play a run", now);
+            return self.answer(Level::Notice, "only tlsdash watch can play a run", now);
         }
         if let Some(playback) = self.view.playback_mut().filter(|playback| playback.is_playing()) {
             playback.playing = None;
@@ -56,7 +56,7 @@ impl State {
         }
         let speed = self.view.playback().map(Playback::speed).unwrap_or_default();
         let Some(us) = self.moment_to_play() else {
-            return self.notice(Level::Notice, "there is no run to play yet", now);
+            return self.answer(Level::Notice, "there is no run to play yet", now);
         };
         self.play_from(us, Some(speed), now);
     }
@@ -90,7 +90,7 @@ impl State {
         };
         match from_us {
             Ok(us) => self.play_from(us, opening.speed, now),
-            Err(why) => self.notice(Level::Warning, why, now),
+            Err(why) => self.answer(Level::Warning, why, now),
         }
     }
 
@@ -165,7 +165,7 @@ impl State {
     fn end_play(&mut self, has_ended: bool, now: ClockReading) {
         if !has_ended && self.present_status(now) == ViewStatus::Live {
             self.go_live();
-            return self.notice(Level::Notice, "played to the present", now);
+            return self.answer(Level::Notice, "played to the present", now);
         }
         if let Some(playback) = self.view.playback_mut() {
             playback.playing = None;
