@@ -41,7 +41,7 @@ pub(crate) fn scroll(state: &mut State, to: ListMove) {
         Screen::Tuning => return select_setting(state, to),
         Screen::Choice(..) => return state.select_choice(to),
         Screen::Findings(selected) => {
-            let last = state.figures().map_or(0, |figures| figures.findings.open.len().saturating_sub(1));
+            let last = crate::panes::findings::details::listed(state).len().saturating_sub(1);
             state.screen = Screen::Findings(to.from(selected, last));
             return;
         }

@@ -17,6 +17,8 @@ pub(crate) struct FiringAlert {
     pub(crate) condition: String,
     /// Its setting, such as `alert.1`.
     setting: String,
+    /// When it fired, on the run's monotonic clock.
+    pub(crate) fired_us: u64,
     /// How long it has fired.
     pub(crate) since: String,
 }
@@ -113,6 +115,7 @@ fn alert(episode: &AlertEpisode, us: u64) -> FiringAlert {
         text: format!("ALERT {}: firing for {since}, {value} at first", record.condition),
         condition: record.condition.clone(),
         setting: format!("alert.{}", record.number),
+        fired_us: episode.fired_us,
         since,
     }
 }

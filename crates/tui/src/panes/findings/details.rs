@@ -1,4 +1,4 @@
-//! The findings over the panes, with the figures of the selected one and what to do about it.
+//! The alerts that fire and the findings over the panes, with the figures of the selected one and what to do about it.
 //!
 //! ```text
 //! +- findings 1/2 -----------------------------------------------------------+
@@ -18,6 +18,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Line;
 
+use super::alert::as_finding;
 use super::model::OpenFindings;
 use super::view::{line, shown};
 use crate::format;
@@ -35,23 +36,31 @@ const BLANK_ROWS_MIN: u16 = 16;
 /// Draws the list and what is known of the selected finding.
 pub(crate) fn render(state: &State, frame: &mut Frame<'_>, at: usize) {
     let Some(findings) = shown(state) else { return };
+    let listed = listed(state);
     let (columns, rows) = state.size();
     let screen = Rect::new(0, 0, columns, rows);
     let cells = usize::from(columns.saturating_sub(overlay::SIDES)).min(LINE_CELLS);
-    let at = at.min(findings.open.len().saturating_sub(1));
-    let mut lines = list(state, findings, at, cells, usize::from(rows));
-    match findings.open.get(at) {
+    let at = at.min(listed.len().saturating_sub(1));
+    let mut lines = list(state, &listed, at, cells, usize::from(rows));
+    match listed.get(at) {
         Some(finding) => lines.extend(figures(state, findings, finding, cells)),
         None => {
             lines.push(Line::styled("nothing is about to break, by what was counted", state.theme.quiet()));
         }
     }
     let Some(area) = overlay::place(screen, (cells, lines.len())) else { return };
-    overlay::render(state, frame, area, &title(state, findings, at), &lines);
+    overlay::render(state, frame, area, &title(state, listed.len(), at), &lines);
 }
 
-fn title(state: &State, findings: &OpenFindings, at: usize) -> String {
-    let place = match findings.open.len() {
+/// Returns the alerts that fire, then the findings.
+pub(crate) fn listed(state: &State) -> Vec<Finding> {
+    let Some(figures) = state.figures() else { return Vec::new() };
+    let alerts = figures.alerts.iter().map(|alert| as_finding(state, figures, alert));
+    alerts.chain(figures.findings.open.iter().cloned()).collect()
+}
+
+fn title(state: &State, listed: usize, at: usize) -> String {
+    let place = match listed {
         0 => String::new(),
         all => format!(" {}/{all}", at + 1),
     };
@@ -59,10 +68,10 @@ fn title(state: &State, findings: &OpenFindings, at: usize) -> String {
 }
 
 /// The list around the selected finding; a small screen shows only that finding.
-fn list(state: &State, findings: &OpenFindings, at: usize, cells: usize, rows: usize) -> Vec<Line<'static>> {
+fn list(state: &State, findings: &[Finding], at: usize, cells: usize, rows: usize) -> Vec<Line<'static>> {
     let listed = (rows / 8).clamp(1, LISTED_MAX);
     let first = (at + 1).saturating_sub(listed);
-    let shown = findings.open.iter().enumerate().skip(first).take(listed);
+    let shown = findings.iter().enumerate().skip(first).take(listed);
     let width = u16::try_from(cells.saturating_sub(1)).unwrap_or(u16::MAX);
     let mark = |(place, finding): (usize, &Finding)| {
         let is_selected = place == at;
