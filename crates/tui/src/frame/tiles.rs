@@ -28,6 +28,7 @@ use crate::panes::timeline::plot::shown_row;
 use crate::state::State;
 use crate::state::sight::BOXED_TILE_ROWS;
 use crate::view_model::ViewModel;
+use crate::view_model::classes::LatencyRow;
 use crate::view_model::load::LoopState;
 use crate::widgets::overlay;
 use crate::widgets::parts::{byte_rate, longest_fitting, put, quantile_text, rate, share};
@@ -36,6 +37,8 @@ use crate::widgets::sparkline::sparkline;
 const COUNT: u16 = 5;
 /// The most groups of threads beside the proxy's whose CPU a tile has room for.
 const OTHERS_MAX: usize = 2;
+/// By how many times the exchanges of all clients are more than those of the load, to be named beside them.
+const PART_FACTOR: f64 = 1.1;
 /// The cells of a course, and the blanks before it.
 const COURSE_CELLS: (usize, usize) = (4, 14);
 
@@ -136,6 +139,7 @@ fn latency(state: &State, figures: &ViewModel) -> Tile {
     let at = |at: usize| row.and_then(|row| row.quantiles[at]).map(|quantile| quantile_text(theme, quantile));
     let fires = row.is_some_and(|row| figures.has_alert_on_p99(row.class));
     let ci = row.and_then(|row| bounds(theme, row)).unwrap_or_else(none);
+    let is_of_few = row.and_then(|row| row.quantiles[2]).is_some_and(|p99| p99.thin);
     let n = row.map_or(0, |row| row.n);
     let max = row.and_then(|row| row.max_ns).map_or_else(none, format::millis);
     Tile {
@@ -146,7 +150,7 @@ fn latency(state: &State, figures: &ViewModel) -> Tile {
         course: course(state, |column| column.quantiles[2].map(|ns| ns as f64)),
         course_style: theme.p99(),
         long: [
-            format!("95 % CI {ci}"),
+            if is_of_few { format!("few samples: {ci}") } else { format!("95 % CI {ci}") },
             format!("p50 {} max {max} n {}", at(0).unwrap_or_else(none), format::count(n)),
         ],
         short: format!("CI {ci}"),
@@ -160,7 +164,7 @@ fn answered(state: &State, figures: &ViewModel) -> Tile {
     let row = details::main_latency(figures);
     let title = match (&figures.http, row.map(|row| row.class)) {
         (Some(_), _) => "requests",
-        (None, Some(LatencyClass::Load(_))) => "answered",
+        (None, Some(LatencyClass::Load(_))) => "answered, load",
         _ => "exchanges",
     };
     let load = figures.load.as_ref().map(details::load_words);
@@ -171,7 +175,9 @@ fn answered(state: &State, figures: &ViewModel) -> Tile {
     });
     let open = proxy.and_then(|proxy| proxy.open).map(|open| format!("open {}", format::count(open)));
     let accepted = proxy.map(|proxy| format!("accepted {}", rate(theme, proxy.accepted_per_second)));
-    let second = [load.clone(), open, accepted.filter(|_| load.is_none())];
+    let all =
+        row.and_then(|row| others(figures, row)).map(|all| format!("all clients {}", rate(theme, Some(all))));
+    let second = [all, load.clone(), open, accepted.filter(|_| load.is_none())];
     let second: Vec<String> = second.into_iter().flatten().collect();
     let out = proxy.map(|proxy| format!("out {}", byte_rate(theme, proxy.out_per_second)));
     let is_stopped = figures.load.as_ref().is_some_and(|load| load.kind == LoopState::Stopped);
@@ -187,35 +193,54 @@ fn answered(state: &State, figures: &ViewModel) -> Tile {
     }
 }
 
-/// Failures in the window, with their causes.
+/// Returns the exchanges of all clients a second, if the load, whose answers are shown, makes only a part of them.
+fn others(figures: &ViewModel, load: &LatencyRow) -> Option<f64> {
+    let is_load = matches!(load.class, LatencyClass::Load(_));
+    let exchange = LatencyClass::Proxy(ProxyLatency::Exchange);
+    let all = figures.latencies.iter().find(|row| is_load && row.class == exchange)?.per_second?;
+    (all > load.per_second? * PART_FACTOR).then_some(all)
+}
+
+/// Failures in the window, with their causes; in HTTP mode of requests, then of connections.
 fn failed(state: &State, figures: &ViewModel) -> Tile {
     let theme = state.theme;
     let failed = details::failed(figures);
-    let causes: &[NamedCount<'_>] = match (&figures.http, &figures.load) {
-        (Some(http), _) => &http.recent_causes,
-        (None, Some(load)) if load.failed.recent > 0 => &load.causes,
-        _ => &figures.handshakes.recent_causes,
+    let of_load = figures.load.as_ref().filter(|load| load.failed.recent > 0);
+    let (whole, causes): (_, &[NamedCount<'_>]) = match (&figures.http, of_load) {
+        (Some(http), _) => ("request", &http.recent_causes),
+        (None, Some(load)) => ("request", &load.causes),
+        (None, None) => ("connection", &figures.handshakes.recent_causes),
     };
-    let causes: Vec<String> =
-        causes.iter().map(|(cause, n)| format!("{cause} {}", format::count(*n))).collect();
+    let words = |causes: &[NamedCount<'_>]| {
+        causes.iter().map(|(cause, n)| format!("{cause} {}", format::count(*n))).collect::<Vec<_>>()
+    };
+    let causes = words(causes);
+    let connections =
+        figures.proxy.as_ref().filter(|_| figures.http.is_some()).map(|proxy| proxy.failed.recent);
+    let connections = connections.filter(|connections| *connections > 0).map(|connections| {
+        let why = words(&figures.handshakes.recent_causes).into_iter().next();
+        let why = why.map_or_else(String::new, |why| format!(": {why}"));
+        format!("connections {}{why}", format::count(connections))
+    });
     let total = if failed.total > failed.recent {
         format!("{} total", format::count(failed.total))
     } else {
         String::new()
     };
-    let long = match &*causes {
-        [] => [total.clone(), String::new()],
-        causes => [causes.join("  "), total.clone()],
-    };
+    // Where there are three lines, the total is the least.
+    let causes_line = Some(causes.join("  ")).filter(|causes| !causes.is_empty());
+    let mut lines = causes_line.into_iter().chain(connections.clone()).chain([total.clone()]);
+    let long = [lines.next().unwrap_or_default(), lines.next().unwrap_or_default()];
     let is_failing = failed.recent > 0;
     Tile {
         title: format!("failed, {}", figures.span.words()),
         figure: format::count(failed.recent),
+        whole: format!(" {whole}{}", if failed.recent == 1 { "" } else { "s" }),
         style: if is_failing { theme.critical() } else { theme.figure() },
         course: course(state, TimelineColumn::failed_rate),
         course_style: if is_failing { theme.critical() } else { theme.quiet() },
         long,
-        short: causes.into_iter().next().unwrap_or(total),
+        short: causes.into_iter().next().or(connections).unwrap_or(total),
         ..Tile::default()
     }
 }

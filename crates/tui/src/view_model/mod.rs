@@ -160,7 +160,7 @@ impl ViewModel {
         earlier.for_each(|load| load.apply_settings(|name| run.setting_at(us.saturating_sub(1), name)));
         Self {
             target: began.map_or_else(String::new, |began| target_at(run, began, us)),
-            setup: began.map_or_else(String::new, setup),
+            setup: began.map_or_else(String::new, |began| setup_at(run, began, us)),
             certificate_expiry: insight::first_expiry(run),
             run: run.id().short(),
             duration_us: run.before_us().saturating_add(if us == run.last_us() {
@@ -224,11 +224,12 @@ pub(crate) fn target(run: &RunRecord) -> String {
     if run.listen.is_empty() { run.upstream.clone() } else { format!("{} > {}", run.listen, run.upstream) }
 }
 
-fn setup(run: &RunRecord) -> String {
-    if run.listen.is_empty() || run.workers == 0 {
+fn setup_at(run: &Run, began: &RunRecord, us: u64) -> String {
+    if began.listen.is_empty() || began.workers == 0 {
         return String::new();
     }
-    format!("{}, {}", run.certificate, counted(run.workers, "worker"))
+    let workers = run.setting_at(us, "proxy.workers").and_then(|workers| workers.parse().ok());
+    format!("{}, {}", began.certificate, counted(workers.unwrap_or(began.workers), "worker"))
 }
 
 /// The usual time between the records of a series, in microseconds; 0 while unknown. The median, since the last

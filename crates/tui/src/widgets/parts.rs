@@ -304,12 +304,16 @@ pub(crate) fn quantile_text(theme: Theme, quantile: Quantile) -> String {
     if quantile.thin { format!("({text})") } else { text }
 }
 
+/// The days from which on years are enough.
+const YEARS_FROM: i64 = 5 * 365;
+
 /// Returns the days that a certificate has left, in the colour of their urgency.
 pub(crate) fn certificate_words(theme: Theme, expiry: Expiry) -> (String, Style) {
     let text = match expiry.days {
         ..=-1 => "cert expired".to_owned(),
         1 => "cert 1 day".to_owned(),
-        days => format!("cert {} days", format::count(days.unsigned_abs())),
+        days @ ..YEARS_FROM => format!("cert {} days", format::count(days.unsigned_abs())),
+        days => format!("cert {} years", format::count(days.unsigned_abs() / 365)),
     };
     (text, expiry_style(theme, expiry))
 }

@@ -7,7 +7,7 @@
 //! proxy  open 64  accepted 500/s  in 1.2 MB/s  out 31.2 MB/s  failed 0
 //! data   window 10 s  journal lag 40 ms  gaps 0  lost 0  file:/tmp/x.journal
 //! cpu    proxy 88%  load 61%  upstream 20%  ui 0.4%  journal 1.0%  of one core
-//! workers proxy-0 45%  proxy-1 43%  of one core
+//! worker proxy-0 45%  proxy-1 43%  of one core
 //! procs  haproxy 4711 0.0%  haproxy 4713 43%  of one core  memory 36 MB
 //!
 //! ─ workers 1-2/2, 10 s   CPU  of busiest        delay ms   conns   acc/s    hs/s  resumed
@@ -315,7 +315,7 @@ fn workers_line(state: &State, figures: &ViewModel, width: u16) -> Line<'static>
     let theme = state.theme;
     let mut segments = each_cpu(theme, figures.workers.iter().map(|worker| (worker.name(), worker.cores())));
     segments.push(StatusItem::text(1, "of one core", theme.quiet()));
-    status_line(theme, "workers", segments, width)
+    status_line(theme, "worker", segments, width)
 }
 
 /// The processes of the terminator.

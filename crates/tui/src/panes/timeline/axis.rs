@@ -1,5 +1,6 @@
 //! The time at the bottom, with marks and changes. It is blank where records are missing.
 
+use model::alerts::Alerts;
 use model::runs::{Marker, TimelineEvent};
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -91,7 +92,7 @@ fn window(
     let words = format::span(span_us.min(known_us.max(state.timeline.column_us())));
     let at = from + 1 + cells.saturating_sub(2 + format::width(&words) as u16) / 2;
     let end = at + format::width(&words) as u16;
-    let is_free = end <= to && taken.iter().all(|&(start, taken_to)| taken_to <= at || start >= end);
+    let is_free = end <= to && taken.iter().all(|&(start, taken_to)| taken_to < at || start > end);
     let words = if is_free { words } else { String::new() };
     let fill = usize::from(cells) - 2 - format::width(&words);
     let rule = |cells| state.theme.glyphs.rule().to_string().repeat(cells);
@@ -187,9 +188,9 @@ fn words(marker: &Marker, sign: char) -> String {
     }
 }
 
-/// Returns a setting's name without what it belongs to.
+/// Returns a setting's name without what it belongs to; a number alone would name no alert.
 fn setting(name: &str) -> &str {
-    name.split_once('.').map_or(name, |(_, name)| name)
+    name.split_once('.').filter(|_| !Alerts::is_setting(name)).map_or(name, |(_, name)| name)
 }
 
 /// Draws the time since the beginning of the run at round steps, where there is room.

@@ -167,6 +167,11 @@ fn named_column(state: &State) -> Option<&TimelineColumn> {
     }
 }
 
+/// Returns whether the values are of an earlier column: beside the end of the lines they would be taken for the latest.
+pub(crate) fn is_at_cursor(state: &State) -> bool {
+    cursor(state).is_some_and(|place| place + 1 < state.timeline.columns().len())
+}
+
 /// Returns the values of the named column: each with its name, height and style, the most important first.
 fn named_values(state: &State) -> Vec<(&'static str, f64, Style)> {
     let theme = state.theme;
@@ -195,7 +200,7 @@ fn values(state: &State, frame: &mut Frame<'_>, area: Rect, scale: LogScale) {
     let axis = TimeAxis::of(state, area);
     let x = axis.end() + 1;
     let room = usize::from(area.right().saturating_sub(x));
-    if room == 0 {
+    if room == 0 || is_at_cursor(state) {
         return;
     }
     let own_row = |ns| usize::from(row(scale.height(ns), area) - area.y);
@@ -236,10 +241,13 @@ fn value(name: &str, ns: f64) -> String {
     if name == "limit" { axis_label(ns / 1e6) } else { format::millis(ns as u64) }
 }
 
-/// Returns each line's name and its value, for a plot without room at its right; empty if there is.
+/// Returns each line's name and its value, for a plot without room at its right, or whose cursor is not at the end.
 pub(crate) fn legend(state: &State) -> Line<'static> {
     let theme = state.theme;
     let mut spans = Vec::new();
+    if is_at_cursor(state) {
+        spans.push(Span::styled(" at the cursor", theme.quiet()));
+    }
     for (name, ns, style) in named_values(state) {
         let gap = if spans.is_empty() { " " } else { "  " };
         let sign = match (name, theme.glyphs) {
@@ -249,6 +257,13 @@ pub(crate) fn legend(state: &State) -> Line<'static> {
         };
         spans.push(Span::styled(format!("{gap}{sign}{name} "), theme.quiet()));
         spans.push(Span::styled(value(name, ns), style));
+    }
+    if let Some(column) = named_column(state).filter(|_| is_at_cursor(state)) {
+        for (name, of) in [("rate/s", column.rate()), ("failed/s", column.failed_rate())] {
+            spans.extend(
+                of.map(|of| Span::styled(format!("  {name} {}", format::per_second(of)), theme.quiet())),
+            );
+        }
     }
     Line::from(spans)
 }

@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::model::TimelineColumn;
+use super::plot;
 use super::time_axis::{LABEL_CELLS, TimeAxis};
 use crate::format;
 use crate::state::State;
@@ -47,6 +48,8 @@ fn draw(state: &State, frame: &mut Frame<'_>, row: Rect, name: &str, of: ColumnF
     }
     let x = axis.end() + 1;
     let latest = columns().filter_map(|(_, column)| of(column)).next_back();
+    // The values of an earlier moment are in the heading.
+    let latest = latest.filter(|_| !plot::is_at_cursor(state));
     if let Some(latest) = latest.filter(|_| x < row.right()) {
         let style = if latest > 0.0 { style } else { theme.quiet() };
         frame.buffer_mut().set_string(x, row.y, format::per_second(latest), style);

@@ -17,7 +17,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
-use ratatui::text::Line;
+use ratatui::text::{Line, Span};
 
 use super::time_axis::{TimeAxis, columns, cursor, value_cells};
 use super::{axis, plot, rates, ribbon, welcome};
@@ -70,7 +70,8 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         return;
     }
     let class = state.timeline.class().map_or("", |class| class.title());
-    let legend = if value_cells(area.width) == 0 { plot::legend(state) } else { Line::default() };
+    let has_legend = value_cells(area.width) == 0 || plot::is_at_cursor(state);
+    let legend = if has_legend { plot::legend(state) } else { Line::default() };
     let titles = [format!("{class} over time, ms"), format!("{class}, ms"), class.to_owned()];
     let titles = titles.each_ref().map(String::as_str);
     titled(state, frame, Rect { height: 1, ..area }, &titles, legend);
@@ -117,7 +118,12 @@ fn keys(state: &State) -> String {
 fn titled(state: &State, frame: &mut Frame<'_>, area: Rect, titles: &[&str], legend: Line<'static>) {
     let title = titles.first().map_or(0, |title| format::width(title)) + 8;
     let room = usize::from(area.width).saturating_sub(title);
+    let mut legend = legend;
     if legend.width() > 0 {
+        let scale = format!("   {}", scale(state));
+        if legend.width() + format::width(&scale) <= room {
+            legend.spans.push(Span::styled(scale, state.theme.quiet()));
+        }
         put(frame, area, &[heading(state.theme, &titles[1..], "", area.width)]);
         let cells = (legend.width() as u16).min(area.width);
         let row = Rect { x: area.right() - cells, width: cells, ..area };
