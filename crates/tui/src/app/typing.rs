@@ -263,6 +263,7 @@ impl State {
                     self.screen = Screen::Tuning;
                     self.select_setting(&name);
                 }
+                Some(PaletteEntry::Pane(id)) => self.focus_pane(id),
                 Some(PaletteEntry::Client(id)) => self.show_client(id),
                 Some(PaletteEntry::Route(id, _)) => {
                     self.routes.set_filter("");

@@ -60,7 +60,7 @@ impl PaneId {
                 "full, resumed and failed handshakes, and what they negotiated",
                 Needs::Nothing,
             ),
-            Self::System => ("system", "load, proxy, journal and CPU in detail", Needs::Nothing),
+            Self::System => ("system", "load, proxy, journal, CPU and each worker in detail", Needs::Nothing),
             Self::Upstreams => (
                 "upstreams",
                 "upstreams of the proxy: state, connections, failures, latencies",

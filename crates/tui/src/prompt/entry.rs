@@ -7,6 +7,7 @@ use records::ids::{ClientId, RunId};
 use crate::format;
 use crate::input::intent::List;
 use crate::input::keymap::Binding;
+use crate::panes::PaneId;
 use crate::panes::clients::model::ClientRow;
 use crate::panes::routes::model::RouteRow;
 use crate::table::{Column, NameId, Row as _};
@@ -19,6 +20,7 @@ pub(crate) enum PaletteEntry {
     SortBy(List, usize),
     /// A setting, by its name.
     Setting(String),
+    Pane(PaneId),
     Client(ClientId),
     Route(NameId, Arc<str>),
     /// A run, with the text of its host and id.
@@ -38,6 +40,7 @@ impl PaletteEntry {
                 format!("sort the routes by {name}: {}", format::phrase(meaning))
             }
             Self::Setting(name) => format!("setting {name}"),
+            Self::Pane(id) => format!("pane {}: {}", id.name(), id.meaning()),
             Self::Client(id) => format!("client {id}"),
             Self::Route(_, name) => format!("route {name}"),
             Self::Run(_, words) => format!("run {words}"),

@@ -38,7 +38,9 @@ fn searched(entry: &PaletteEntry, state: &State) -> String {
             let one = if *list == List::Clients { "client" } else { "route" };
             format!("order {} {one}", found.map_or("", |(_, words)| *words))
         }
-        PaletteEntry::Client(_) | PaletteEntry::Route(..) | PaletteEntry::Run(..) => String::new(),
+        PaletteEntry::Pane(_) | PaletteEntry::Client(_) | PaletteEntry::Route(..) | PaletteEntry::Run(..) => {
+            String::new()
+        }
     };
     format!("{} {others}", entry.words())
 }
@@ -57,6 +59,7 @@ pub(crate) fn find(state: &State, text: &str) -> Vec<PaletteEntry> {
     let orders = orders.chain(columns.map(|at| PaletteEntry::SortBy(List::Routes, at)));
     let routes = state.all_routes().iter().map(|row| PaletteEntry::Route(row.id, Arc::clone(&row.name)));
     let settings = state.settings().iter().map(|setting| PaletteEntry::Setting(setting.name.clone()));
+    let panes = state.choosable_panes().into_iter().map(PaletteEntry::Pane);
     let clients = state.client_ids().map(PaletteEntry::Client);
     let runs = state.runs_to_choose().into_iter().map(|(id, words)| PaletteEntry::Run(id, words));
     let pattern = Pattern::parse(text, CaseMatching::Ignore, Normalization::Never);
@@ -65,6 +68,7 @@ pub(crate) fn find(state: &State, text: &str) -> Vec<PaletteEntry> {
     let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
     let has_words = |text: &str| words.iter().all(|word| text.to_lowercase().contains(word));
     let mut found: Vec<(_, PaletteEntry)> = commands
+        .chain(panes)
         .chain(orders)
         .chain(settings)
         .chain(routes)
@@ -85,6 +89,7 @@ pub(crate) fn find(state: &State, text: &str) -> Vec<PaletteEntry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::panes::PaneId;
     use crate::state::screen::Screen;
     use crate::testing::{TestDashboard, options, watching};
 
@@ -98,6 +103,8 @@ mod tests {
             ("slowest client", "sort by p99"),
             ("errors client", "sort by failed"),
             ("rise", "to the last rise of p99"),
+            ("system", "pane system"),
+            ("worker", "pane system"),
             ("keepalive", "setting load.keepalive"),
             ("go back", "go back"),
             ("escape", "go back"),
@@ -106,6 +113,18 @@ mod tests {
             let words: Vec<String> = found.iter().take(3).map(PaletteEntry::words).collect();
             assert!(words[0].starts_with(first), "{text}: {words:?}");
         }
+    }
+
+    #[test]
+    fn a_pane_that_is_found_has_the_focus_and_is_shown() {
+        let mut stage = TestDashboard::live(options(), 3);
+        stage.press('2');
+        ":pane system\n".chars().for_each(|key| drop(stage.press(key)));
+        let screen = stage.screen(160, 48);
+        assert!(
+            screen.contains("workers 1-2/2") && stage.state.panes.focus == Some(PaneId::System),
+            "{screen}"
+        );
     }
 
     #[test]

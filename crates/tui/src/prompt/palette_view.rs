@@ -33,6 +33,7 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, found: &[PaletteEntry
                     setting.map_or_else(String::new, |setting| state.value_words(setting))
                 }
                 PaletteEntry::SortBy(..)
+                | PaletteEntry::Pane(_)
                 | PaletteEntry::Client(_)
                 | PaletteEntry::Route(..)
                 | PaletteEntry::Run(..) => String::new(),

@@ -94,6 +94,8 @@ pub(crate) struct State {
     pub(crate) reads: JournalReads,
     /// True once the run's end has been seen, and the span has followed it.
     pub(crate) end_seen: bool,
+    /// The experiments of the shown run that are over, once they were counted.
+    experiments_over: Option<usize>,
     /// True once all that the journal held at the start has been read.
     pub(crate) caught_up: bool,
     pub(crate) last_record: Option<LastRecord>,
@@ -153,6 +155,7 @@ impl State {
             view: View::default(),
             reads: JournalReads::default(),
             end_seen: false,
+            experiments_over: None,
             caught_up: false,
             last_record: None,
             shown: None,
@@ -240,8 +243,16 @@ impl State {
             // An ended run has no current rates: show its totals.
             self.span = if ended { Span::WholeRun } else { Span::default() };
         }
+        let over: Vec<_> = run.experiments().filter(|experiment| experiment.is_over()).collect();
+        let verdict = over.last().and_then(|experiment| experiment.sentence(experiment.primary()?));
+        let over = over.len();
         self.live.take(None, (&self.model, run), run.last_us(), self.span);
         let before = self.shown.replace(id);
+        let had = self.experiments_over.replace(over).filter(|_| self.caught_up && before == Some(id));
+        if had.is_some_and(|had| over > had) {
+            let verdict = verdict.unwrap_or_else(|| "it ended early".to_owned());
+            self.say(format!("A/B {over} is over: {verdict}"), now);
+        }
         if self.caught_up && before.is_some_and(|before| before != id) {
             let began = self.time_of_day(began_us);
             self.notice(Level::Notice, format!("a new run is shown: {}, begun {began}", id.short()), now);

@@ -41,6 +41,12 @@ impl State {
         }
     }
 
+    /// Gives a pane the focus, and shows it.
+    pub(crate) fn focus_pane(&mut self, id: PaneId) {
+        self.panes.hidden.retain(|hidden| *hidden != id);
+        (self.panes.focus, self.panes.maximised, self.screen) = (Some(id), None, Screen::Dashboard);
+    }
+
     /// Returns the panes that are not hidden and have something to show; one without rows gets some with the focus.
     fn focusable_panes(&self) -> Vec<PaneId> {
         let figures = self.figures();

@@ -70,7 +70,7 @@ fn texts(state: &State, detail: &ClientDetail) -> Vec<NamedLine> {
         ("connection", connection),
     ];
     if let Some(reasons) = full_reasons(row) {
-        texts.insert(5, ("why full", reasons));
+        texts.insert(5, ("full again", reasons));
     }
     texts.extend(path.map(|path| ("network", path)));
     match &detail.failed {

@@ -18,7 +18,10 @@ pub(super) const FIGURES: [FigureGroup; 7] = [
         is_of_http: false,
         figures: &[
             ("(1.23)", "fewer than ten samples lie above this percentile"),
-            ("p99 95 %", "its confidence interval, for independent samples"),
+            (
+                "p99 95 % CI",
+                "its confidence interval, for independent samples; ≥ 5.26: too few samples for an upper end",
+            ),
             ("vs mark 1", "p99 against that window; *: intervals do not overlap; ?: may be chance"),
             ("over time", "fuller: more samples of a column; blank: no records"),
         ],
@@ -51,7 +54,7 @@ pub(super) const FIGURES: [FigureGroup; 7] = [
         figures: &[
             ("reasons", "why handshakes failed, of those with a record"),
             ("retransmitted", "handshakes since the start with resent segments"),
-            ("why full", "full handshakes of the window by reason, defined in docs/tls.md"),
+            ("resumed", "share of the window's completed handshakes that resumed a session; of 200: so many"),
             ("mostly", "the most frequent of each; its share if not all"),
             ("full, resumed … ms", "where the mean handshake's time goes; n: those timed"),
             ("network, client", "round trips (estimated), and the client beyond them"),

@@ -15,7 +15,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use records::metrics::LatencyClass;
+use records::metrics::{LatencyClass, Metric as _, TlsCounter};
 
 use super::figures::{FIGURES, FigureGroup};
 use crate::format;
@@ -239,6 +239,7 @@ fn groups(state: &State) -> Vec<HelpGroup> {
     ]);
     groups.extend((!is_of_latency).then(|| classes(state)));
     groups.extend(figures().filter(|group| !is_of_focus(group)).map(figure_group));
+    groups.push(full_reasons());
     groups
 }
 
@@ -258,6 +259,17 @@ fn own_heading(over: Screen, focus: Option<PaneId>) -> String {
         Screen::Requests { .. } => "single requests:",
     }
     .to_owned()
+}
+
+/// Says why handshakes are full, by the meanings of their counters.
+fn full_reasons() -> HelpGroup {
+    let meaning = |counter: TlsCounter| {
+        let meaning = &*counter.field().meaning;
+        meaning.trim_start_matches("Full handshakes ").trim_end_matches('.')
+    };
+    let reasons: Vec<_> =
+        TlsCounter::labelled("handshakes_full").map(|(label, counter)| (label, meaning(counter))).collect();
+    HelpGroup::figures("why a handshake was full:", &reasons)
 }
 
 /// Defines the classes of latencies, from the catalogue of figures.
