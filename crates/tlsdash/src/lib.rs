@@ -7,23 +7,24 @@
 mod cli;
 mod commands;
 mod control;
+mod error;
 mod journals;
+mod say;
 mod service;
 mod session;
 mod summary;
 mod upgrade;
 
-use std::fmt::Display;
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::cli::{Cli, Flags, InternalCommand, Mode, UsageError, usage};
+use crate::cli::{Cli, Flags, InternalCommand, Mode};
 use crate::commands::observed::{observe, wire};
 use crate::commands::recordings::{check, compact, compare, explain, report, runs};
 use crate::commands::{bench, bench_upstream, config, ctl, demo, load, proxy, watch};
+use crate::error::{UsageError, line, refused_value, refused_words, usage};
+use crate::say::say;
 use crate::service::signals;
 
 pub use cli::{ConfigurationError, read_configuration};
@@ -69,13 +70,6 @@ fn exit_code(ended: anyhow::Result<()>) -> ExitCode {
     }
 }
 
-/// An error with its causes, each once.
-fn line(error: &anyhow::Error) -> String {
-    error.chain().skip(1).map(ToString::to_string).fold(error.to_string(), |line, cause| {
-        if line.ends_with(&cause) { line } else { format!("{line}: {cause}") }
-    })
-}
-
 /// Prints help and version as they are, and an error as one line.
 fn refuse(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
@@ -87,40 +81,6 @@ fn refuse(error: &clap::Error) -> ExitCode {
     upgrade::predecessor::refuse(&line);
     say(line);
     ExitCode::from(2)
-}
-
-/// Why clap refuses arguments, in one line.
-fn refusal(error: &clap::Error) -> String {
-    refused_value(error).unwrap_or_else(|| refused_words(error))
-}
-
-/// clap's message about refused arguments, in one line.
-fn refused_words(error: &clap::Error) -> String {
-    let text = error.to_string();
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let what = lines.next().unwrap_or_default().trim_start_matches("error: ");
-    // Missing arguments and suggestions are on separate lines.
-    let more = lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
-    let words: Vec<_> = std::iter::once(what).chain(more).collect();
-    words.join("; ").replace(":;", ":")
-}
-
-/// The line about a value that a flag cannot have: flag, value, reason.
-fn refused_value(error: &clap::Error) -> Option<String> {
-    let context = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.as_str()),
-        _ => None,
-    };
-    let (argument, value) = (context(ContextKind::InvalidArg)?, context(ContextKind::InvalidValue)?);
-    let reason = std::error::Error::source(error).filter(|_| error.kind() == ErrorKind::ValueValidation)?;
-    let flag = argument.split([' ', '[', '=']).next().filter(|flag| flag.starts_with('-'));
-    Some(flag.map_or_else(|| reason.to_string(), |flag| format!("{flag} {value}: {reason}")))
-}
-
-/// Prints one line on standard error, made printable, since it may quote peers, paths and files. A closed standard
-/// error is ignored.
-fn say(line: impl Display) {
-    let _ = writeln!(std::io::stderr(), "tlsdash: {}", records::text::clean::line(&line.to_string()));
 }
 
 fn run_internal(command: InternalCommand) -> anyhow::Result<()> {

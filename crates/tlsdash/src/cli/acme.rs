@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use super::value::one_or_many;
-use crate::cli::usage;
+use crate::error::usage;
 
 /// What is ordered, from whom, and how the domains are proved to be ours.
 #[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use tui::{AlertNotify, ColourScheme, Colours, Glyphs, Keymap, Zone};
 
 use super::value::{InvalidValue, ParsedValue};
-use super::{Flags, ProxyOptions, usage, without_flags};
+use super::{Flags, ProxyOptions, without_flags};
+use crate::error::usage;
 
 /// What every mode that may have a dashboard takes.
 #[derive(Args, Clone, Debug, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::mode::ProxyMode;
 use super::value::{ParsedValue, PositiveDuration};
-use crate::cli::usage;
+use crate::error::usage;
 
 /// How upstreams are checked, and how connections are spread over them.
 #[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]

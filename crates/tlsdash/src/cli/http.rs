@@ -5,9 +5,10 @@ use proxy_core::Networks;
 use proxy_http::{HeaderRule, HeaderRules, HttpConfig};
 use serde::{Deserialize, Serialize};
 
+use super::ProxyOptions;
 use super::mode::ProxyMode;
 use super::value::{ParsedValue, one_or_many, values};
-use super::{ProxyOptions, usage};
+use crate::error::usage;
 
 /// The default protocols of clients, without `--alpn`.
 pub(crate) const ALPN: &str = "h2,http/1.1";

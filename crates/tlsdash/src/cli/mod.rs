@@ -27,7 +27,6 @@ mod upstream_tls;
 pub(crate) mod value;
 
 use std::ffi::OsString;
-use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -62,23 +61,6 @@ pub(crate) use internal::{BenchUpstreamArgs, InternalCommand};
 pub(crate) use recorded::{
     CheckArgs, CompactArgs, CompareArgs, ExplainArgs, ListRunsArgs, ReportArgs, RunsArgs,
 };
-
-/// A usage error: the command line or the configuration is wrong. The program ends with exit code 2.
-#[derive(Debug)]
-pub(crate) struct UsageError(String);
-
-impl fmt::Display for UsageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UsageError {}
-
-/// Makes a usage error. The reason is reduced to one printable line.
-pub(crate) fn usage(reason: impl fmt::Display) -> anyhow::Error {
-    anyhow::Error::new(UsageError(records::text::clean::line(&reason.to_string())))
-}
 
 /// Printed below the help.
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed at run time, 2 wrong usage or configuration, 99 an assertion does not hold, or explain found something";

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::value::one_or_many;
 use super::value::options::OptionValues;
-use crate::cli::usage;
 use crate::commands::proxy::generated;
+use crate::error::usage;
 
 /// The files that TLS is spoken with.
 #[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]

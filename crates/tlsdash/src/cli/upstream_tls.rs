@@ -7,7 +7,7 @@ use proxy_core::{Authorities, Certificate, UpstreamName, UpstreamTls};
 use serde::{Deserialize, Serialize};
 
 use super::value::ParsedValue;
-use crate::cli::usage;
+use crate::error::usage;
 
 /// How TLS is spoken with upstreams.
 #[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]

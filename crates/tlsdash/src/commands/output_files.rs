@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use output_file::FileIdentity;
 
-use crate::cli::usage;
+use crate::error::usage;
 use crate::summary;
 
 /// Output files by flag; `-` is standard output.

@@ -10,8 +10,9 @@ use records::slice::RunSlice;
 use tui::{DashboardSender, Event, RemoteControl, ReplayStart};
 
 use crate::cli::appearance::Appearance;
-use crate::cli::{Flags, WatchArgs, usage};
+use crate::cli::{Flags, WatchArgs};
 use crate::control::remote;
+use crate::error::usage;
 use crate::journals::contents::opener;
 use crate::journals::reading::{RunChoice, SourcePart};
 use crate::journals::writers::IgnoredRuns;

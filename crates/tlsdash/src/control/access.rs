@@ -6,7 +6,7 @@ use anyhow::Context;
 use nix::unistd::{Gid, Group, Uid, User};
 use rustix::net::sockopt::socket_peercred;
 
-use crate::cli::usage;
+use crate::error::usage;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {

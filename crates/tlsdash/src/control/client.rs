@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 
 use super::protocol::{ControlRequest, ControlResponse, VERSION};
-use crate::cli::usage;
+use crate::error::usage;
 
 /// The longest time for a part of an answer.
 const PATIENCE: Duration = Duration::from_secs(15);

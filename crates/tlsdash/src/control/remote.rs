@@ -59,7 +59,7 @@ enum RemoteRefusal {
 
 impl From<anyhow::Error> for RemoteRefusal {
     fn from(error: anyhow::Error) -> Self {
-        Self::Access(crate::line(&error))
+        Self::Access(crate::error::line(&error))
     }
 }
 

@@ -11,7 +11,7 @@ use records::ids::RunId;
 use records::kinds::Record;
 use records::slice::RunSlice;
 
-use crate::cli::usage;
+use crate::error::usage;
 use crate::journals::source::JournalSource;
 use crate::journals::writers::{IgnoredRuns, WriterArgs};
 use crate::session::progress::Bar;

@@ -15,8 +15,9 @@ use records::kinds::Record;
 use records::slice::TimeRange;
 use report::RunPart;
 
+use crate::cli::RunsArgs;
 use crate::cli::value::{InvalidValue, ParsedValue};
-use crate::cli::{RunsArgs, usage};
+use crate::error::usage;
 use crate::journals::choice;
 use crate::journals::contents::JournalContents;
 use crate::journals::source::JournalSource;

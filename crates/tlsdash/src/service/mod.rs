@@ -26,7 +26,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use sd_notify::NotifyState;
 
-use crate::cli::usage;
+use crate::error::usage;
 
 /// The longest wait for the service manager.
 const BARRIER_PATIENCE: Duration = Duration::from_secs(2);

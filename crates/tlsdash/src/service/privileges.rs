@@ -7,7 +7,7 @@ use nix::unistd::{self, Gid, Group, Uid, User};
 use records::kinds::{Level, NoticeRecord};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 
-use crate::cli::usage;
+use crate::error::usage;
 
 /// Keeps memory, with its keys, from files and from other processes of the same user: no core dump, no debugger, no
 /// `/proc/PID/mem`. To be called before keys are read.

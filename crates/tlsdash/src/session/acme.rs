@@ -11,7 +11,7 @@ use records::kinds::CertificateRecord;
 use records::text::clean;
 
 use crate::cli::ProxyOptions;
-use crate::cli::usage;
+use crate::error::usage;
 use crate::journals::state_directory;
 use crate::service::privileges::ServiceUser;
 

@@ -12,8 +12,9 @@ use super::controller::RunConfiguration;
 use super::frontend::Frontend;
 use super::recording::RecordingFile;
 use crate::cli::appearance::Appearance;
-use crate::cli::{Format, RunOptions, usage, value};
+use crate::cli::{Format, RunOptions, value};
 use crate::control::ControlOptions;
+use crate::error::usage;
 use crate::journals::choice::JournalChoice;
 
 /// The most clients that may have separate metrics: a scraper keeps every label value it has seen.

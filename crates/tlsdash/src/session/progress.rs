@@ -1,11 +1,13 @@
 //! One line on the terminal with the progress of a load, or of reading a journal; nothing if standard error is not a
 //! terminal.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use model::runs::Run;
 use records::metrics::{LoadCounter, LoadLatency};
+
+use crate::say::rewrite_line;
 
 #[derive(Debug)]
 pub(crate) struct HeadlessProgress {
@@ -41,20 +43,15 @@ impl HeadlessProgress {
             series.totals()[LoadCounter::Ok],
             series.totals()[LoadCounter::Failed]
         );
-        write(&line);
+        rewrite_line(&line);
     }
 
     /// Erases the line.
     pub(crate) fn clear(&self) {
         if self.told_us > 0 {
-            write("");
+            rewrite_line("");
         }
     }
-}
-
-fn write(line: &str) {
-    // Returns to the first column and erases the rest of the line. A closed terminal is not a failure.
-    let _ = write!(std::io::stderr(), "\r\x1b[K{line}").and_then(|()| std::io::stderr().flush());
 }
 
 /// The bar appears after this time; most journals are read sooner.
@@ -90,13 +87,13 @@ impl Bar {
         }
         self.next = elapsed + REDRAW;
         self.is_shown = true;
-        write(&bar_line(read_bytes, total, elapsed));
+        rewrite_line(&bar_line(read_bytes, total, elapsed));
     }
 
     /// Erases the line.
     pub(crate) fn clear(&mut self) {
         if std::mem::take(&mut self.is_shown) {
-            write("");
+            rewrite_line("");
         }
     }
 }

@@ -16,7 +16,7 @@ use super::channel::{
     receive, send,
 };
 use super::{READY_PATIENCE, VARIABLE, launcher, sealed};
-use crate::cli::usage;
+use crate::error::usage;
 
 /// The most descriptors that are taken: sockets of 256 workers at 16 addresses.
 const DESCRIPTORS_MAX: usize = 4096;

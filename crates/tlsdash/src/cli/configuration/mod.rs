@@ -27,9 +27,10 @@ use crate::cli::upstream_tls::UpstreamTlsOptions;
 use crate::cli::value::options::OptionValues;
 use crate::cli::value::route::RouteOption;
 use crate::cli::value::{ParsedValue, PositiveDuration, one_or_many, workers};
-use crate::cli::{Flags, RunOptions, usage};
+use crate::cli::{Flags, RunOptions};
 use crate::control::ControlOptions;
 use crate::control::client::SOCKET_NAME;
+use crate::error::usage;
 pub use error::ConfigurationError;
 use error::table_lines;
 use source::ConfigurationSource;
@@ -283,7 +284,7 @@ pub fn read_configuration(text: &str) -> Result<String, ConfigurationError> {
     let refuse = |problem| ConfigurationError { line: None, problem };
     options.tls.values().check().map_err(|error| refuse(error.to_string()))?;
     let printed = options.with_defaults().and_then(|options| options.to_toml());
-    printed.map_err(|error| refuse(crate::line(&error)))
+    printed.map_err(|error| refuse(crate::error::line(&error)))
 }
 
 #[cfg(test)]

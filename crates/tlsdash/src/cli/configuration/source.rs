@@ -10,7 +10,8 @@ use records::setting::Value;
 use serde::{Deserialize, Serialize};
 
 use super::ProxyOptions;
-use crate::cli::{Flags, usage};
+use crate::cli::Flags;
+use crate::error::usage;
 
 /// Flags over a configuration file over the defaults.
 #[derive(Clone, Debug)]

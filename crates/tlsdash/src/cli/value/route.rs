@@ -13,8 +13,9 @@ use serde::Deserialize;
 
 use super::options::{OptionValueError, read};
 use super::{ParsedValue, one_or_many, values};
+use crate::cli::ProxyOptions;
 use crate::cli::configuration::{PASS, ROUTE};
-use crate::cli::{ProxyOptions, usage};
+use crate::error::usage;
 
 /// A route, with its line in a file.
 #[derive(Clone, Debug, Deserialize)]

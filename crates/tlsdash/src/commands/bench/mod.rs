@@ -17,8 +17,8 @@ use anyhow::Context;
 use clap::{Args as _, Command, FromArgMatches as _};
 use wildmatch::WildMatch;
 
-use crate::cli::usage;
 use crate::commands::load::LoadArgs;
+use crate::error::usage;
 use crate::service::signals;
 use crate::summary;
 pub(crate) use args::BenchArgs;
@@ -112,8 +112,8 @@ fn check_flags(flags: &[String]) -> Result<(), String> {
     let words = ["load", CHECKED_URL].into_iter().map(str::to_owned).chain(flags.iter().cloned());
     let matches = LoadArgs::augment_args(Command::new("load"))
         .try_get_matches_from(words)
-        .map_err(|error| crate::refusal(&error))?;
-    let args = LoadArgs::from_arg_matches(&matches).map_err(|error| crate::refusal(&error))?;
+        .map_err(|error| crate::error::refusal(&error))?;
+    let args = LoadArgs::from_arg_matches(&matches).map_err(|error| crate::error::refusal(&error))?;
     args.check().map_err(|error| format!("{error:#}"))
 }
 

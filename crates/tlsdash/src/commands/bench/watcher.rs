@@ -1,7 +1,7 @@
 //! The progress of `bench`: a line on the terminal, and failures at once.
 
 use std::cell::Cell;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use ::bench::output::ComparisonProgress;
 use ::bench::run::Observer;
 use rustix::termios::tcgetwinsize;
+
+use crate::say::rewrite_line;
 
 /// Time between two drawings of the line.
 const REDRAW: Duration = Duration::from_millis(250);
@@ -32,7 +34,7 @@ impl Watcher {
     /// Erases the line.
     pub(super) fn clear(&self) {
         if self.drawn.take().is_some() {
-            rewrite("");
+            rewrite_line("");
         }
     }
 }
@@ -48,7 +50,7 @@ impl Observer for Watcher {
         if self.is_terminal && is_due {
             self.drawn.set(Some(Instant::now()));
             // A full line would wrap on some terminals.
-            rewrite(&progress.line(usize::from(columns()) - 1));
+            rewrite_line(&progress.line(usize::from(columns()) - 1));
         }
     }
 
@@ -60,9 +62,4 @@ impl Observer for Watcher {
 fn columns() -> u16 {
     let told = tcgetwinsize(io::stderr()).map_or(0, |size| size.ws_col);
     if told > 0 { told } else { COLUMNS }
-}
-
-fn rewrite(line: &str) {
-    // Returns to the first column and erases the rest of the line. A closed terminal is not a failure.
-    let _ = write!(io::stderr(), "\r\x1b[K{line}").and_then(|()| io::stderr().flush());
 }

@@ -13,7 +13,7 @@ use records::kinds::RunRecord;
 use records::text::Cpus;
 
 use crate::cli::appearance::{Appearance, AppearanceTables};
-use crate::cli::usage;
+use crate::error::usage;
 use crate::service::{privileges, signals};
 use crate::session::controller::Workload;
 use crate::session::frontend::Frontend;

@@ -11,9 +11,10 @@ use records::ids::RunId;
 use records::kinds::RunRecord;
 
 use crate::cli::appearance::Appearance;
-use crate::cli::{Flags, WatchArgs, usage};
+use crate::cli::{Flags, WatchArgs};
 use crate::commands::observed::session::ObservingOptions;
 use crate::commands::watch;
+use crate::error::usage;
 use crate::journals::state_directory;
 use crate::journals::writers::WriterArgs;
 use crate::session::recording;

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use report::{Assertion, AssertionOutcome, AssertionResult, Figures};
 
-use crate::cli::{CheckArgs, usage};
+use crate::cli::CheckArgs;
 use crate::commands::output_files::OutputFiles;
+use crate::error::usage;
 use crate::journals::reading::{RecordedRun, RunQuery, run_name};
 use crate::summary;
 

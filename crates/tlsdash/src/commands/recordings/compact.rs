@@ -14,7 +14,8 @@ use records::metrics::{LoadLatency, Metric, ProxyLatency};
 use records::text::quantity::counted;
 use tempfile::TempPath;
 
-use crate::cli::{CompactArgs, usage};
+use crate::cli::CompactArgs;
+use crate::error::usage;
 use crate::journals::contents::JournalContents;
 use crate::journals::reading::place;
 use crate::journals::source::JournalSource;

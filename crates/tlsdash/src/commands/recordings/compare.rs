@@ -4,8 +4,9 @@ use std::ffi::OsString;
 
 use ::report::{CompareOptions, Report};
 
-use crate::cli::{CompareArgs, Format, usage};
+use crate::cli::{CompareArgs, Format};
 use crate::commands::output_files::OutputFiles;
+use crate::error::usage;
 use crate::journals::reading::{RecordedRun, RunChoice, RunPrefix, RunQuery};
 use crate::session::environment::command;
 use crate::summary;

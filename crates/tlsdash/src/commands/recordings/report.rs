@@ -3,9 +3,10 @@
 use ::report::{Figures, Report};
 use anyhow::Context;
 
-use crate::cli::{ReportArgs, usage};
+use crate::cli::ReportArgs;
 use crate::commands::output_files::OutputFiles;
 use crate::commands::recordings::check::checked;
+use crate::error::usage;
 use crate::journals::reading::{RecordedRun, RunQuery};
 use crate::session::environment::command;
 

@@ -37,8 +37,8 @@ use records::ids::RunId;
 use records::kinds::{Level, NoticeRecord, RunRecord, SettingRecord};
 use records::setting::{Setting, SettingError, Value};
 
-use crate::cli::usage;
 use crate::control::ControlCommand;
+use crate::error::usage;
 use crate::service::signals::{Reload, UpgradeSignal};
 use crate::service::{self, Watchdog};
 use crate::session::SharedEndpoints;

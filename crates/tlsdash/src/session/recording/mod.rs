@@ -15,7 +15,7 @@ use records::kinds::Record;
 use records::slice::{RunSlice, SliceBaseline, TimeRange};
 use tui::{DashboardSender, Event};
 
-use crate::cli::usage;
+use crate::error::usage;
 use crate::journals::state_directory;
 
 /// A recording in progress. If it fails, the run continues, and a notice reports it.

@@ -62,7 +62,7 @@ impl RunRecorder {
         let begun = self.follow(run, path);
         let (level, text) = match &begun {
             Ok((_, path)) => (Level::Notice, format!("recording from now on into {path}")),
-            Err(error) => (Level::Warning, format!("not recording: {}", crate::line(error))),
+            Err(error) => (Level::Warning, format!("not recording: {}", crate::error::line(error))),
         };
         tell(&self.events, level, text);
         begun.ok().map(|(active, _)| active)

@@ -16,9 +16,10 @@ use recorder::observer::Observer;
 use records::kinds::{Level, NoticeRecord, RunRecord};
 use records::values::AbsentFigures;
 
-use crate::cli::{Flags, usage};
+use crate::cli::Flags;
 use crate::commands::observed::replayed;
 use crate::commands::observed::session::{self, Started};
+use crate::error::usage;
 use crate::service;
 use crate::session::environment;
 

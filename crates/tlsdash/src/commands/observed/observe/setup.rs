@@ -7,7 +7,7 @@ use observe::LogKind;
 use observe::setup::{Version, lines, missing};
 
 use super::args::SetupArgs;
-use crate::cli::usage;
+use crate::error::usage;
 use crate::summary;
 
 /// Prints the lines, or the missing ones.

@@ -1,0 +1,57 @@
+//! Errors in one line: wrong usage, an error with its causes, and what clap refuses.
+
+use std::fmt;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// A usage error: the command line or the configuration is wrong. The program ends with exit code 2.
+#[derive(Debug)]
+pub(crate) struct UsageError(String);
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+/// Makes a usage error. The reason is reduced to one printable line.
+pub(crate) fn usage(reason: impl fmt::Display) -> anyhow::Error {
+    anyhow::Error::new(UsageError(records::text::clean::line(&reason.to_string())))
+}
+
+/// An error with its causes, each once.
+pub(crate) fn line(error: &anyhow::Error) -> String {
+    error.chain().skip(1).map(ToString::to_string).fold(error.to_string(), |line, cause| {
+        if line.ends_with(&cause) { line } else { format!("{line}: {cause}") }
+    })
+}
+
+/// Why clap refuses arguments, in one line.
+pub(crate) fn refusal(error: &clap::Error) -> String {
+    refused_value(error).unwrap_or_else(|| refused_words(error))
+}
+
+/// clap's message about refused arguments, in one line.
+pub(crate) fn refused_words(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let what = lines.next().unwrap_or_default().trim_start_matches("error: ");
+    // Missing arguments and suggestions are on separate lines.
+    let more = lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let words: Vec<_> = std::iter::once(what).chain(more).collect();
+    words.join("; ").replace(":;", ":")
+}
+
+/// The line about a value that a flag cannot have: flag, value, reason.
+pub(crate) fn refused_value(error: &clap::Error) -> Option<String> {
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let (argument, value) = (context(ContextKind::InvalidArg)?, context(ContextKind::InvalidValue)?);
+    let reason = std::error::Error::source(error).filter(|_| error.kind() == ErrorKind::ValueValidation)?;
+    let flag = argument.split([' ', '[', '=']).next().filter(|flag| flag.starts_with('-'));
+    Some(flag.map_or_else(|| reason.to_string(), |flag| format!("{flag} {value}: {reason}")))
+}
