@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context;
 use clap::Args;
 use proxy_core::{
     Authorities, Certificate, ClientAuth, Resumption, RevocationLists, TicketKeyFile, Tls, TlsSettings,
@@ -11,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::value::one_or_many;
 use super::value::options::OptionValues;
-use crate::commands::proxy::generated;
 use crate::error::usage;
+use crate::service::environment;
 
 /// The files that TLS is spoken with.
 #[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
@@ -103,6 +104,12 @@ impl TlsFileOptions {
             }
         }
     }
+}
+
+/// Makes a certificate for this host, in memory.
+fn generated() -> anyhow::Result<Certificate> {
+    Certificate::generate(&["localhost".to_owned(), environment::host_name()])
+        .context("cannot make a certificate")
 }
 
 #[cfg(test)]

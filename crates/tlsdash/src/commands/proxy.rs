@@ -24,11 +24,11 @@ use crate::cli::{Flags, ProxyArgs, ProxyOptions};
 use crate::error::usage;
 use crate::journals::state_directory;
 use crate::service;
-use crate::service::privileges;
+use crate::service::{environment, privileges};
 use crate::session::acme::{AcmeOrder, OrderedCertificate};
 use crate::session::controller::{CERTIFICATE, RunConfiguration, Workload};
 use crate::session::frontend::Frontend;
-use crate::session::{Channels, RedirectEndpoint, Session, SessionConfig, console, environment};
+use crate::session::{Channels, RedirectEndpoint, Session, SessionConfig, console};
 use crate::upgrade::predecessor::Predecessor;
 use crate::upgrade::program::UpgradeProgram;
 
@@ -374,10 +374,4 @@ fn certificate_kinds(tls: &Tls) -> String {
     kinds.sort_unstable();
     kinds.dedup();
     kinds.join(", ")
-}
-
-/// Makes a certificate for this host, in memory.
-pub(crate) fn generated() -> anyhow::Result<Certificate> {
-    Certificate::generate(&["localhost".to_owned(), environment::host_name()])
-        .context("cannot make a certificate")
 }

@@ -16,11 +16,11 @@ use crate::error::usage;
 use crate::journals::contents::opener;
 use crate::journals::reading::{RunChoice, SourcePart};
 use crate::journals::writers::IgnoredRuns;
+use crate::service::environment::host_name;
 use crate::service::signals::{self, Reload, SighupAction};
-use crate::session::environment::host_name;
+use crate::service::thread::spawn;
 use crate::session::frontend::{self, Frontend, HeadlessOptions, Replay};
 use crate::session::recording::run_recorder::RunRecorder;
-use crate::session::spawn;
 use crate::summary;
 
 /// Shows the dashboard until the person quits, or prints the summary.

@@ -11,7 +11,7 @@ use tui::{DashboardSender, Event, RemoteAction, RemoteRequest};
 
 use super::client::ControlClient;
 use super::protocol::{AccessData, ControlRequest, ControlResponse};
-use crate::session::spawn;
+use crate::service::thread::spawn;
 
 /// Requests that wait; a person does not press keys faster.
 const REQUESTS_MAX: usize = 64;

@@ -29,7 +29,7 @@ use super::{ControlAction, ControlAnswer, ControlCommand, ServiceChange};
 use crate::service;
 use crate::service::accepting::AcceptStop;
 use crate::service::clients::{ClientSemaphore, read_model};
-use crate::session::spawn;
+use crate::service::thread::spawn;
 
 /// Clients at a time; further ones get an error and are closed.
 const CLIENTS_MAX: usize = 12;

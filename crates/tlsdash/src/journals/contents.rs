@@ -12,10 +12,10 @@ use records::kinds::Record;
 use records::slice::RunSlice;
 
 use crate::error::usage;
+use crate::journals::bar::Bar;
 use crate::journals::source::JournalSource;
 use crate::journals::writers::{IgnoredRuns, WriterArgs};
-use crate::session::progress::Bar;
-use crate::session::spawn;
+use crate::service::thread::spawn;
 
 #[derive(Debug)]
 pub(crate) struct JournalContents<'a> {

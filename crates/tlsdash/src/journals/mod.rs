@@ -1,5 +1,6 @@
 //! The journals that runs are written to and read from: their choice, a probe, and their contents.
 
+pub(crate) mod bar;
 pub(crate) mod choice;
 pub(crate) mod contents;
 mod probe;

@@ -21,7 +21,7 @@ use tui::DashboardSender;
 
 use crate::service::accepting::AcceptStop;
 use crate::service::clients::{ClientSemaphore, read_model};
-use crate::session::spawn;
+use crate::service::thread::spawn;
 
 /// Connections that are served at a time; more are closed at once.
 const CONNECTIONS_MAX: usize = 24;

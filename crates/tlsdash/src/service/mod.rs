@@ -3,9 +3,11 @@
 
 pub(crate) mod accepting;
 pub(crate) mod clients;
+pub(crate) mod environment;
 pub(crate) mod metrics;
 pub(crate) mod privileges;
 pub(crate) mod signals;
+pub(crate) mod thread;
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};

@@ -14,7 +14,7 @@ use report::Report;
 use tui::{Event, Exit, Inbox, RemoteControl, ReplayStart};
 
 use crate::cli::appearance::Appearance;
-use crate::session::environment::command;
+use crate::service::environment::command;
 use crate::session::progress::HeadlessProgress;
 
 /// How often an ended front end polls for the end of the program.

@@ -5,7 +5,6 @@ mod config;
 pub(crate) mod console;
 pub(crate) mod controller;
 mod endpoints;
-pub(crate) mod environment;
 mod experiments;
 pub(crate) mod frontend;
 pub(crate) mod progress;
@@ -16,7 +15,6 @@ mod setting_infos;
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
-use std::thread::JoinHandle;
 
 use anyhow::Context;
 use journal::Timestamps;
@@ -42,6 +40,7 @@ use crate::error::usage;
 use crate::journals::choice::OpenJournal;
 use crate::service::metrics::{MetricsListener, warning_of_exposure};
 use crate::service::signals::{self, Reload, SighupAction, UpgradeSignal};
+use crate::service::thread::spawn;
 use crate::session::console::Console;
 use crate::session::controller::{JournalOutcome, RunController, RunSetup, RunSignals, Workload};
 use crate::session::experiments::ExperimentRequest;
@@ -280,15 +279,4 @@ impl Session {
         };
         Ok(FinishedRun { id: run, source, model, recorded: outcome, end_was_read, failure, ends_with_load })
     }
-}
-
-/// Starts a named thread: CPU time is accounted by the beginning of the name.
-pub(crate) fn spawn<T: Send + 'static>(
-    name: &str,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> anyhow::Result<JoinHandle<T>> {
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(work)
-        .with_context(|| format!("cannot start the thread {name}"))
 }

@@ -11,7 +11,7 @@ use super::args::BenchOutputArgs;
 use super::folder_error;
 use crate::commands::output_files::OutputFiles;
 use crate::commands::recordings::check::AssertionFailed;
-use crate::session::environment;
+use crate::service::environment;
 use crate::summary;
 
 #[derive(Debug)]

@@ -10,8 +10,9 @@ use loadgen::FetchCertificatesError;
 use records::kinds::{Level, NoticeRecord};
 use records::setting::{Applies, Setting, Value, certificate_name};
 
+use crate::service::thread::spawn;
+use crate::session::console;
 use crate::session::controller::CERTIFICATE;
-use crate::session::{console, spawn};
 
 /// The longest that a server may take to present its certificate.
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -16,11 +16,11 @@ use tempfile::TempPath;
 
 use crate::cli::CompactArgs;
 use crate::error::usage;
+use crate::journals::bar::Bar;
 use crate::journals::contents::JournalContents;
 use crate::journals::reading::place;
 use crate::journals::source::JournalSource;
 use crate::journals::writers::WriterArgs;
-use crate::session::progress::Bar;
 use crate::session::recording::check_new;
 
 /// The length of the merged intervals.

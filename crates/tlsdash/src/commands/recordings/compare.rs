@@ -8,7 +8,7 @@ use crate::cli::{CompareArgs, Format};
 use crate::commands::output_files::OutputFiles;
 use crate::error::usage;
 use crate::journals::reading::{RecordedRun, RunChoice, RunPrefix, RunQuery};
-use crate::session::environment::command;
+use crate::service::environment::command;
 use crate::summary;
 
 /// Intervals kept of each run: more than a day of seconds.

@@ -8,7 +8,7 @@ use crate::commands::output_files::OutputFiles;
 use crate::commands::recordings::check::checked;
 use crate::error::usage;
 use crate::journals::reading::{RecordedRun, RunQuery};
-use crate::session::environment::command;
+use crate::service::environment::command;
 
 /// Intervals kept of the run: more than a day of seconds.
 const INTERVALS_MAX: usize = 100_000;

@@ -14,8 +14,8 @@ use tui::{DashboardSender, Event, RecordingRequest};
 
 use super::{ActiveRecording, RecordingFile};
 use crate::journals::source::JournalSource;
+use crate::service::thread::spawn;
 use crate::session::read_back::stops;
-use crate::session::spawn;
 
 /// Keys that wait.
 const KEYS_MAX: usize = 4;

@@ -21,7 +21,7 @@ use crate::commands::observed::replayed;
 use crate::commands::observed::session::{self, Started};
 use crate::error::usage;
 use crate::service;
-use crate::session::environment;
+use crate::service::environment;
 
 pub(crate) use args::ObserveArgs;
 use args::ObserveCommand;

@@ -16,8 +16,7 @@ use crate::cli::Flags;
 use crate::cli::http::OnOff;
 use crate::commands::observed::replayed;
 use crate::commands::observed::session::{self, Started};
-use crate::service::privileges;
-use crate::session::environment;
+use crate::service::{environment, privileges};
 
 pub(crate) use args::WireArgs;
 
