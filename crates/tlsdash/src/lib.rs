@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 mod cli;
+mod command_line;
 mod commands;
 mod control;
 mod error;
@@ -19,7 +20,8 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 
-use crate::cli::{Cli, Flags, InternalCommand, Mode};
+use crate::cli::Flags;
+use crate::command_line::{Cli, InternalCommand, Mode};
 use crate::commands::observed::{observe, wire};
 use crate::commands::recordings::{check, compact, compare, explain, report, runs};
 use crate::commands::{bench, bench_upstream, config, ctl, demo, load, proxy, watch};

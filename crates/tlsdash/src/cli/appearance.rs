@@ -8,8 +8,9 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use tui::{AlertNotify, ColourScheme, Colours, Glyphs, Keymap, Zone};
 
+use super::ProxyOptions;
+use super::flags::{Flags, without_flags};
 use super::value::{InvalidValue, ParsedValue};
-use super::{Flags, ProxyOptions, without_flags};
 use crate::error::usage;
 
 /// What every mode that may have a dashboard takes.

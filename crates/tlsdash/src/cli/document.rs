@@ -2,14 +2,7 @@
 
 use std::fmt::Write as _;
 
-use clap::CommandFactory;
-
-use super::Cli;
-
-#[test]
-fn the_command_line_is_consistent() {
-    Cli::command().debug_assert();
-}
+use super::ProxyArgs;
 
 /// Renders docs/options.md: a table with a line for each option of the proxy.
 fn options_document() -> String {
@@ -18,7 +11,7 @@ fn options_document() -> String {
         "# Options of the proxy\n\nEach is a flag and a word of the configuration file; `[[route]]` and `[[pass]]` tables are those of a \
          file. Made by `just schema`, checked by the tests.\n\n{HEADING}"
     );
-    let command = Cli::command();
+    let command = ProxyArgs::command();
     let flags = command.get_arguments().filter(|argument| argument.get_long().is_some());
     let (plain, of_http): (Vec<_>, Vec<_>) = flags.partition(|flag| flag.get_help_heading().is_none());
     text.push_str(&rows(&plain));
@@ -65,7 +58,7 @@ fn every_flag_that_the_operators_guide_names_exists() {
     ]
     .concat();
     let known: Vec<_> =
-        Cli::command().get_arguments().filter_map(|arg| arg.get_long().map(str::to_owned)).collect();
+        ProxyArgs::command().get_arguments().filter_map(|arg| arg.get_long().map(str::to_owned)).collect();
     let flags = guide
         .split("--")
         .skip(1)

@@ -2,13 +2,12 @@
 
 use std::fmt::Write as _;
 
-use clap::CommandFactory;
 use proxy_core::{Limits, TlsSettings};
 use proxy_http::HttpLimits;
 
 use super::configuration::{PASS, ROUTE};
 use super::value::options::examples;
-use super::{Cli, ProxyOptions};
+use super::{ProxyArgs, ProxyOptions};
 
 /// Keys without a default, with their accepted values. Options that the proxy declares have their own examples.
 const EXAMPLES: &[(&str, &str)] = &[
@@ -66,7 +65,7 @@ impl ProxyOptions {
         let declared = examples::<TlsSettings>().chain(examples::<Limits>()).chain(examples::<HttpLimits>());
         let own = EXAMPLES.iter().map(|(word, example)| (*word, (*example).to_owned()));
         let mut examples: Vec<_> = own.chain(declared).collect();
-        let command = Cli::command();
+        let command = ProxyArgs::command();
         examples
             .sort_by_key(|(word, _)| command.get_arguments().position(|arg| arg.get_long() == Some(word)));
         let has_tables = |word: &str| match word {
@@ -145,7 +144,7 @@ mod tests {
     #[test]
     fn the_printed_configuration_has_every_flag() {
         let printed = ProxyOptions::default().with_defaults().unwrap().to_toml().unwrap();
-        for argument in Cli::command().get_arguments() {
+        for argument in ProxyArgs::command().get_arguments() {
             let word = argument.get_long().unwrap_or_default();
             if ["config", "print-config", "help", "version"].contains(&word) {
                 continue;

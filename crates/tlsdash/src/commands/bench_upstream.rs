@@ -2,12 +2,26 @@
 
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 use anyhow::Context;
+use clap::Args;
 use loadgen::{DemoUpstream, UpstreamAddr};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::cli::BenchUpstreamArgs;
+#[derive(Args, Debug)]
+pub(crate) struct BenchUpstreamArgs {
+    /// Path of its Unix socket
+    #[arg(long, value_name = "PATH")]
+    pub(crate) unix: PathBuf,
+    /// Its port of 127.0.0.1; 0 takes a free one
+    #[arg(long, value_name = "PORT")]
+    pub(crate) tcp: u16,
+    /// Threads for each of the two sockets
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) threads: NonZeroUsize,
+}
 
 /// Serves on both sockets until a signal ends the process.
 pub(crate) fn run(args: &BenchUpstreamArgs) -> anyhow::Result<()> {

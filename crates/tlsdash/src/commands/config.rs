@@ -1,14 +1,40 @@
 //! `tlsdash config`: checks a configuration file, or compares it with the running service.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use clap::{Args, Subcommand};
 
 use super::{ctl, proxy};
-use crate::cli::config::{ConfigArgs, ConfigRequest};
-use crate::cli::{ProxyOptions, read_file};
+use crate::cli::{Format, ProxyOptions, read_file};
 use crate::control::protocol::ControlRequest;
 use crate::summary;
+
+#[derive(Args, Debug)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    pub(crate) request: ConfigRequest,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigRequest {
+    /// Check a file as the start of a proxy does, with the certificates and keys that it names
+    Check {
+        /// The configuration file
+        file: PathBuf,
+    },
+    /// What a reload of a running service with this file would change
+    Diff {
+        /// The configuration file
+        file: PathBuf,
+        /// Socket of the service's --control [default: control.sock in $RUNTIME_DIRECTORY or /run/tlsdash]
+        #[arg(long, value_name = "PATH")]
+        control: Option<PathBuf>,
+        /// Format of the answer
+        #[arg(long, value_name = "FORMAT", default_value = "text")]
+        format: Format,
+    },
+}
 
 /// Checks or compares.
 pub(crate) fn run(args: &ConfigArgs) -> anyhow::Result<()> {

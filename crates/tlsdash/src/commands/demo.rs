@@ -1,22 +1,57 @@
 //! `tlsdash demo`: certificate, upstream, proxy, load and dashboard in one, without set-up.
 
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use clap::Args;
 use loadgen::{DemoUpstream, Plan, PlanError, Template, UpstreamAddr};
-use proxy_core::{ListenerSource, ProxyConfig, Upstream};
+use proxy_core::{ListenAddr, ListenerSource, ProxyConfig, TlsSettings, Upstream};
 use proxy_http::{HttpConfig, Route};
 
-use crate::cli::appearance::Appearance;
+use crate::cli::appearance::{Appearance, AppearanceOptions};
 use crate::cli::http::ALPN;
 use crate::cli::mode::ProxyMode;
-use crate::cli::{DemoArgs, Flags, ProxyOptions};
+use crate::cli::tls::TlsFileOptions;
+use crate::cli::value::options::OptionValues;
+use crate::cli::value::{self, ParsedValue, PositiveDuration};
+use crate::cli::{Flags, ProxyOptions, RunOptions};
 use crate::commands::proxy;
 use crate::error::usage;
 use crate::service::privileges;
 use crate::session::controller::RunConfiguration;
 use crate::session::{Channels, SessionConfig};
+
+#[derive(Args, Debug)]
+pub(crate) struct DemoArgs {
+    /// Address of the proxy [default: a free port of 127.0.0.1]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", hide_default_value = true)]
+    pub(crate) listen: ListenAddr,
+    /// What the proxy does: tcp forwards bytes, http speaks HTTP/2 and shows two routes
+    #[arg(long, value_name = "MODE", default_value = "tcp")]
+    pub(crate) mode: ProxyMode,
+    /// Changes to the demo's load plan,
+    /// rate=1000,connections=32,sources=16,keepalive=10,resume=80%; in HTTP mode also http2=on,streams=4
+    #[arg(long, value_name = "PLAN", default_value = "", hide_default_value = true)]
+    pub(crate) load: String,
+    /// Worker threads of the proxy [default: half the cores]
+    #[arg(long, value_name = "N", value_parser = value::workers)]
+    pub(crate) workers: Option<NonZeroUsize>,
+    /// End after this time and print a summary
+    #[arg(long, value_name = "TIME")]
+    pub(crate) duration: Option<ParsedValue<PositiveDuration>>,
+    /// Configuration file in TOML, for the dashboard's colours and keys
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tls_files: TlsFileOptions,
+    #[command(flatten)]
+    pub(crate) tls: OptionValues<TlsSettings>,
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+    #[command(flatten)]
+    pub(crate) appearance: AppearanceOptions,
+}
 
 /// The demo's load: an open loop from many addresses, most connections resumed.
 const PLAN: &str = "rate=1000,connections=32,sources=16,keepalive=10,resume=80%";

@@ -1,4 +1,11 @@
-//! The commands of the program, a file each.
+//! The commands of the program, a file each, with their arguments.
+
+#![expect(clippy::doc_markdown, reason = "the documentation of an argument is its help text")]
+#![allow(
+    rustdoc::broken_intra_doc_links,
+    rustdoc::invalid_html_tags,
+    reason = "the same; only rustdoc sees it"
+)]
 
 pub(crate) mod bench;
 pub(crate) mod bench_upstream;

@@ -1,27 +1,63 @@
 //! `tlsdash watch`: the dashboard, or the summary, of a journal.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 
 use anyhow::Context;
-use model::history::{Follower, HistoryReader, Update, WriterFilter};
+use clap::Args;
+use model::history::{Follower, HistoryReader, Moment, Update, WriterFilter};
 use model::runs::Level;
 use records::slice::RunSlice;
-use tui::{DashboardSender, Event, RemoteControl, ReplayStart};
+use tui::{DashboardSender, Event, RemoteControl, ReplayStart, Speed};
 
-use crate::cli::appearance::Appearance;
-use crate::cli::{Flags, WatchArgs};
+use crate::cli::appearance::{Appearance, AppearanceOptions};
+use crate::cli::{Flags, Format};
 use crate::control::remote;
 use crate::error::usage;
 use crate::journals::contents::opener;
-use crate::journals::reading::{RunChoice, SourcePart};
-use crate::journals::writers::IgnoredRuns;
+use crate::journals::reading::{RunChoice, RunPrefix, SourcePart};
+use crate::journals::writers::{IgnoredRuns, WriterArgs};
 use crate::service::environment::host_name;
 use crate::service::signals::{self, Reload, SighupAction};
 use crate::service::thread::spawn;
 use crate::session::frontend::{self, Frontend, HeadlessOptions, Replay};
 use crate::session::recording::run_recorder::RunRecorder;
 use crate::summary;
+
+#[derive(Args, Debug)]
+pub(crate) struct WatchArgs {
+    /// Journal to watch: a file with its archives, a folder of files, `system`, or `namespace:NAME`; @FROM..TO behind it
+    /// selects a time range, such as @13:05..13:10, @-10m.. or @mark:2..mark:3 [default: where `--journal auto` writes]
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: Option<OsString>,
+    /// Play the recording from its start, or from --from, at this speed: 1/4, 1/2, 1, 2, 4, 8, 16, 32 or 64
+    /// [default: 1]
+    #[arg(long, value_name = "SPEED", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
+    #[arg(conflicts_with = "headless")]
+    pub(crate) play: Option<Speed>,
+    /// Start at this time of the run, not at its end: 13:05 or 2026-01-31T13:05:00Z (UTC), 5m after its start, -10m before
+    /// its end, or mark:2
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "headless")]
+    pub(crate) from: Option<Moment>,
+    /// The run to show, by its id (TLSDASH_RUN) or the first characters of it [default: the newest]
+    #[arg(long, value_name = "ID")]
+    pub(crate) run: Option<RunPrefix>,
+    #[command(flatten)]
+    pub(crate) writers: WriterArgs,
+    /// Print the summary of the journal, without a screen
+    #[arg(long)]
+    pub(crate) headless: bool,
+    /// Format of the summary
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) format: Format,
+    /// Configuration file in TOML, for the dashboard's colours and keys
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) appearance: AppearanceOptions,
+}
 
 /// Shows the dashboard until the person quits, or prints the summary.
 pub(crate) fn run(args: &WatchArgs, flags: &Flags) -> anyhow::Result<()> {

@@ -15,7 +15,6 @@ use records::kinds::Record;
 use records::slice::TimeRange;
 use report::RunPart;
 
-use crate::cli::RunsArgs;
 use crate::cli::value::{InvalidValue, ParsedValue};
 use crate::error::usage;
 use crate::journals::choice;
@@ -46,15 +45,6 @@ pub(crate) struct RunQuery<'a> {
     pub(crate) since: Option<&'a ParsedValue<Moment>>,
     /// Omit later records.
     pub(crate) until: Option<&'a ParsedValue<Moment>>,
-}
-
-impl<'a> RunQuery<'a> {
-    pub(crate) fn of(mode: &'a str, runs: &'a RunsArgs, history: usize) -> Self {
-        let (run, since, until) = (runs.run.as_deref(), runs.since.as_ref(), runs.until.as_ref());
-        let choice = RunChoice { mode, run, writers: &runs.writers };
-        let (host, service) = (runs.host.as_deref(), runs.service.as_deref());
-        Self { choice, history, host, service, since, until }
-    }
 }
 
 /// A journal, or a time range of it.

@@ -2,12 +2,11 @@
 
 use std::sync::LazyLock;
 
-use clap::CommandFactory;
 use proxy_core::LiveOptions;
 use proxy_http::HttpLimits;
 use records::setting::SettingInfo;
 
-use crate::cli::Cli;
+use crate::cli::ProxyArgs;
 
 /// In front of the name that an option has as a live setting.
 const PREFIX: &str = "proxy.";
@@ -21,7 +20,7 @@ pub(crate) fn all() -> &'static [SettingInfo] {
 fn describe() -> Vec<SettingInfo> {
     let mut infos = proxy_core::setting_infos();
     infos.extend(LiveOptions::<HttpLimits>::infos());
-    let command = Cli::command();
+    let command = ProxyArgs::command();
     for argument in command.get_arguments() {
         let (Some(long), Some(help)) = (argument.get_long(), argument.get_help()) else { continue };
         let name = format!("{PREFIX}{}", if long == "cert" { "certificate" } else { long });

@@ -1,12 +1,11 @@
 //! Why a configuration file means nothing, and where.
 
-use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue};
 use serde::Deserialize as _;
 use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue, Deserializer};
 
-use crate::cli::{Cli, ProxyOptions};
+use crate::cli::{ProxyArgs, ProxyOptions};
 
 type Key<'t> = Spanned<DeString<'t>>;
 
@@ -116,7 +115,7 @@ fn refusal<'t>(word: &Key<'t>, value: DeValue<'t>) -> Option<String> {
 
 /// The option with a name like this.
 fn similar_flag(word: &str) -> Option<String> {
-    let refused = Cli::command().try_get_matches_from(["tlsdash", &format!("--{word}")]).err()?;
+    let refused = ProxyArgs::command().try_get_matches_from(["tlsdash", &format!("--{word}")]).err()?;
     match refused.get(ContextKind::SuggestedArg) {
         Some(ContextValue::String(flag)) => Some(flag.trim_start_matches('-').to_owned()),
         _ => None,

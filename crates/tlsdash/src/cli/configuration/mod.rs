@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, Command};
 use loadgen::Plan;
 use proxy_core::proxy_protocol::ProxyProtocol;
 use proxy_core::{Limits, ListenAddr, Networks, TlsSettings, Upstream};
@@ -188,6 +188,11 @@ pub(crate) struct ProxyArgs {
 }
 
 impl ProxyArgs {
+    /// The flags of the proxy.
+    pub(crate) fn command() -> Command {
+        Self::augment_args(Command::new("tlsdash"))
+    }
+
     /// Where the options come from.
     pub(crate) fn source(self, flags: Flags) -> ConfigurationSource {
         ConfigurationSource { file: self.config, flags, flag_options: self.options }
@@ -290,7 +295,7 @@ pub fn read_configuration(text: &str) -> Result<String, ConfigurationError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::Cli;
+    use crate::command_line::Cli;
 
     #[test]
     fn flags_win_over_the_file_and_the_file_over_the_defaults() {

@@ -150,7 +150,7 @@ impl ProxyOptions {
 mod tests {
     use super::SettingOrigin::{Default, File, Flag};
     use super::*;
-    use crate::cli::Cli;
+    use crate::command_line::Cli;
 
     fn options(text: &str) -> ProxyOptions {
         ProxyOptions::parse(text).unwrap().with_defaults().unwrap()

@@ -1,8 +1,5 @@
 //! The arguments of `tlsdash bench`.
 
-#![expect(clippy::doc_markdown, reason = "the documentation of an argument is its help text")]
-#![allow(rustdoc::broken_intra_doc_links, reason = "the same; only rustdoc sees it")]
-
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};

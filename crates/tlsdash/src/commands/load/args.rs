@@ -1,12 +1,5 @@
 //! The arguments of `tlsdash load`. Short flags are those of wrk and h2load where these agree.
 
-#![expect(clippy::doc_markdown, reason = "the documentation of an argument is its help text")]
-#![allow(
-    rustdoc::broken_intra_doc_links,
-    rustdoc::invalid_html_tags,
-    reason = "the same; only rustdoc sees it"
-)]
-
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;

@@ -10,10 +10,10 @@ use recorder::publish::{Publisher, RECORDS_PER_SECOND_OWN, RecordWriter};
 use records::ids::RunId;
 use records::kinds::RunRecord;
 
+use crate::cli::Flags;
 use crate::cli::appearance::Appearance;
-use crate::cli::{Flags, WatchArgs};
 use crate::commands::observed::session::ObservingOptions;
-use crate::commands::watch;
+use crate::commands::watch::{self, WatchArgs};
 use crate::error::usage;
 use crate::journals::state_directory;
 use crate::journals::writers::WriterArgs;

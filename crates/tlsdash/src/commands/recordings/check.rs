@@ -1,15 +1,32 @@
 //! `tlsdash check`: whether a run in a journal meets conditions.
 
 use std::fmt::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use report::{Assertion, AssertionOutcome, AssertionResult, Figures};
 
-use crate::cli::CheckArgs;
+use crate::cli::RunsArgs;
 use crate::commands::output_files::OutputFiles;
 use crate::error::usage;
-use crate::journals::reading::{RecordedRun, RunQuery, run_name};
+use crate::journals::reading::{RecordedRun, run_name};
 use crate::summary;
+
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) runs: RunsArgs,
+    /// Condition that must hold, such as 'handshake_full.p99 < 8ms', 'resumed.ratio > 90%' or 'lost == 0'; may be repeated
+    /// (docs/figures.md names the figures)
+    #[arg(long, value_name = "CONDITION")]
+    pub(crate) assert: Vec<Assertion>,
+    /// File of conditions, one per line; # starts a comment
+    #[arg(long, value_name = "FILE")]
+    pub(crate) assert_file: Vec<PathBuf>,
+    /// Write the result of each condition as JUnit XML; - is standard output, and replaces the text
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+}
 
 /// An assertion does not hold; ends with exit code 99.
 #[derive(Debug)]
@@ -34,7 +51,7 @@ impl AssertionFailed {
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let assertions = assertions(args)?;
     let output_files = OutputFiles::check(&[("--junit", &args.junit)], &args.assert_file)?;
-    let recorded = RecordedRun::read(&args.runs.sources, &RunQuery::of("check", &args.runs, 1))?;
+    let recorded = RecordedRun::read(&args.runs.sources, &args.runs.query("check", 1))?;
     let run = recorded.run()?;
     if run.stopped().is_none() {
         crate::say(format_args!(

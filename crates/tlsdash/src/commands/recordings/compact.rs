@@ -1,10 +1,12 @@
 //! `tlsdash compact`: a recording in fewer records, with the same totals and latencies.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use clap::Args;
 use journal::{Entry, EntryBuf, FileOptions, FileWriter, Start, Tail, Timestamps};
 use model::history::{Downsampler, EntryFilter, RunFilter, SeenRecords};
 use model::runs::{Model, Run};
@@ -14,7 +16,6 @@ use records::metrics::{LoadLatency, Metric, ProxyLatency};
 use records::text::quantity::counted;
 use tempfile::TempPath;
 
-use crate::cli::CompactArgs;
 use crate::error::usage;
 use crate::journals::bar::Bar;
 use crate::journals::contents::JournalContents;
@@ -22,6 +23,18 @@ use crate::journals::reading::place;
 use crate::journals::source::JournalSource;
 use crate::journals::writers::WriterArgs;
 use crate::session::recording::check_new;
+
+#[derive(Args, Debug)]
+pub(crate) struct CompactArgs {
+    /// Journal to read: a file with its archives, a folder of files, `system`, or `namespace:NAME`; it is not changed
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: OsString,
+    /// File to write, which must not exist
+    #[arg(value_name = "FILE.journal")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) writers: WriterArgs,
+}
 
 /// The length of the merged intervals.
 const STRETCH: Duration = Duration::from_secs(10);

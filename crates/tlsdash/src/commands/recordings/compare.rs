@@ -1,15 +1,66 @@
 //! `tlsdash compare`: two runs from journals, or the experiments of one.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use ::report::{CompareOptions, Report};
+use clap::Args;
+use experiment::ComparableFigure;
 
-use crate::cli::{CompareArgs, Format};
+use crate::cli::Format;
+use crate::cli::value::{time, time_or_none};
 use crate::commands::output_files::OutputFiles;
 use crate::error::usage;
 use crate::journals::reading::{RecordedRun, RunChoice, RunPrefix, RunQuery};
+use crate::journals::writers::WriterArgs;
 use crate::service::environment::command;
 use crate::summary;
+
+#[derive(Args, Debug)]
+pub(crate) struct CompareArgs {
+    /// Journal of the first run: a file with its archives, a folder of files, `system`, or `namespace:NAME`; @FROM..TO
+    /// behind it selects a time range, such as @13:05..13:10 (UTC), @-10m.. or @mark:2..mark:3
+    #[arg(value_name = "A")]
+    pub(crate) a: OsString,
+    /// Journal of the second run; without it, A's, with --run-b, or else what the A/B experiments of A came to
+    #[arg(value_name = "B")]
+    pub(crate) b: Option<OsString>,
+    /// The first run, by its id or the first characters of it [default: the newest]
+    #[arg(long, value_name = "ID")]
+    pub(crate) run_a: Option<RunPrefix>,
+    /// The second run
+    #[arg(long, value_name = "ID")]
+    pub(crate) run_b: Option<RunPrefix>,
+    #[command(flatten)]
+    pub(crate) writers: WriterArgs,
+    /// Figures to compare, such as exchange.p99+cpu.per_exchange (docs/figures.md) [default: the usual ones that both have]
+    #[arg(long, value_name = "M+M", value_delimiter = '+')]
+    pub(crate) metric: Vec<ComparableFigure>,
+    /// Length of the blocks that each run is cut into; at least four must fit [default: by the length of the runs, which
+    /// give a verdict from 45 s on]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) block: Option<Duration>,
+    /// Time at the start of each run to ignore [default: 5s, and of runs of less than 20 s a quarter]
+    #[arg(long, value_name = "TIME", value_parser = time_or_none)]
+    pub(crate) discard: Option<Duration>,
+    /// Compare runs that are not comparable too, such as of different loads; why they are not stands first
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Format of the output
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) format: Format,
+    /// Write one page with both runs drawn over each other; it needs no network, and prints well. For this and all other
+    /// files, - is standard output, and replaces the text
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write the comparison as JSON too (docs/compare.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write the comparison as Markdown too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) md: Option<PathBuf>,
+}
 
 /// Intervals kept of each run: more than a day of seconds.
 const INTERVALS_MAX: usize = 100_000;

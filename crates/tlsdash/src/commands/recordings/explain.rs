@@ -3,15 +3,45 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
-use model::insight;
-use model::insight::{Advice, FindingSummary, HowTo, Saving, Severity, UncertainValue};
+use clap::{Args, ValueEnum};
+use model::insight::{self, Advice, FindingSummary, HowTo, Saving, Severity, UncertainValue};
 use model::runs::Run;
 use records::metrics::FullReason;
 use serde::Serialize;
 
-use crate::cli::{ExplainArgs, Format};
-use crate::journals::reading::{RecordedRun, RunQuery, run_name};
+use crate::cli::{Format, RunsArgs};
+use crate::journals::reading::{RecordedRun, run_name};
 use crate::summary;
+
+#[derive(Args, Debug)]
+pub(crate) struct ExplainArgs {
+    #[command(flatten)]
+    pub(crate) runs: RunsArgs,
+    /// Format of the output
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) format: Format,
+    /// End with exit code 99 if a finding of the run was so severe, or more: info, warning or critical
+    #[arg(long, value_name = "SEVERITY")]
+    pub(crate) fail_on: Option<FindingSeverity>,
+}
+
+/// How severe a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FindingSeverity {
+    Info,
+    Warning,
+    Critical,
+}
+
+impl From<FindingSeverity> for Severity {
+    fn from(severity: FindingSeverity) -> Self {
+        match severity {
+            FindingSeverity::Info => Self::Info,
+            FindingSeverity::Warning => Self::Warning,
+            FindingSeverity::Critical => Self::Critical,
+        }
+    }
+}
 
 /// Version of the JSON's shape; later versions only add to it.
 const SCHEMA: u64 = 1;
@@ -72,8 +102,7 @@ impl SavingText {
 
 /// Prints the explanation, and fails if there are findings as severe as `--fail-on`.
 pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
-    let recorded =
-        RecordedRun::read(&args.runs.sources, &RunQuery::of("explain", &args.runs, INTERVALS_MAX))?;
+    let recorded = RecordedRun::read(&args.runs.sources, &args.runs.query("explain", INTERVALS_MAX))?;
     let run = recorded.run()?;
     let explanation = Explanation::of(run);
     summary::print_text(&match args.format {

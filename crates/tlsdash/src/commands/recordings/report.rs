@@ -1,14 +1,53 @@
 //! `tlsdash report`: files about a run in a journal.
 
-use ::report::{Figures, Report};
-use anyhow::Context;
+use std::path::PathBuf;
+use std::time::Duration;
 
-use crate::cli::ReportArgs;
+use ::report::{Assertion, Figures, Report};
+use anyhow::Context;
+use clap::Args;
+
+use crate::cli::RunsArgs;
+use crate::cli::value::time;
 use crate::commands::output_files::OutputFiles;
 use crate::commands::recordings::check::checked;
 use crate::error::usage;
-use crate::journals::reading::{RecordedRun, RunQuery};
+use crate::journals::reading::RecordedRun;
 use crate::service::environment::command;
+
+#[derive(Args, Debug)]
+pub(crate) struct ReportArgs {
+    #[command(flatten)]
+    pub(crate) runs: RunsArgs,
+    /// Write one page that needs no network and prints well; for this and all other files, - is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write figures, settings and intervals as JSON (docs/reports.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write the intervals as CSV: a line for each counter and each class of latencies
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Write the tables as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub(crate) md: Option<PathBuf>,
+    /// Write the percentiles for HdrHistogram's plotter
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hgrm: Option<PathBuf>,
+    /// Write an HdrHistogram log of all intervals
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hlog: Option<PathBuf>,
+    /// Condition to show as pass or fail, such as 'response.p99 < 5ms'; may be repeated. A condition that fails changes
+    /// nothing of the exit code: that is what `tlsdash check` is for
+    #[arg(long, value_name = "CONDITION")]
+    pub(crate) assert: Vec<Assertion>,
+    /// Threshold T of the Apdex score: answers within it satisfy, those within four times as long are tolerated
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = time)]
+    pub(crate) apdex: Duration,
+    /// Replace clients by numbers, and leave out hosts, addresses and names
+    #[arg(long)]
+    pub(crate) anonymise: bool,
+}
 
 /// Intervals kept of the run: more than a day of seconds.
 const INTERVALS_MAX: usize = 100_000;
@@ -30,7 +69,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     if output_files.is_empty() {
         return Err(usage("report: name a file with --html, --json, --csv, --md, --hgrm or --hlog"));
     }
-    let recorded = RecordedRun::read(&args.runs.sources, &RunQuery::of("report", &args.runs, INTERVALS_MAX))?;
+    let recorded = RecordedRun::read(&args.runs.sources, &args.runs.query("report", INTERVALS_MAX))?;
     let run = recorded.run()?;
     let figures = Figures::of(recorded.model(), run, Some(&recorded.source));
     let conditions = checked(args.assert.clone(), &figures)?;

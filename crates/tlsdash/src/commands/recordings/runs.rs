@@ -1,10 +1,12 @@
 //! `tlsdash runs`: the runs in a journal, in a line each.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fmt;
 use std::ops::Range;
 use std::time::{Duration, UNIX_EPOCH};
 
+use clap::Args;
 use journal::EntryBuf;
 use model::figures::{Figure, Statistic};
 use model::runs::Run;
@@ -18,9 +20,23 @@ use records::metrics::{
 use records::text::table::TextTable;
 use serde::Serialize;
 
-use crate::cli::{Format, ListRunsArgs};
+use crate::cli::Format;
 use crate::journals::reading::{RunChoice, SourcePart};
+use crate::journals::writers::WriterArgs;
 use crate::summary;
+
+#[derive(Args, Debug)]
+pub(crate) struct ListRunsArgs {
+    /// Journal to read: a file with its archives, a folder of files, `system`, or `namespace:NAME`; @FROM..TO behind it
+    /// selects a time range [default: where `--journal auto` writes]
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: Option<OsString>,
+    /// Format of the output
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) writers: WriterArgs,
+}
 
 /// Version of the JSON's shape; later versions only add to it.
 const SCHEMA: u64 = 1;

@@ -1,0 +1,47 @@
+//! Which recorded runs a command reads.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use model::history::Moment;
+
+use super::value::ParsedValue;
+use crate::journals::reading::{RunChoice, RunPrefix, RunQuery};
+use crate::journals::writers::WriterArgs;
+
+/// Which runs are read, and of when.
+#[derive(Args, Debug)]
+pub(crate) struct RunsArgs {
+    /// Journals to read: a file with its archives, a folder of files, `system`, or `namespace:NAME`; runs of several are
+    /// merged. @FROM..TO behind one selects a time range, such as @13:05..13:10 (UTC), @-10m.. or @mark:2..mark:3
+    /// [default: where `--journal auto` writes]
+    #[arg(value_name = "SOURCE")]
+    pub(crate) sources: Vec<OsString>,
+    /// The run, by its id (TLSDASH_RUN) or the first characters of it [default: the newest of each host]
+    #[arg(long, value_name = "ID")]
+    pub(crate) run: Option<RunPrefix>,
+    /// The newest run of the host of this name only (_HOSTNAME)
+    #[arg(long, value_name = "NAME", conflicts_with = "run")]
+    pub(crate) host: Option<String>,
+    /// This service only, of a run of `wire`: its name, its port or its process, such as :443 or nginx
+    #[arg(long, value_name = "NAME")]
+    pub(crate) service: Option<String>,
+    /// Start of the time range: 13:05 or 2026-01-31T13:05:00Z (UTC), or -1h for an hour ago
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) since: Option<ParsedValue<Moment>>,
+    /// End of the time range
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) until: Option<ParsedValue<Moment>>,
+    #[command(flatten)]
+    pub(crate) writers: WriterArgs,
+}
+
+impl RunsArgs {
+    /// The query of a command, which keeps the latest `history` intervals of each series.
+    pub(crate) fn query<'a>(&'a self, mode: &'a str, history: usize) -> RunQuery<'a> {
+        let (run, since, until) = (self.run.as_deref(), self.since.as_ref(), self.until.as_ref());
+        let choice = RunChoice { mode, run, writers: &self.writers };
+        let (host, service) = (self.host.as_deref(), self.service.as_deref());
+        RunQuery { choice, history, host, service, since, until }
+    }
+}
