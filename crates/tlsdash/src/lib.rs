@@ -15,6 +15,7 @@ mod service;
 mod session;
 mod summary;
 mod upgrade;
+mod value;
 
 use std::process::ExitCode;
 

@@ -1,17 +1,15 @@
 //! How the dashboard looks and which keys it has, by flags and by the configuration file.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::str::FromStr;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use tui::{AlertNotify, ColourScheme, Colours, Glyphs, Keymap, Zone};
 
-use super::ProxyOptions;
-use super::flags::{Flags, without_flags};
-use super::value::{InvalidValue, ParsedValue};
+use super::flags::without_flags;
 use crate::error::usage;
+use crate::value::{InvalidValue, ParsedValue};
 
 /// What every mode that may have a dashboard takes.
 #[derive(Args, Clone, Debug, Serialize, Deserialize)]
@@ -117,15 +115,6 @@ impl Appearance {
         })
     }
 
-    /// The same for a command that takes nothing else from a configuration file.
-    ///
-    /// # Errors
-    /// When the file cannot be read, or a key or a colour means nothing.
-    pub(crate) fn with_file(file: Option<&Path>, flags: &Flags) -> anyhow::Result<Self> {
-        let file = file.map(ProxyOptions::read).transpose()?.unwrap_or_default();
-        Self::resolve(&flags.over(file.appearance)?, &file.tables)
-    }
-
     /// Applies this appearance to a dashboard before it is drawn, and queries its terminal; see
     /// [`ColourScheme::palette`].
     pub(crate) fn apply_to(&self, options: &mut tui::Options) {
@@ -172,6 +161,7 @@ impl AppearanceTables {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::ProxyOptions;
 
     fn resolve(text: &str) -> anyhow::Result<Appearance> {
         let options: ProxyOptions = toml::from_str(text).unwrap();

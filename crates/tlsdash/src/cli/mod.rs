@@ -7,24 +7,13 @@
 #![expect(clippy::doc_markdown, reason = "the documentation of an argument is its help text")]
 #![allow(rustdoc::broken_intra_doc_links, reason = "the same; only rustdoc sees it")]
 
-pub(crate) mod acme;
 pub(crate) mod appearance;
-mod balancing;
 pub(crate) mod configuration;
-pub(crate) mod destinations;
-#[cfg(test)]
-mod document;
-mod effective_options;
 mod flags;
 mod format;
-pub(crate) mod http;
-pub(crate) mod mode;
-mod printed;
+pub(crate) mod options;
 mod run_options;
 mod runs;
-pub(crate) mod tls;
-mod upstream_tls;
-pub(crate) mod value;
 
 pub use configuration::{ConfigurationError, read_configuration};
 pub(crate) use configuration::{ProxyArgs, ProxyOptions, read_file};

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::flags::without_flags;
 use super::format::Format;
-use super::value::{self, ParsedValue, RecordInterval, one_or_many};
 use crate::journals::choice::JournalChoice;
+use crate::value::{self, ParsedValue, RecordInterval, one_or_many};
 
 /// The options of every command that writes records.
 #[derive(Args, Clone, Debug, Serialize, Deserialize)]

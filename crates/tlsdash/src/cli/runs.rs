@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use clap::Args;
 use model::history::Moment;
 
-use super::value::ParsedValue;
 use crate::journals::reading::{RunChoice, RunPrefix, RunQuery};
 use crate::journals::writers::WriterArgs;
+use crate::value::ParsedValue;
 
 /// Which runs are read, and of when.
 #[derive(Args, Debug)]

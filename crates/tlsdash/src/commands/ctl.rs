@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use crate::cli::Format;
-use crate::cli::value::{ParsedValue, PositiveDuration, whole};
 use crate::control::client::{ask, find_socket};
 use crate::control::protocol::{ControlRequest, ControlResponse, SettingData};
 use crate::summary;
+use crate::value::{ParsedValue, PositiveDuration, whole};
 
 #[derive(Args, Debug)]
 pub(crate) struct CtlArgs {

@@ -10,17 +10,18 @@ use proxy_core::{ListenAddr, ListenerSource, ProxyConfig, TlsSettings, Upstream}
 use proxy_http::{HttpConfig, Route};
 
 use crate::cli::appearance::{Appearance, AppearanceOptions};
-use crate::cli::http::ALPN;
-use crate::cli::mode::ProxyMode;
-use crate::cli::tls::TlsFileOptions;
-use crate::cli::value::options::OptionValues;
-use crate::cli::value::{self, ParsedValue, PositiveDuration};
+use crate::cli::options::http::ALPN;
+use crate::cli::options::mode::ProxyMode;
+use crate::cli::options::tls::TlsFileOptions;
 use crate::cli::{Flags, ProxyOptions, RunOptions};
 use crate::commands::proxy;
 use crate::error::usage;
 use crate::service::privileges;
 use crate::session::controller::RunConfiguration;
 use crate::session::{Channels, SessionConfig};
+use crate::value;
+use crate::value::options::OptionValues;
+use crate::value::{ParsedValue, PositiveDuration};
 
 #[derive(Args, Debug)]
 pub(crate) struct DemoArgs {

@@ -16,11 +16,11 @@ use records::kinds::{Level, NoticeRecord, RunRecord};
 use records::text::Cpus;
 
 use crate::cli::appearance::Appearance;
-use crate::cli::http::OnOff;
-use crate::cli::mode::ProxyMode;
-use crate::cli::value::route::RouteOption;
-use crate::cli::value::values;
+use crate::cli::options::http::OnOff;
+use crate::cli::options::mode::ProxyMode;
+use crate::cli::options::route::RouteOption;
 use crate::cli::{Flags, ProxyArgs, ProxyOptions};
+use crate::control::ControlOptions;
 use crate::error::usage;
 use crate::journals::state_directory;
 use crate::service;
@@ -31,6 +31,7 @@ use crate::session::frontend::Frontend;
 use crate::session::{Channels, RedirectEndpoint, Session, SessionConfig, console};
 use crate::upgrade::predecessor::Predecessor;
 use crate::upgrade::program::UpgradeProgram;
+use crate::value::values;
 
 /// Runs the proxy until it must end.
 pub(crate) fn run(args: ProxyArgs, flags: Flags) -> anyhow::Result<()> {
@@ -91,7 +92,7 @@ pub(crate) fn run(args: ProxyArgs, flags: Flags) -> anyhow::Result<()> {
         console::report_early(&warning);
         bound.notices.push(warning);
     }
-    session.control = options.control_options();
+    session.control = ControlOptions::of(&options);
     let channels = Channels::taking_over(&session, predecessor.as_mut())?;
     let plan = options.load.as_deref().cloned();
     let listen = if is_inherited { Vec::new() } else { options.listen.clone() };

@@ -26,7 +26,9 @@ use std::time::Duration;
 use nix::unistd::Uid;
 use proxy_core::UpstreamChange;
 
+use crate::cli::ProxyOptions;
 use access::{AccessRules, ControlGroup};
+use client::SOCKET_NAME;
 use server::ControlListener;
 
 use crate::upgrade::predecessor::Predecessor;
@@ -42,6 +44,20 @@ pub(crate) struct ControlOptions {
 }
 
 impl ControlOptions {
+    /// The control socket of a proxy; `None` without one.
+    pub(crate) fn of(options: &ProxyOptions) -> Option<Self> {
+        let of_unit = || {
+            let folder = std::env::var_os("RUNTIME_DIRECTORY").filter(|_| options.run.headless)?;
+            Some(PathBuf::from(folder).join(SOCKET_NAME))
+        };
+        let path = match &options.control {
+            Some(path) if path.as_os_str() == "off" => return None,
+            Some(path) => path.clone(),
+            None => of_unit()?,
+        };
+        Some(Self { path, group: options.control_group.clone(), readers: options.control_readers.clone() })
+    }
+
     /// The absolute path of the socket, for the run's record.
     pub(crate) fn recorded_path(&self) -> String {
         let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());

@@ -15,12 +15,12 @@ use records::kinds::Record;
 use records::slice::TimeRange;
 use report::RunPart;
 
-use crate::cli::value::{InvalidValue, ParsedValue};
 use crate::error::usage;
 use crate::journals::choice;
 use crate::journals::contents::JournalContents;
 use crate::journals::source::JournalSource;
 use crate::journals::writers::WriterArgs;
+use crate::value::{InvalidValue, ParsedValue};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunChoice<'a> {

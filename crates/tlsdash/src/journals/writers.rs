@@ -8,8 +8,8 @@ use nix::unistd::User;
 use records::codec::{Origin, Writer};
 use records::text::quantity::counted;
 
-use crate::cli::value::ParsedValue;
 use crate::journals::source::JournalSource;
+use crate::value::ParsedValue;
 
 /// Accounts named in messages about ignored runs; a user may have thousands of subordinate UIDs.
 const ACCOUNTS_MAX: usize = 8;

@@ -12,10 +12,11 @@ use super::controller::RunConfiguration;
 use super::frontend::Frontend;
 use super::recording::RecordingFile;
 use crate::cli::appearance::Appearance;
-use crate::cli::{Format, RunOptions, value};
+use crate::cli::{Format, RunOptions};
 use crate::control::ControlOptions;
 use crate::error::usage;
 use crate::journals::choice::JournalChoice;
+use crate::value;
 
 /// The most clients that may have separate metrics: a scraper keeps every label value it has seen.
 const METRICS_CLIENTS_MAX: usize = 1_000;

@@ -5,7 +5,7 @@ use serde::Deserialize as _;
 use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue, Deserializer};
 
-use crate::cli::{ProxyArgs, ProxyOptions};
+use super::{ProxyArgs, ProxyOptions};
 
 type Key<'t> = Spanned<DeString<'t>>;
 

@@ -1,13 +1,20 @@
 //! The options of the proxy, and the configuration file.
 
+pub(crate) mod destinations;
+#[cfg(test)]
+mod document;
+mod effective_options;
 mod error;
+mod file;
+mod http_config;
+mod other_mode;
+mod printed;
+mod routes;
 pub(crate) mod source;
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{self, Read};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Command};
 use loadgen::Plan;
@@ -17,33 +24,23 @@ use proxy_http::HttpLimits;
 use records::text::Cpus;
 use serde::{Deserialize, Serialize};
 
-use crate::cli::acme::AcmeOptions;
 use crate::cli::appearance::{AppearanceOptions, AppearanceTables};
-use crate::cli::balancing::BalancingOptions;
-use crate::cli::http::{ALPN, HttpOptions, OnOff};
-use crate::cli::mode::ProxyMode;
-use crate::cli::tls::TlsFileOptions;
-use crate::cli::upstream_tls::UpstreamTlsOptions;
-use crate::cli::value::options::OptionValues;
-use crate::cli::value::route::RouteOption;
-use crate::cli::value::{ParsedValue, PositiveDuration, one_or_many, workers};
-use crate::cli::{Flags, RunOptions};
-use crate::control::ControlOptions;
-use crate::control::client::SOCKET_NAME;
-use crate::error::usage;
+use crate::cli::options::acme::AcmeOptions;
+use crate::cli::options::balancing::BalancingOptions;
+use crate::cli::options::http::{ALPN, HttpOptions, OnOff};
+use crate::cli::options::mode::ProxyMode;
+use crate::cli::options::route::RouteOption;
+use crate::cli::options::tls::TlsFileOptions;
+use crate::cli::options::upstream_tls::UpstreamTlsOptions;
+use crate::cli::run_options::RunOptions;
+use crate::value::options::OptionValues;
+use crate::value::{ParsedValue, PositiveDuration, one_or_many, workers};
 pub use error::ConfigurationError;
-use error::table_lines;
-use source::ConfigurationSource;
+pub use file::read_configuration;
+pub(crate) use file::read_file;
 
-/// Largest configuration file that is read, in bytes.
-const CONFIGURATION_BYTES_MAX: u64 = 1 << 20;
 /// The default address of the proxy.
 const LISTEN: &str = ":8443";
-
-/// The words of the routes.
-pub(crate) const UPSTREAM: &str = "upstream";
-pub(crate) const ROUTE: &str = "route";
-pub(crate) const PASS: &str = "pass";
 
 /// What the proxy takes, on the command line and in the configuration file.
 #[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
@@ -192,64 +189,9 @@ impl ProxyArgs {
     pub(crate) fn command() -> Command {
         Self::augment_args(Command::new("tlsdash"))
     }
-
-    /// Where the options come from.
-    pub(crate) fn source(self, flags: Flags) -> ConfigurationSource {
-        ConfigurationSource { file: self.config, flags, flag_options: self.options }
-    }
 }
 
 impl ProxyOptions {
-    /// The control socket; `None` without one.
-    pub(crate) fn control_options(&self) -> Option<ControlOptions> {
-        let of_unit = || {
-            let folder = std::env::var_os("RUNTIME_DIRECTORY").filter(|_| self.run.headless)?;
-            Some(PathBuf::from(folder).join(SOCKET_NAME))
-        };
-        let path = match &self.control {
-            Some(path) if path.as_os_str() == "off" => return None,
-            Some(path) => path.clone(),
-            None => of_unit()?,
-        };
-        Some(ControlOptions {
-            path,
-            group: self.control_group.clone(),
-            readers: self.control_readers.clone(),
-        })
-    }
-
-    /// Reads a configuration file.
-    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
-        Self::read_opened(path, File::open(path))
-    }
-
-    /// Reads a configuration file again. Unlike at the start, it must be a regular file: nobody writes into a pipe a second
-    /// time.
-    pub(super) fn read_again(path: &Path) -> anyhow::Result<Self> {
-        let file = journal::open_regular(path);
-        let regular = |file: Option<_>| file.ok_or_else(|| io::Error::other("it is not a regular file"));
-        Self::read_opened(path, file.and_then(regular))
-    }
-
-    fn read_opened(path: &Path, file: io::Result<File>) -> anyhow::Result<Self> {
-        let text = read_text(path, file)?;
-        Self::parse(&text).map_err(|error| usage(format!("configuration {} {error}", path.display())))
-    }
-
-    /// Reads the text of one.
-    pub(super) fn parse(text: &str) -> Result<Self, ConfigurationError> {
-        let table: toml::Table = text.parse().map_err(|error| ConfigurationError::syntax(text, &error))?;
-        let mut options =
-            Self::deserialize(table.clone()).map_err(|error| ConfigurationError::of_keys(text, &error))?;
-        for (routes, word) in [(&mut options.route, ROUTE), (&mut options.pass, PASS)] {
-            for (route, line) in routes.iter_mut().zip(table_lines(text, word)) {
-                route.line = Some(line);
-            }
-        }
-        options.words = table.keys().cloned().collect();
-        Ok(options)
-    }
-
     /// The same, with an address to listen on if there is none, and the defaults of the mode.
     pub(crate) fn with_defaults(mut self) -> anyhow::Result<Self> {
         if self.listen.is_empty() {
@@ -259,103 +201,5 @@ impl ProxyOptions {
             self.tls.set_default("alpn", ALPN)?;
         }
         Ok(self)
-    }
-}
-
-/// Reads the text of a configuration file.
-pub(crate) fn read_file(path: &Path) -> anyhow::Result<String> {
-    read_text(path, File::open(path))
-}
-
-fn read_text(path: &Path, file: io::Result<File>) -> anyhow::Result<String> {
-    let name = path.display();
-    let cannot = |error: io::Error| usage(format!("cannot read configuration {name}: {error}"));
-    let mut text = String::new();
-    let file = file.map_err(cannot)?;
-    file.take(CONFIGURATION_BYTES_MAX + 1).read_to_string(&mut text).map_err(cannot)?;
-    if text.len() as u64 > CONFIGURATION_BYTES_MAX {
-        return Err(usage(format!("configuration {name} has more than {CONFIGURATION_BYTES_MAX} bytes")));
-    }
-    Ok(text)
-}
-
-/// Parses the text of a configuration file, and checks its keys and values as far as possible without other files and
-/// name resolution. Returns it as `--print-config` prints it.
-///
-/// # Errors
-/// With the line and the problem.
-pub fn read_configuration(text: &str) -> Result<String, ConfigurationError> {
-    let options = ProxyOptions::parse(text)?;
-    let refuse = |problem| ConfigurationError { line: None, problem };
-    options.tls.values().check().map_err(|error| refuse(error.to_string()))?;
-    let printed = options.with_defaults().and_then(|options| options.to_toml());
-    printed.map_err(|error| refuse(crate::error::line(&error)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::command_line::Cli;
-
-    #[test]
-    fn flags_win_over_the_file_and_the_file_over_the_defaults() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("tlsdash.toml");
-        let text = "upstream = \"unix:/a\"\nworkers = 3\ninterval = \"2s\"\nheadless = true\nidle-timeout = \"1m\"\n\
-                    tls-max = \"1.2\"\ncert = \"a.pem\"\nkey = \"a.key\"";
-        std::fs::write(&file, text).unwrap();
-        let args =
-            ["tlsdash", "--config", file.to_str().unwrap(), "--upstream", "unix:/b", "--tls-min", "1.2"];
-        let (cli, flags) = Cli::read(args.into_iter().chain(["--cert", "b.pem"])).unwrap();
-        let options = cli.proxy.source(flags).read().unwrap().with_defaults().unwrap();
-        assert_eq!(options.upstream.iter().map(ParsedValue::text).collect::<Vec<_>>(), ["unix:/b"]);
-        assert_eq!(options.workers.map(NonZeroUsize::get), Some(3));
-        assert_eq!((options.run.interval.text(), options.run.journal.text()), ("2s", "auto"));
-        assert!(options.run.headless && !options.run.append);
-        assert_eq!(options.limits.values().idle_timeout.as_secs(), 60);
-        assert!(options.tls.is_given("tls-min") && options.tls.is_given("tls-max"));
-        assert_eq!(options.listen.iter().map(ParsedValue::text).collect::<Vec<_>>(), [":8443"]);
-        assert_eq!((options.tls_files.cert.len(), options.tls_files.key.len()), (1, 0));
-    }
-
-    #[test]
-    fn a_configuration_is_read_without_files_and_refused_in_one_line() {
-        let printed = read_configuration("").unwrap();
-        assert_eq!(read_configuration(&printed), Ok(printed.clone()));
-        let all = printed.replace("# ", "");
-        assert!(read_configuration(&all).is_ok(), "{all}");
-        for (text, part) in [
-            ("upstream = [", "line 1"),
-            ("\n\nworkers = \"two\"", "line 3: workers"),
-            ("idle-timeout = \"2days\"", "line 1: idle-timeout: 2days: expected a time from 1ms to 24h"),
-            ("idle-timeout = 30", "idle-timeout: expected a text: write \"30s\""),
-            ("idle-timeout = 100000", "idle-timeout: 100000s: expected a time from 1ms to 24h"),
-            ("\nworkers = []", "line 2: workers: "),
-            ("interval = 1", "interval: expected a text: write \"1s\""),
-            ("tls-min = 1.2", "tls-min: expected a text: write \"1.2\""),
-            ("tickets = \"2\"", "tickets: expected a number: write 2"),
-            ("tickets = \"x\"", "tickets: x: expected a whole number from"),
-            (
-                "# idle_timeout\n\nidle_timeout = \"1s\"",
-                "line 3: idle_timeout: unknown field `idle_timeout`; did you mean `idle-timeout`?",
-            ),
-            ("tickets = 2\nticket = 2", "line 2: ticket: unknown field `ticket`; did you mean"),
-            (
-                "tickets = 2\n[limits]\ntickets = 2",
-                "line 2: limits: unknown field `limits`; the tables are [[route]], [[pass]]",
-            ),
-            ("[keys]\nquit = [\"q\"]\nhelp = \"h\"", "line 3: keys: "),
-            ("[colors]\n\nkeys.quit = 1", "line 3: colors: "),
-            ("groups = \"x448\"", "x448 is not known"),
-            ("listen = [\"8443\"]", "line 1: listen: 8443"),
-            ("listen = \"8443\"", "line 1: listen: 8443"),
-            ("upstream = \"x\"", "line 1: upstream: x"),
-            ("half-closed-timeout = \"1s\"", "unknown field"),
-            ("ticket-send = \"\\nswer\"", "is not known"),
-            ("tls-min = \"1.3\"\ntls-max = \"1.2\"", "tls-min is later than tls-max"),
-        ] {
-            let error = read_configuration(text).unwrap_err().to_string();
-            assert!(error.contains(part) && !error.contains('\n'), "{error}");
-        }
     }
 }

@@ -9,7 +9,7 @@ use proxy_http::HttpLimits;
 use records::setting::Value;
 use serde::{Deserialize, Serialize};
 
-use super::ProxyOptions;
+use super::{ProxyArgs, ProxyOptions};
 use crate::cli::Flags;
 use crate::error::usage;
 
@@ -44,6 +44,13 @@ impl fmt::Display for SettingOrigin {
             Self::Flag => "by a flag",
             Self::Live => "changed live",
         })
+    }
+}
+
+impl ProxyArgs {
+    /// Where the options come from.
+    pub(crate) fn source(self, flags: Flags) -> ConfigurationSource {
+        ConfigurationSource { file: self.config, flags, flag_options: self.options }
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::cli::value::{InvalidValue, whole};
+use crate::value::{InvalidValue, whole};
 
 /// Shown below the help.
 const EXAMPLES: &str = "Examples:

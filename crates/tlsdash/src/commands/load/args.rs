@@ -12,7 +12,7 @@ use report::{Assertion, AssertionError};
 
 use crate::cli::RunOptions;
 use crate::cli::appearance::AppearanceOptions;
-use crate::cli::value::{InvalidValue, ParsedValue, PositiveDuration, time, time_or_seconds, whole};
+use crate::value::{InvalidValue, ParsedValue, PositiveDuration, time, time_or_seconds, whole};
 
 /// Shown below the help.
 const EXAMPLES: &str = "Examples:

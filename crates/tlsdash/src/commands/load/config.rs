@@ -10,8 +10,8 @@ use loadgen::{
 };
 
 use super::args::{LoadArgs, RequestArgs, TlsArgs};
-use crate::cli::value::{ParsedValue, PositiveDuration};
 use crate::error::usage;
+use crate::value::{ParsedValue, PositiveDuration};
 
 /// The default length of a load.
 const DURATION: Duration = Duration::from_secs(10);

@@ -9,12 +9,12 @@ use records::kinds::{NoticeRecord, RunRecord};
 
 use super::server_certificates::{CertificateSource, ServerCertificates};
 use crate::cli::appearance::{Appearance, AppearanceOptions};
-use crate::cli::value::{ParsedValue, PositiveDuration};
 use crate::cli::{Flags, RunOptions};
 use crate::service;
 use crate::session::controller::Workload;
 use crate::session::frontend::Frontend;
 use crate::session::{Channels, Session, SessionConfig};
+use crate::value::{ParsedValue, PositiveDuration};
 
 /// The options of every command that observes.
 #[derive(Args, Debug)]

@@ -9,13 +9,13 @@ use clap::Args;
 use experiment::ComparableFigure;
 
 use crate::cli::Format;
-use crate::cli::value::{time, time_or_none};
 use crate::commands::output_files::OutputFiles;
 use crate::error::usage;
 use crate::journals::reading::{RecordedRun, RunChoice, RunPrefix, RunQuery};
 use crate::journals::writers::WriterArgs;
 use crate::service::environment::command;
 use crate::summary;
+use crate::value::{time, time_or_none};
 
 #[derive(Args, Debug)]
 pub(crate) struct CompareArgs {

@@ -8,12 +8,12 @@ use anyhow::Context;
 use clap::Args;
 
 use crate::cli::RunsArgs;
-use crate::cli::value::time;
 use crate::commands::output_files::OutputFiles;
 use crate::commands::recordings::check::checked;
 use crate::error::usage;
 use crate::journals::reading::RecordedRun;
 use crate::service::environment::command;
+use crate::value::time;
 
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {

@@ -5,7 +5,7 @@ use records::setting::Value;
 
 use super::RunController;
 use crate::cli::ProxyOptions;
-use crate::cli::destinations::Destinations;
+use crate::cli::configuration::destinations::Destinations;
 
 /// Other upstreams for the same destinations.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::http::OnOff;
+use crate::cli::options::http::OnOff;
 
 use crate::commands::observed::session::ObservingOptions;
 

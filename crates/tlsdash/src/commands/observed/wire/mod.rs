@@ -13,7 +13,7 @@ use wire::{
 };
 
 use crate::cli::Flags;
-use crate::cli::http::OnOff;
+use crate::cli::options::http::OnOff;
 use crate::commands::observed::replayed;
 use crate::commands::observed::session::{self, Started};
 use crate::service::{environment, privileges};

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::PROXY;
 use crate::cli::ProxyOptions;
-use crate::cli::configuration::{PASS, ROUTE, UPSTREAM};
+use crate::cli::options::route::{PASS, ROUTE, UPSTREAM};
 use crate::control::ControlAnswer;
 use crate::control::protocol::{ReloadData, ReloadedSetting};
 use crate::session::controller::RunController;

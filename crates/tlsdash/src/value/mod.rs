@@ -1,7 +1,6 @@
 //! Types for the values of flags and configuration keys, each parsed once from its text.
 
 pub(crate) mod options;
-pub(crate) mod route;
 
 use std::fmt::Display;
 use std::net::SocketAddr;

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use proxy_core::{Limits, TlsSettings};
 use proxy_http::HttpLimits;
 
-use super::configuration::{PASS, ROUTE};
-use super::value::options::examples;
-use super::{ProxyArgs, ProxyOptions};
+use crate::cli::options::route::{PASS, ROUTE};
+use crate::cli::{ProxyArgs, ProxyOptions};
+use crate::value::options::examples;
 
 /// Keys without a default, with their accepted values. Options that the proxy declares have their own examples.
 const EXAMPLES: &[(&str, &str)] = &[

@@ -7,8 +7,8 @@ use bench::run::is_program;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-use super::value::one_or_many;
 use crate::error::usage;
+use crate::value::one_or_many;
 
 /// What is ordered, from whom, and how the domains are proved to be ours.
 #[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]

@@ -1,12 +1,11 @@
-//! The proxy's modes, and the options of each.
+//! The options of the mode that the proxy is not in.
 
-use clap::ValueEnum;
 use proxy_http::HttpLimits;
-use serde::{Deserialize, Serialize};
 
 use super::ProxyOptions;
-use super::http::HttpOptions;
-use super::value::options::OptionValues;
+use crate::cli::options::http::HttpOptions;
+use crate::cli::options::mode::ProxyMode;
+use crate::value::options::OptionValues;
 
 /// Options of HTTP mode only, besides the limits.
 const HTTP_ONLY: [&str; 5] =
@@ -14,17 +13,6 @@ const HTTP_ONLY: [&str; 5] =
 /// Why the PROXY header means nothing in HTTP mode, unless TLS is passed.
 const NO_PROXY_PROTOCOL: &str = "goes with --mode tcp or --pass only: upstream connections serve many clients; \
     X-Forwarded-For names the client, and --tls-headers tells how it speaks TLS";
-
-/// What the proxy does with the plaintext.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ProxyMode {
-    /// Forwards bytes, whatever the protocol.
-    #[default]
-    Tcp,
-    /// Speaks HTTP/2 and HTTP/1.1, and routes requests.
-    Http,
-}
 
 impl ProxyOptions {
     /// Options of the other mode, each with the reason why it is refused.

@@ -6,9 +6,9 @@ use clap::Args;
 use proxy_core::{Balance, UpstreamCheck};
 use serde::{Deserialize, Serialize};
 
-use super::mode::ProxyMode;
-use super::value::{ParsedValue, PositiveDuration};
+use crate::cli::options::mode::ProxyMode;
 use crate::error::usage;
+use crate::value::{ParsedValue, PositiveDuration};
 
 /// How upstreams are checked, and how connections are spread over them.
 #[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]

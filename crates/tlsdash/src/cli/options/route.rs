@@ -1,6 +1,5 @@
 //! Routes, by flags and by the configuration file. The mode decides what a route selects by.
 
-use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::str::FromStr;
 use std::time::Duration;
@@ -11,11 +10,14 @@ use records::setting::Value;
 use records::text::quantity;
 use serde::Deserialize;
 
-use super::options::{OptionValueError, read};
-use super::{ParsedValue, one_or_many, values};
-use crate::cli::ProxyOptions;
-use crate::cli::configuration::{PASS, ROUTE};
 use crate::error::usage;
+use crate::value::options::{OptionValueError, read};
+use crate::value::{ParsedValue, one_or_many, values};
+
+/// The words of the routes.
+pub(crate) const UPSTREAM: &str = "upstream";
+pub(crate) const ROUTE: &str = "route";
+pub(crate) const PASS: &str = "pass";
 
 /// A route, with its line in a file.
 #[derive(Clone, Debug, Deserialize)]
@@ -138,7 +140,7 @@ impl RouteOption {
     }
 
     /// Host and path.
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match &self.kind {
             RouteKind::Name(route) => route.host().to_string(),
             RouteKind::Request(route) => route.name(),
@@ -146,14 +148,14 @@ impl RouteOption {
     }
 
     /// The route number `n` of this flag in words, from 0.
-    fn place(&self, flag: &str, n: usize) -> String {
+    pub(crate) fn place(&self, flag: &str, n: usize) -> String {
         match self.line {
             Some(line) => format!("the {flag} in line {line}"),
             None => format!("--{flag} {}", n + 1),
         }
     }
 
-    fn name_route(&self, n: usize) -> anyhow::Result<NameRoute> {
+    pub(crate) fn name_route(&self, n: usize) -> anyhow::Result<NameRoute> {
         match &self.kind {
             RouteKind::Name(route) => Ok(route.clone()),
             RouteKind::Request(route) => Err(usage(format!(
@@ -164,7 +166,7 @@ impl RouteOption {
         }
     }
 
-    fn request_route(&self, n: usize) -> anyhow::Result<Route> {
+    pub(crate) fn request_route(&self, n: usize) -> anyhow::Result<Route> {
         match &self.kind {
             RouteKind::Request(route) => Ok(route.clone()),
             RouteKind::Name(route) => Route::new(&route.host().to_string(), "", route.upstreams().to_vec())
@@ -173,7 +175,7 @@ impl RouteOption {
     }
 
     /// The route as a table of a configuration file.
-    fn to_toml(&self, word: &str) -> String {
+    pub(crate) fn to_toml(&self, word: &str) -> String {
         let upstreams: Vec<_> = self.upstreams().iter().map(|one| format!("{:?}", one.to_string())).collect();
         let (host, request) = match &self.kind {
             RouteKind::Name(route) => (route.host(), None),
@@ -189,10 +191,8 @@ impl RouteOption {
         }
         text
     }
-}
 
-impl RouteOption {
-    fn passed_route(&self, n: usize) -> anyhow::Result<NameRoute> {
+    pub(crate) fn passed_route(&self, n: usize) -> anyhow::Result<NameRoute> {
         let route = match &self.kind {
             RouteKind::Name(route) => route.clone(),
             RouteKind::Request(route) => {
@@ -211,78 +211,3 @@ impl RouteOption {
         }
     }
 }
-
-impl ProxyOptions {
-    /// The routes of TCP mode, with those of passed TLS.
-    ///
-    /// # Errors
-    /// When a route has a path, or two are the same.
-    pub(crate) fn name_routes(&self) -> anyhow::Result<Vec<NameRoute>> {
-        let terminated = numbered(&self.route).map(|(n, route)| route.name_route(n));
-        let terminated = terminated.collect::<Result<Vec<_>, _>>()?;
-        let names = numbered(&self.route).map(|(n, route)| (route.place(ROUTE, n), route.name()));
-        let passed = self.passed_routes(names)?;
-        Ok([terminated, passed].concat())
-    }
-
-    /// The routes of passed TLS. The `terminated` hosts stand behind their places.
-    fn passed_routes(
-        &self,
-        terminated: impl Iterator<Item = (String, String)>,
-    ) -> anyhow::Result<Vec<NameRoute>> {
-        let routes = numbered(&self.pass).map(|(n, route)| route.passed_route(n));
-        let routes = routes.collect::<Result<_, _>>()?;
-        let passed = numbered(&self.pass).map(|(n, route)| (route.place(PASS, n), route.name()));
-        check_names(terminated.chain(passed))?;
-        Ok(routes)
-    }
-
-    /// The routes of HTTP mode, and those of passed TLS.
-    ///
-    /// # Errors
-    /// When a route has no path, or two are the same, or a host of one is passed too.
-    pub(crate) fn request_routes(&self) -> anyhow::Result<(Vec<Route>, Vec<NameRoute>)> {
-        let routes = numbered(&self.route).map(|(n, route)| route.request_route(n));
-        let routes: Vec<Route> = routes.collect::<Result<_, _>>()?;
-        let names = numbered(&self.route).map(|(n, route)| (route.place(ROUTE, n), route.name()));
-        let of_upstream = (!self.upstream.is_empty()).then(|| ("--upstream".to_owned(), "/".to_owned()));
-        check_names(names.chain(of_upstream))?;
-        let places = numbered(&self.route).map(|(n, route)| route.place(ROUTE, n));
-        let hosts: BTreeMap<String, String> =
-            routes.iter().map(|route| route.host.to_string()).zip(places).collect();
-        let passed = self.passed_routes(hosts.into_iter().map(|(host, place)| (place, host)))?;
-        Ok((routes, passed))
-    }
-
-    pub(crate) fn any_route(&self) -> Option<&RouteOption> {
-        self.route.first().or_else(|| self.pass.first())
-    }
-
-    /// The routes as tables of a configuration file.
-    pub(crate) fn routes_to_toml(&self) -> String {
-        let terminated = self.route.iter().map(|route| route.to_toml(ROUTE));
-        terminated.chain(self.pass.iter().map(|route| route.to_toml(PASS))).collect()
-    }
-}
-
-fn numbered(routes: &[RouteOption]) -> impl Iterator<Item = (usize, &RouteOption)> {
-    routes.iter().enumerate()
-}
-
-/// Checks the names of routes, each behind its place.
-///
-/// # Errors
-/// When two are the same; names both places.
-fn check_names(routes: impl Iterator<Item = (String, String)>) -> anyhow::Result<()> {
-    let mut places = HashMap::new();
-    for (place, name) in routes {
-        if let Some(first) = places.get(&name) {
-            return Err(usage(format!("{first} and {place} both serve {name}")));
-        }
-        places.insert(name, place);
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests;

@@ -10,10 +10,10 @@ use proxy_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::value::one_or_many;
-use super::value::options::OptionValues;
 use crate::error::usage;
 use crate::service::environment;
+use crate::value::one_or_many;
+use crate::value::options::OptionValues;
 
 /// The files that TLS is spoken with.
 #[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]

@@ -6,8 +6,8 @@ use clap::Args;
 use proxy_core::{Authorities, Certificate, UpstreamName, UpstreamTls};
 use serde::{Deserialize, Serialize};
 
-use super::value::ParsedValue;
 use crate::error::usage;
+use crate::value::ParsedValue;
 
 /// How TLS is spoken with upstreams.
 #[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]

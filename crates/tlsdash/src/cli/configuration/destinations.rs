@@ -6,9 +6,9 @@ use proxy_core::{NameRoute, Upstream};
 use proxy_http::Route;
 use records::setting::Value;
 
-use super::ProxyOptions;
-use super::configuration::{PASS, ROUTE, UPSTREAM};
-use super::value::values;
+use crate::cli::ProxyOptions;
+use crate::cli::options::route::{PASS, ROUTE, UPSTREAM};
+use crate::value::values;
 
 /// The destinations of a proxy, in its order.
 #[derive(Debug)]

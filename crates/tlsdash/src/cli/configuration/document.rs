@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::ProxyArgs;
+use crate::cli::ProxyArgs;
 
 /// Renders docs/options.md: a table with a line for each option of the proxy.
 fn options_document() -> String {
@@ -52,9 +52,9 @@ fn the_document_lists_every_option() {
 #[test]
 fn every_flag_that_the_operators_guide_names_exists() {
     let guide = [
-        include_str!("../../../../docs/proxy.md"),
-        include_str!("../../../../docs/upstreams.md"),
-        include_str!("../../../../packaging/tlsdash.service"),
+        include_str!("../../../../../docs/proxy.md"),
+        include_str!("../../../../../docs/upstreams.md"),
+        include_str!("../../../../../packaging/tlsdash.service"),
     ]
     .concat();
     let known: Vec<_> =

@@ -1,5 +1,9 @@
+use std::time::Duration;
+
+use proxy_http::RouteTimeouts;
+
 use super::*;
-use crate::cli::mode::tests::{options, refused};
+use crate::cli::configuration::other_mode::tests::{options, refused};
 
 #[test]
 fn a_route_of_tcp_mode_is_a_host_and_reads_back() {

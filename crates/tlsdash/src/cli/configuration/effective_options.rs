@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use model::alerts::Alerts;
 use records::setting::{Setting, Value};
 
-use super::ProxyOptions;
-use super::value::ParsedValue;
+use crate::cli::ProxyOptions;
+use crate::value::ParsedValue;
 
 /// In front of the names of the settings of proxy and load.
 const PROXY: &str = "proxy.";
