@@ -2,6 +2,8 @@
 
 use model::summary::AlertSummary;
 
+use super::figures::line;
+
 /// Alerts that the text lists; the JSON has them all.
 const ALERTS_SHOWN: usize = 20;
 
@@ -9,7 +11,7 @@ pub(super) fn lines(alerts: &[AlertSummary], out: &mut String) {
     for alert in alerts.iter().take(ALERTS_SHOWN) {
         let AlertSummary { condition, worst_text, fired_s, duration_s, state, .. } = alert;
         let end = if state == "fired" { ", until the end" } else { "" };
-        super::line(
+        line(
             out,
             "alert",
             format_args!("{condition}: after {fired_s:.1} s for {duration_s:.1} s{end}, worst {worst_text}"),
@@ -17,7 +19,7 @@ pub(super) fn lines(alerts: &[AlertSummary], out: &mut String) {
     }
     let more = alerts.len().saturating_sub(ALERTS_SHOWN);
     if more > 0 {
-        super::line(out, "", format_args!("and {more} more"));
+        line(out, "", format_args!("and {more} more"));
     }
     if !alerts.is_empty() {
         out.push('\n');

@@ -2,10 +2,12 @@
 
 use model::summary::ExperimentSummary;
 
+use super::figures::line;
+
 pub(super) fn lines(experiments: &[ExperimentSummary], out: &mut String) {
     for experiment in experiments {
         let ExperimentSummary { setting, a, b, block_s, seed, .. } = experiment;
-        super::line(
+        line(
             out,
             "experiment",
             format_args!(
@@ -14,7 +16,7 @@ pub(super) fn lines(experiments: &[ExperimentSummary], out: &mut String) {
         );
         for (sentence, estimate) in experiment.sentences() {
             let p = estimate.map_or_else(String::new, |estimate| format!("; p {:.4}", estimate.p_value));
-            super::line(out, "", format_args!("{sentence}{p}"));
+            line(out, "", format_args!("{sentence}{p}"));
         }
     }
     if !experiments.is_empty() {

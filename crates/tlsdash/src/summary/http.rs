@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use model::summary::{HttpSummary, Percentiles, RouteSummary};
 use records::metrics::KnownValue;
 
-use super::{bytes, line, milliseconds};
+use super::figures::{bytes, line, milliseconds};
 
 /// HTTP's latency classes with their names for people, in the order of the table; parts are indented.
 const ROWS: &[(&str, &str)] = &[

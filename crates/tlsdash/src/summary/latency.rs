@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use model::summary::{Percentiles, Summary};
 use records::metrics::KnownValue;
 
+use super::figures::milliseconds;
 use super::http;
 
 /// The proxy's latency classes with their names for people, in the order of the table.
@@ -88,14 +89,4 @@ pub(super) fn table(summary: &Summary, out: &mut String) {
         );
     }
     out.push_str("in brackets: fewer than ten samples lie above\n\n");
-}
-
-/// Milliseconds, no finer than the times are known.
-pub(crate) fn milliseconds(us: KnownValue, is_of_log: bool) -> String {
-    match us {
-        // A bound is rounded up. Histograms keep three digits.
-        KnownValue::AtMost { at_most } => format!("<={}", (at_most / 100.0 - 0.01).ceil() / 10.0),
-        KnownValue::Exact(us) if is_of_log => format!("{:.0}", us / 1e3),
-        KnownValue::Exact(us) => format!("{:.3}", us / 1e3),
-    }
 }

@@ -2,28 +2,28 @@
 
 mod alerts;
 mod experiments;
+mod figures;
 mod http;
 mod latency;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
-
 use std::time::Duration;
 
 use anyhow::Context;
-use rustix::io::Errno;
-
 use model::summary::{
     HandshakeCounts, JournalSummary, LoadSummary, LogSummary, ProcessSummary, ProcessUsage, ProxySummary,
     QuicCounts, Summary,
 };
 use records::metrics::ClientCounter;
 use records::values::LoadEvent;
+use rustix::io::Errno;
 
 use crate::cli::Format;
+use figures::{bytes, line};
 
-pub(crate) use latency::milliseconds;
+pub(crate) use figures::milliseconds;
 
 /// Clients that the text lists; the JSON has them all.
 const CLIENTS_SHOWN: usize = 10;
@@ -262,10 +262,6 @@ fn handshake_line(handshakes: &HandshakeCounts, name: &str, out: &mut String) {
     }
 }
 
-fn line(out: &mut String, name: &str, text: std::fmt::Arguments<'_>) {
-    let _ = writeln!(out, "{name:<12} {text}");
-}
-
 fn clients(summary: &Summary, out: &mut String) {
     if summary.clients.is_empty() {
         return;
@@ -298,16 +294,5 @@ fn share(resumed: u64, full: u64) -> String {
     match resumed + full {
         0 => String::new(),
         all => format!(" ({:.1} %)", resumed as f64 * 100.0 / all as f64),
-    }
-}
-
-/// Decimal bytes with three significant digits or all of them.
-fn bytes(count: u64) -> String {
-    let scaled = count as f64;
-    match count {
-        0..1_000 => format!("{count} B"),
-        1_000..1_000_000 => format!("{:.2} kB", scaled / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.2} MB", scaled / 1e6),
-        _ => format!("{:.2} GB", scaled / 1e9),
     }
 }
