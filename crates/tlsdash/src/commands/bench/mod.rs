@@ -8,7 +8,7 @@ mod watcher;
 use std::ffi::OsStr;
 use std::path::Path;
 
-use ::bench::results::{FolderError, ResultsFolder};
+use ::bench::results::ResultsFolder;
 use ::bench::run::{RunError, RunPlan, RunPrograms, Selection};
 use ::bench::scenario::{Placement, Scenario};
 use ::bench::seeds::Seed;
@@ -23,7 +23,7 @@ use crate::service::signals;
 use crate::summary;
 pub(crate) use args::BenchArgs;
 use args::{BenchMode, SelectionArgs};
-use output::BenchOutput;
+use output::{BenchOutput, folder_error};
 use watcher::Watcher;
 
 /// The URL with which the flags of a case are checked.
@@ -168,19 +168,6 @@ fn say_how_to_resume(folder: &ResultsFolder) {
     } else {
         let path = folder.path().display();
         crate::say(format_args!("interrupted; go on with: tlsdash bench --resume {path}"));
-    }
-}
-
-/// A wrong folder is a wrong use, and a full disk is not.
-fn folder_error(error: FolderError) -> anyhow::Error {
-    match error {
-        FolderError::Io { .. } => anyhow::Error::new(error),
-        FolderError::Taken(_)
-        | FolderError::NotEmpty(_)
-        | FolderError::NoComparison(_)
-        | FolderError::InUse(_)
-        | FolderError::OtherFormat { .. }
-        | FolderError::Damaged { .. } => usage(error),
     }
 }
 

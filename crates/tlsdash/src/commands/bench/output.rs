@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use ::bench::compare::{BenchAssertionOutcome, BenchComparison};
 use ::bench::output;
-use ::bench::results::ResultsFolder;
+use ::bench::results::{FolderError, ResultsFolder};
 use ::bench::run::{RunEnd, RunPlan};
 
 use super::args::BenchOutputArgs;
-use super::folder_error;
 use crate::commands::output_files::OutputFiles;
 use crate::commands::recordings::check::AssertionFailed;
+use crate::error::usage;
 use crate::service::environment;
 use crate::summary;
 
@@ -70,6 +70,19 @@ impl BenchOutput {
         });
         let breached: Vec<String> = breached.collect();
         if breached.is_empty() { Ok(()) } else { Err(AssertionFailed::of(&breached)) }
+    }
+}
+
+/// A wrong folder is a wrong use, and a full disk is not.
+pub(super) fn folder_error(error: FolderError) -> anyhow::Error {
+    match error {
+        FolderError::Io { .. } => anyhow::Error::new(error),
+        FolderError::Taken(_)
+        | FolderError::NotEmpty(_)
+        | FolderError::NoComparison(_)
+        | FolderError::InUse(_)
+        | FolderError::OtherFormat { .. }
+        | FolderError::Damaged { .. } => usage(error),
     }
 }
 
