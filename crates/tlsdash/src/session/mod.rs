@@ -88,7 +88,10 @@ impl Channels {
             None => MetricsListener::bind(addr),
         };
         let metrics = config.metrics.map(take_metrics).transpose()?;
-        let control = config.control.as_ref().map(|control| control.listen(predecessor)).transpose()?;
+        let listen = |control: &ControlOptions| {
+            control.listen(predecessor.and_then(|other| other.take_control(&control.path)))
+        };
+        let control = config.control.as_ref().map(listen).transpose()?;
         signals::listen(config.frontend, sighup, events.clone(), reload.clone())?;
         Ok(Self { run, upgrade, events, inbox, reload, metrics, control, redirect: None })
     }
