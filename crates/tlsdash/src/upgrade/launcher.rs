@@ -3,12 +3,10 @@
 //! the new process serves. The new process is then a child of systemd or init.
 
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitCode, ExitStatus};
 
-use rustix::net::sockopt::socket_peercred;
-use rustix::process::{Signal, getpgid, getpid, kill_process, set_parent_process_death_signal, setpgid};
+use rustix::process::{Signal, getpid, kill_process, set_parent_process_death_signal};
 
 use super::VARIABLE;
 
@@ -33,15 +31,6 @@ pub(crate) fn launch() -> Option<ExitCode> {
             ExitCode::FAILURE
         }
     })
-}
-
-/// Lets this process go on without the one that started it, in the process group of the one that it replaces, at the other
-/// end of the channel.
-pub(super) fn outlive_launcher(channel: BorrowedFd<'_>) {
-    let _ = set_parent_process_death_signal(None);
-    // Without them it goes on in the group of the launcher.
-    let group = socket_peercred(channel).and_then(|other| getpgid(Some(other.pid)));
-    let _ = group.and_then(|group| setpgid(None, Some(group)));
 }
 
 fn start() -> io::Result<ExitStatus> {

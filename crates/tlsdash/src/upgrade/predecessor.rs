@@ -2,7 +2,7 @@
 
 use std::io::Stdin;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Instant;
@@ -10,12 +10,14 @@ use std::time::Instant;
 use anyhow::{Context, anyhow, bail, ensure};
 use proxy_core::{ListenAddr, ListenerSets, ListenerSource, TicketKeySnapshot};
 use records::ids::RunId;
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{getpgid, set_parent_process_death_signal, setpgid};
 
 use super::channel::{
     CarriedSetting, PreparedProcess, ReceivedMessage, UpgradeMessage, UpgradeOffer, VERSION, is_channel,
     receive, send,
 };
-use super::{READY_PATIENCE, VARIABLE, launcher, sealed};
+use super::{READY_PATIENCE, VARIABLE, sealed};
 use crate::error::usage;
 
 /// The most descriptors that are taken: sockets of 256 workers at 16 addresses.
@@ -171,10 +173,19 @@ impl Predecessor {
 
     /// Reports that this process serves.
     pub(crate) fn tell_serving(&self) {
-        launcher::outlive_launcher(self.channel.as_fd());
+        outlive_launcher(self.channel.as_fd());
         // Without it this process serves all the same.
         let _ = send(self.channel.as_fd(), &UpgradeMessage::Serving {}, &[]);
     }
+}
+
+/// Lets this process go on without the one that started it, in the process group of the one that it replaces, at the other
+/// end of the channel.
+fn outlive_launcher(channel: BorrowedFd<'_>) {
+    let _ = set_parent_process_death_signal(None);
+    // Without them it goes on in the group of the launcher.
+    let group = socket_peercred(channel).and_then(|other| getpgid(Some(other.pid)));
+    let _ = group.and_then(|group| setpgid(None, Some(group)));
 }
 
 fn next(channel: &Stdin, deadline: Instant) -> anyhow::Result<ReceivedMessage> {
