@@ -20,10 +20,10 @@ use crate::journals::contents::opener;
 use crate::journals::reading::{RunChoice, RunPrefix, SourcePart};
 use crate::journals::writers::{IgnoredRuns, WriterArgs};
 use crate::service::environment::host_name;
-use crate::service::signals::{self, Reload, SighupAction};
 use crate::service::thread::spawn;
 use crate::session::frontend::{self, Frontend, HeadlessOptions, Replay};
 use crate::session::recording::run_recorder::RunRecorder;
+use crate::session::signals::{self, Reload, SighupAction};
 use crate::summary;
 
 #[derive(Args, Debug)]

@@ -6,56 +6,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGUSR2, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
-use tui::{DashboardSender, Event};
-
-use crate::session::frontend::Frontend;
-
-/// A request to read certificates and keys again. Clones share it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Reload(Arc<AtomicBool>);
-
-impl Reload {
-    pub(crate) fn ask(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Takes the request; true if there was one.
-    pub(crate) fn take(&self) -> bool {
-        self.0.swap(false, Ordering::Relaxed)
-    }
-}
-
-/// A request to replace this process by a new one. Clones share it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct UpgradeSignal(Arc<AtomicBool>);
-
-impl UpgradeSignal {
-    /// Starts to take SIGUSR2 as one.
-    ///
-    /// # Errors
-    /// If the signal cannot be caught.
-    pub(crate) fn listen() -> anyhow::Result<Self> {
-        let asked = Arc::new(AtomicBool::new(false));
-        signal_hook::flag::register(SIGUSR2, Arc::clone(&asked)).context("cannot listen for signals")?;
-        Ok(Self(asked))
-    }
-
-    /// Takes the request; true if there was one.
-    pub(crate) fn take(&self) -> bool {
-        self.0.swap(false, Ordering::Relaxed)
-    }
-}
-
-/// The meaning of SIGHUP once the terminal is closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SighupAction {
-    /// The program ends in order.
-    Terminate,
-    /// The run continues, and a further SIGHUP means a reload.
-    Reload,
-}
 
 /// A second signal this soon after the first is the same request: `timeout` sends two.
 const SAME_REQUEST: Duration = Duration::from_millis(100);
@@ -74,13 +26,13 @@ pub(crate) fn is_hangup_ignored() -> bool {
 
 /// The first signal that asked for the end.
 #[derive(Debug, Default)]
-struct EndRequest {
-    at: Option<Instant>,
+pub(crate) struct EndRequest {
+    pub(crate) at: Option<Instant>,
 }
 
 /// What a signal that asks for the end means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum EndSignal {
+pub(crate) enum EndSignal {
     First,
     /// It belongs to the first.
     Same,
@@ -88,7 +40,7 @@ enum EndSignal {
 }
 
 impl EndRequest {
-    fn note(&mut self, now: Instant) -> EndSignal {
+    pub(crate) fn note(&mut self, now: Instant) -> EndSignal {
         match self.at {
             None => {
                 self.at = Some(now);
@@ -98,14 +50,6 @@ impl EndRequest {
             Some(_) => EndSignal::Second,
         }
     }
-}
-
-/// Whether a signal has asked the program to end.
-static ASKED: AtomicBool = AtomicBool::new(false);
-
-/// True once a signal has asked the program to end.
-pub(crate) fn asked_to_end() -> bool {
-    ASKED.load(Ordering::Relaxed)
 }
 
 /// Makes writing beyond the file size limit an error, like a full disk. By default the signal would end the program,
@@ -140,70 +84,6 @@ pub(crate) fn interruption() -> anyhow::Result<Arc<AtomicBool>> {
         .spawn(listen)
         .context("cannot start the thread for signals")?;
     Ok(interrupted)
-}
-
-/// Starts a thread that turns signals into events.
-pub(crate) fn listen(
-    frontend: Frontend,
-    sighup: SighupAction,
-    events: DashboardSender,
-    reload: Reload,
-) -> anyhow::Result<()> {
-    let hangup_ignored = is_hangup_ignored();
-    let mut wanted = vec![SIGTERM, SIGINT, SIGHUP];
-    // Without a dashboard the default action applies: the shell stops the program.
-    if frontend == Frontend::Dashboard {
-        wanted.push(SIGTSTP);
-    }
-    let mut had_terminal = has_controlling_terminal();
-    let mut signals = Signals::new(wanted).context("cannot listen for signals")?;
-    std::thread::Builder::new()
-        .name("signals".into())
-        .spawn(move || {
-            let mut end = EndRequest::default();
-            for signal in signals.forever() {
-                match signal {
-                    SIGTSTP => {
-                        let _ = events.send(Event::Suspend);
-                    }
-                    SIGHUP if hangup_ignored || !had_terminal || has_controlling_terminal() => {
-                        reload.ask();
-                    }
-                    SIGHUP if sighup == SighupAction::Reload => had_terminal = false,
-                    SIGHUP if end.at.is_some() => {}
-                    _ => match end.note(Instant::now()) {
-                        EndSignal::First => ask_for_end(frontend, &events),
-                        EndSignal::Same => {}
-                        EndSignal::Second => end_at_once(frontend),
-                    },
-                }
-            }
-        })
-        .context("cannot start the thread for signals")?;
-    Ok(())
-}
-
-fn ask_for_end(frontend: Frontend, events: &DashboardSender) {
-    ASKED.store(true, Ordering::Relaxed);
-    // Sending may block while the program is busy. A second signal must still get through.
-    let events = events.clone();
-    let tell = move || events.send(Event::Terminate);
-    if std::thread::Builder::new().name("signals".into()).spawn(tell).is_err() {
-        end_at_once(frontend);
-    }
-}
-
-/// Ends the program, after restoring the terminal.
-fn end_at_once(frontend: Frontend) -> ! {
-    if frontend == Frontend::Dashboard {
-        tui::restore();
-    }
-    crate::say("second signal, ending at once; connections are cut and the journal's end is missing");
-    std::process::exit(1)
-}
-
-fn has_controlling_terminal() -> bool {
-    fs::File::open("/dev/tty").is_ok()
 }
 
 /// True if the program was started with the signal ignored.

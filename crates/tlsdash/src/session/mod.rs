@@ -12,6 +12,7 @@ mod read_back;
 mod record_sink;
 pub(crate) mod recording;
 mod setting_infos;
+pub(crate) mod signals;
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
@@ -39,13 +40,13 @@ use crate::control::server::ControlListener;
 use crate::error::usage;
 use crate::journals::choice::OpenJournal;
 use crate::service::metrics::{MetricsListener, warning_of_exposure};
-use crate::service::signals::{self, Reload, SighupAction, UpgradeSignal};
 use crate::service::thread::spawn;
 use crate::session::console::Console;
 use crate::session::controller::{JournalOutcome, RunController, RunSetup, RunSignals, Workload};
 use crate::session::experiments::ExperimentRequest;
 use crate::session::record_sink::RecordSink;
 use crate::session::recording::ActiveRecording;
+use crate::session::signals::{Reload, SighupAction, UpgradeSignal};
 use crate::summary;
 use crate::upgrade::predecessor::{HandoverState, Predecessor};
 

@@ -14,10 +14,10 @@ use records::text::Cpus;
 
 use crate::cli::appearance::{Appearance, AppearanceTables};
 use crate::error::usage;
-use crate::service::{environment, privileges, signals};
+use crate::service::{environment, privileges};
 use crate::session::controller::Workload;
 use crate::session::frontend::Frontend;
-use crate::session::{Channels, FinishedRun, Session, SessionConfig};
+use crate::session::{Channels, FinishedRun, Session, SessionConfig, signals};
 
 pub(crate) use args::LoadArgs;
 use output::LoadOutput;

@@ -39,13 +39,13 @@ use records::setting::{Setting, SettingError, Value};
 
 use crate::control::ControlCommand;
 use crate::error::usage;
-use crate::service::signals::{Reload, UpgradeSignal};
 use crate::service::{self, Watchdog};
 use crate::session::SharedEndpoints;
 use crate::session::acme::OrderedCertificate;
 use crate::session::console::Console;
 use crate::session::experiments::{ExperimentRequest, ExperimentRunner};
 use crate::session::record_sink::{CloseError, RecordSink};
+use crate::session::signals::{Reload, UpgradeSignal};
 use crate::upgrade::predecessor::HandoverState;
 use calibration::Calibration;
 use control::PendingRevert;
