@@ -10,7 +10,7 @@ use records::kinds::ExperimentRecord;
 use records::metrics::{Counters, CpuGroup};
 use records::setting::Setting;
 
-use super::setting_infos;
+use crate::cli::configuration::setting_infos;
 
 /// An experiment that starts with the run.
 #[derive(Debug)]

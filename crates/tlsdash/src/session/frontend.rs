@@ -14,6 +14,7 @@ use report::Report;
 use tui::{Event, Exit, Inbox, RemoteControl, ReplayStart};
 
 use crate::cli::appearance::Appearance;
+use crate::cli::configuration::setting_infos;
 use crate::service::environment::command;
 use crate::session::progress::HeadlessProgress;
 
@@ -158,7 +159,7 @@ fn dashboard(
     tui_options.remote = options.remote;
     tui_options.run = options.run;
     (tui_options.history, tui_options.opening) = (options.replay.history, options.replay.opening);
-    tui_options.settings = super::setting_infos::all().to_vec();
+    tui_options.settings = setting_infos::all().to_vec();
     tui_options.check_plan = super::experiments::check_plan;
     tui_options.page = |model, run, source| Report::new(model, run, source, command()).html();
     tui_options.layout_file = crate::journals::state_directory::dashboard_file();

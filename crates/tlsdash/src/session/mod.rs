@@ -11,7 +11,6 @@ pub(crate) mod progress;
 mod read_back;
 mod record_sink;
 pub(crate) mod recording;
-mod setting_infos;
 pub(crate) mod signals;
 
 use std::sync::atomic::Ordering;

@@ -9,7 +9,7 @@ use crate::cli::ProxyOptions;
 use crate::value::ParsedValue;
 
 /// In front of the names of the settings of proxy and load.
-const PROXY: &str = "proxy.";
+pub(crate) const PROXY: &str = "proxy.";
 const LOAD: &str = "load.";
 
 /// The options of a proxy, and changed settings without an option.

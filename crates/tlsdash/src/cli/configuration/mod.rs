@@ -3,13 +3,14 @@
 pub(crate) mod destinations;
 #[cfg(test)]
 mod document;
-mod effective_options;
+pub(crate) mod effective_options;
 mod error;
 mod file;
 mod http_config;
 mod other_mode;
 mod printed;
 mod routes;
+pub(crate) mod setting_infos;
 pub(crate) mod source;
 
 use std::collections::BTreeSet;

@@ -12,10 +12,10 @@ use records::setting::{Setting, Value};
 use serde_json::json;
 
 use super::RunController;
+use crate::cli::configuration::setting_infos;
 use crate::cli::configuration::source::SettingOrigin;
 use crate::control::protocol::SettingData;
 use crate::control::{ControlAction, ControlAnswer, ControlCommand, ServiceChange};
-use crate::session::setting_infos;
 
 /// A setting that is restored.
 #[derive(Debug)]

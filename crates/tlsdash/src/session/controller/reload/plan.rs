@@ -5,13 +5,13 @@ use serde_json::json;
 
 use super::PROXY;
 use crate::cli::ProxyOptions;
+use crate::cli::configuration::setting_infos;
 use crate::cli::options::route::{PASS, ROUTE, UPSTREAM};
 use crate::control::ControlAnswer;
 use crate::control::protocol::{ReloadData, ReloadedSetting};
 use crate::session::controller::RunController;
 use crate::session::controller::alerts::alert_changes;
 use crate::session::controller::upstreams::NewUpstreams;
-use crate::session::setting_infos;
 
 pub(super) const ALERT: &str = "alert";
 

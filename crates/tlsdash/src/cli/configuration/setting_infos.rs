@@ -6,10 +6,8 @@ use proxy_core::LiveOptions;
 use proxy_http::HttpLimits;
 use records::setting::SettingInfo;
 
-use crate::cli::ProxyArgs;
-
-/// In front of the name that an option has as a live setting.
-const PREFIX: &str = "proxy.";
+use super::ProxyArgs;
+use super::effective_options::PROXY;
 
 /// Describes every setting: limits and TLS as the proxy declares them, the load's, and of other options their help.
 pub(crate) fn all() -> &'static [SettingInfo] {
@@ -23,7 +21,7 @@ fn describe() -> Vec<SettingInfo> {
     let command = ProxyArgs::command();
     for argument in command.get_arguments() {
         let (Some(long), Some(help)) = (argument.get_long(), argument.get_help()) else { continue };
-        let name = format!("{PREFIX}{}", if long == "cert" { "certificate" } else { long });
+        let name = format!("{PROXY}{}", if long == "cert" { "certificate" } else { long });
         // The default is shown separately.
         let about = help.to_string().split(" [default").next().unwrap_or_default().to_owned();
         match infos.iter_mut().find(|info| info.name == name) {
