@@ -17,11 +17,9 @@ use crate::cli::{Flags, ProxyOptions, RunOptions};
 use crate::commands::proxy;
 use crate::error::usage;
 use crate::service::privileges;
-use crate::session::controller::RunConfiguration;
-use crate::session::{Channels, SessionConfig};
-use crate::value;
+use crate::session::{Channels, RunConfiguration, SessionConfig};
 use crate::value::options::OptionValues;
-use crate::value::{ParsedValue, PositiveDuration};
+use crate::value::{self, ParsedValue, PositiveDuration};
 
 #[derive(Args, Debug)]
 pub(crate) struct DemoArgs {

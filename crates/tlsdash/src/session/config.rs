@@ -8,14 +8,16 @@ use experiment::ExperimentPlan;
 use model::alerts::Alert;
 use output_file::FileIdentity;
 
-use super::controller::RunConfiguration;
 use super::frontend::Frontend;
 use super::recording::RecordingFile;
 use crate::cli::appearance::Appearance;
-use crate::cli::{Format, RunOptions};
+use crate::cli::configuration::effective_options::PROXY;
+use crate::cli::configuration::source::{ConfigurationSource, SettingOrigin};
+use crate::cli::{Format, ProxyOptions, RunOptions};
 use crate::control::ControlOptions;
 use crate::error::usage;
 use crate::journals::choice::JournalChoice;
+use crate::upgrade::program::UpgradeProgram;
 use crate::value;
 
 /// The most clients that may have separate metrics: a scraper keeps every label value it has seen.
@@ -123,6 +125,37 @@ impl SessionConfig {
             alerts: value::values(&run.alert),
             configuration: None,
         })
+    }
+}
+
+/// The options of the proxy of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct RunConfiguration {
+    /// The options in force, without live changes.
+    pub(crate) options: ProxyOptions,
+    /// Where they are read again; `None` in the demo.
+    pub(crate) source: Option<ConfigurationSource>,
+    /// The program that an upgrade starts; `None` in the demo, and with a dashboard, which needs the terminal.
+    pub(crate) program: Option<UpgradeProgram>,
+}
+
+impl RunConfiguration {
+    /// The options of `source`, as they would be in force after a restart.
+    pub(super) fn complete(&self, options: ProxyOptions) -> anyhow::Result<ProxyOptions> {
+        let mut options = options.with_defaults()?;
+        if self.options.listen.is_empty() {
+            // The sockets come from the service manager.
+            options.listen.clear();
+        }
+        options.check()?;
+        Ok(options)
+    }
+
+    /// The origin of a setting's value, if it was not changed live.
+    pub(super) fn origin(&self, name: &str) -> Option<SettingOrigin> {
+        let word = name.strip_prefix(PROXY)?;
+        let word = if word.starts_with("certificate") { "cert" } else { word };
+        Some(self.source.as_ref()?.origin(word, &self.options))
     }
 }
 

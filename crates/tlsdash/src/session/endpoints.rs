@@ -13,13 +13,16 @@ use proxy_http::RedirectServer;
 use records::ids::RunId;
 use tui::DashboardSender;
 
+use super::config::SessionConfig;
 use super::frontend::Frontend;
-use super::{COMMANDS_MAX, SessionConfig};
 use crate::control::ControlCommand;
 use crate::control::server::{ControlListener, ControlTarget, SocketFile};
 use crate::service::accepting::AcceptStop;
 use crate::service::metrics::{MetricsListener, MetricsSource};
 use crate::upgrade::channel::PreparedProcess;
+
+/// Capacity of a queue of commands; a person does not press keys faster.
+pub(super) const COMMANDS_MAX: usize = 64;
 
 pub(super) struct RunEndpoints {
     /// Set once the run ends.

@@ -12,6 +12,7 @@ mod read_back;
 mod record_sink;
 pub(crate) mod recording;
 pub(crate) mod signals;
+pub(crate) mod workload;
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
@@ -28,9 +29,9 @@ use records::metrics::{LoadCounter, TimeResolution};
 use report::Figures;
 use tui::{DashboardSender, Event, Inbox};
 
-pub(crate) use self::config::SessionConfig;
-use self::endpoints::RunEndpoints;
-pub(crate) use self::endpoints::{RedirectEndpoint, SharedEndpoints};
+pub(crate) use self::config::{RunConfiguration, SessionConfig};
+pub(crate) use self::endpoints::RedirectEndpoint;
+use self::endpoints::{COMMANDS_MAX, RunEndpoints};
 use self::frontend::{Frontend, HeadlessOptions};
 use self::read_back::{LAST_RECORD, ReadBack};
 use crate::cli::Format;
@@ -41,16 +42,14 @@ use crate::journals::choice::OpenJournal;
 use crate::service::metrics::{MetricsListener, warning_of_exposure};
 use crate::service::thread::spawn;
 use crate::session::console::Console;
-use crate::session::controller::{JournalOutcome, RunController, RunSetup, RunSignals, Workload};
+use crate::session::controller::{JournalOutcome, RunController, RunSetup, RunSignals};
 use crate::session::experiments::ExperimentRequest;
 use crate::session::record_sink::RecordSink;
 use crate::session::recording::ActiveRecording;
 use crate::session::signals::{Reload, SighupAction, UpgradeSignal};
+use crate::session::workload::Workload;
 use crate::summary;
 use crate::upgrade::predecessor::{HandoverState, Predecessor};
-
-/// Capacity of the command queue; a person does not press keys faster.
-const COMMANDS_MAX: usize = 64;
 
 /// The channels between the parts of the program, and the signals. Created before anything that needs an orderly
 /// shutdown.

@@ -15,8 +15,8 @@ use records::text::Cpus;
 use crate::cli::appearance::{Appearance, AppearanceTables};
 use crate::error::usage;
 use crate::service::{environment, privileges};
-use crate::session::controller::Workload;
 use crate::session::frontend::Frontend;
+use crate::session::workload::Workload;
 use crate::session::{Channels, FinishedRun, Session, SessionConfig, signals};
 
 pub(crate) use args::LoadArgs;

@@ -11,8 +11,8 @@ use super::server_certificates::{CertificateSource, ServerCertificates};
 use crate::cli::appearance::{Appearance, AppearanceOptions};
 use crate::cli::{Flags, RunOptions};
 use crate::service;
-use crate::session::controller::Workload;
 use crate::session::frontend::Frontend;
+use crate::session::workload::Workload;
 use crate::session::{Channels, Session, SessionConfig};
 use crate::value::{ParsedValue, PositiveDuration};
 

@@ -8,21 +8,12 @@ use records::kinds::{Level, NoticeRecord};
 
 use super::RunController;
 use super::files::FileWatchEvent;
-use super::reload::CheckedFiles;
+use crate::session::controller::reload::proxy_files::{CheckedFiles, FileReloadOutcome};
+
 /// The topic of notices about certificates, keys and authorities.
 pub(crate) const CERTIFICATE: &str = "certificate";
 /// The topic of notices about address lists.
 const ACCESS: &str = "access";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FileReloadOutcome {
-    /// Nothing is different.
-    Same,
-    /// Something is, and is used.
-    Changed,
-    /// One cannot be used.
-    Refused,
-}
 
 impl RunController {
     /// Polls the check of the files, and applies and reports changes.

@@ -11,21 +11,11 @@ use records::kinds::{Level, NoticeRecord};
 use records::setting::{Setting, Value};
 use serde_json::json;
 
-use super::RunController;
+use super::{PendingRevert, RunController};
 use crate::cli::configuration::setting_infos;
 use crate::cli::configuration::source::SettingOrigin;
 use crate::control::protocol::SettingData;
 use crate::control::{ControlAction, ControlAnswer, ControlCommand, ServiceChange};
-
-/// A setting that is restored.
-#[derive(Debug)]
-pub(super) struct PendingRevert {
-    pub(super) at: Instant,
-    pub(super) name: String,
-    pub(super) to: Value,
-    /// Who set it for a time.
-    pub(super) by: String,
-}
 
 impl RunController {
     /// Executes waiting commands, and restores settings that are due.
@@ -77,7 +67,7 @@ impl RunController {
                 Err(error) => self.console.say(Level::Warning, &format!("no experiment: {error}")),
             },
             Command::EndExperiment => self.end_experiment(),
-            Command::Calibrate => match self.begin_calibration() {
+            Command::Calibrate => match self.calibration.begin() {
                 Ok(text) => self.console.say(Level::Notice, &text),
                 Err(error) => self.console.say(Level::Warning, &error),
             },
@@ -183,7 +173,7 @@ impl RunController {
                 Ok("the experiment has ended".to_owned())
             }
             ServiceChange::Calibrate => {
-                let begun = self.begin_calibration()?;
+                let begun = self.calibration.begin()?;
                 self.note(by, "calibrate");
                 Ok(begun)
             }

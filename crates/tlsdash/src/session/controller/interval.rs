@@ -8,10 +8,8 @@ use proxy_core::Proxy;
 use recorder::observer::Observer;
 use records::kinds::{HostRecord, Level, NoticeRecord};
 
-use super::{RunController, ShutdownStage};
+use super::{PATIENCE, RunController, ShutdownStage};
 
-/// How long to wait for the counters of busy workers. Later ones count in the next interval.
-pub(super) const PATIENCE: Duration = Duration::from_millis(500);
 /// A busy machine may lengthen an interval by this much. A longer delay makes a gap, if it is also longer than
 /// half an interval.
 const LATE_MAX: Duration = Duration::from_millis(250);

@@ -16,7 +16,6 @@ mod reload;
 mod renewal;
 mod upgrade;
 mod upstreams;
-mod workload;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,23 +39,23 @@ use records::setting::{Setting, SettingError, Value};
 use crate::control::ControlCommand;
 use crate::error::usage;
 use crate::service::{self, Watchdog};
-use crate::session::SharedEndpoints;
 use crate::session::acme::OrderedCertificate;
+use crate::session::config::RunConfiguration;
 use crate::session::console::Console;
+use crate::session::endpoints::SharedEndpoints;
 use crate::session::experiments::{ExperimentRequest, ExperimentRunner};
 use crate::session::record_sink::{CloseError, RecordSink};
 use crate::session::signals::{Reload, UpgradeSignal};
+use crate::session::workload::Workload;
 use crate::upgrade::predecessor::HandoverState;
 use calibration::Calibration;
-use control::PendingRevert;
-use interval::PATIENCE;
-use reload::{ProxyFiles, ReloadWaiter};
-use upgrade::Upgrade;
+use reload::proxy_files::{ProxyFiles, ReloadWaiter};
+use upgrade::state::Upgrade;
 
 pub(crate) use certificates::CERTIFICATE;
-pub(crate) use reload::RunConfiguration;
-pub(crate) use workload::Workload;
 
+/// How long to wait for the counters of busy workers. Later ones count in the next interval.
+const PATIENCE: Duration = Duration::from_millis(500);
 /// The longest wait for a command in one turn of the loop. Every turn checks stage, watchdog, journal and certificates.
 const POLL: Duration = Duration::from_millis(20);
 /// The longest wait for the moment at which the load is to start: nothing else is done meanwhile.
@@ -122,6 +121,16 @@ pub(crate) struct RunController {
     /// The values that changed settings had at the start.
     at_start: BTreeMap<String, Value>,
     calibration: Calibration,
+}
+
+/// A setting that is restored.
+#[derive(Debug)]
+struct PendingRevert {
+    at: Instant,
+    name: String,
+    to: Value,
+    /// Who set it for a time.
+    by: String,
 }
 
 /// The journal's acceptance of a run's records.
@@ -233,7 +242,7 @@ impl RunController {
             self.record_late_certificates();
             self.check_renewal();
             self.check_reload();
-            self.check_calibration();
+            self.record_calibration();
             self.check_upgrade(stage);
             if Timestamps::now().monotonic_us >= next_us {
                 began_us = self.tick(began_us, stage);
@@ -256,6 +265,15 @@ impl RunController {
             self.console.say(level, text);
         } else {
             self.console.echo(level, text);
+        }
+    }
+
+    /// Records the costs of handshakes once they are measured.
+    fn record_calibration(&mut self) {
+        match self.calibration.poll() {
+            Some(Ok(costs)) => self.publisher.calibration(costs, Timestamps::now()),
+            Some(Err(error)) => self.console.say(Level::Warning, &error),
+            None => {}
         }
     }
 

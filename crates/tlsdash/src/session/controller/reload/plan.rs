@@ -3,8 +3,8 @@
 use records::setting::{Applies, Setting, SettingInfo, Value};
 use serde_json::json;
 
-use super::PROXY;
 use crate::cli::ProxyOptions;
+use crate::cli::configuration::effective_options::PROXY;
 use crate::cli::configuration::setting_infos;
 use crate::cli::options::route::{PASS, ROUTE, UPSTREAM};
 use crate::control::ControlAnswer;

@@ -3,21 +3,22 @@
 //! A separate thread waits for the new process. Ticket keys and settings are sent at the last moment, and do not
 //! change here afterwards.
 
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, channel};
+pub(super) mod state;
+
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
-use records::ids::RunId;
 use records::kinds::{Level, NoticeRecord};
 use records::setting::Setting;
 use serde_json::json;
 
-use super::control::PendingRevert;
-use super::reload::ReloadWaiter;
-use super::{RunController, ShutdownStage};
+use self::state::UpgradeStage;
 use crate::control::ControlAnswer;
 use crate::control::protocol::UpgradeData;
 use crate::service::thread::spawn;
 use crate::session::acme::OrderedCertificate;
+use crate::session::controller::reload::proxy_files::ReloadWaiter;
+use crate::session::controller::{PendingRevert, RunController, ShutdownStage};
 use crate::upgrade::channel::{CarriedRevert, CarriedSetting};
 use crate::upgrade::program::UpgradeProgram;
 use crate::upgrade::successor::{OfferedSockets, PreparedSuccessor, Successor, prepare};
@@ -25,46 +26,6 @@ use crate::upgrade::successor::{OfferedSockets, PreparedSuccessor, Successor, pr
 const UPGRADE: &str = "upgrade";
 /// How long this process continues at least, so waiting clients get their answers.
 const ANSWERING: Duration = Duration::from_millis(500);
-
-/// An upgrade, from the request to the end of this process.
-#[derive(Debug, Default)]
-pub(super) struct Upgrade {
-    stage: UpgradeStage,
-    /// The waiting clients. Those that ask during an upgrade get its answer.
-    waiting: Vec<ReloadWaiter>,
-}
-
-#[derive(Debug, Default)]
-enum UpgradeStage {
-    /// No upgrade is under way.
-    #[default]
-    Idle,
-    /// The new process reads its configuration.
-    Preparing(Receiver<anyhow::Result<PreparedSuccessor>>),
-    /// It starts its workers. It has the ticket keys.
-    Starting(Receiver<anyhow::Result<Successor>>),
-    /// The new process serves. This run ends at `end_at`; `None` once it has been asked to end.
-    Left { run: RunId, end_at: Option<Instant> },
-}
-
-impl Upgrade {
-    pub(super) fn ask(&mut self, by: String, reply: SyncSender<Result<ControlAnswer, String>>) {
-        self.waiting.push(ReloadWaiter { by, reply });
-    }
-
-    /// The run of the process that has taken over.
-    pub(super) fn next_run(&self) -> Option<RunId> {
-        match self.stage {
-            UpgradeStage::Left { run, .. } => Some(run),
-            UpgradeStage::Idle | UpgradeStage::Preparing(_) | UpgradeStage::Starting(_) => None,
-        }
-    }
-
-    /// Whether the new process has received its state: a later change would be lost.
-    pub(super) fn is_final(&self) -> bool {
-        matches!(self.stage, UpgradeStage::Starting(_) | UpgradeStage::Left { .. })
-    }
-}
 
 /// The value that a thread has sent, once it has; an error if it sends no more.
 fn taken<T>(from: &Receiver<anyhow::Result<T>>) -> Option<anyhow::Result<T>> {
