@@ -269,15 +269,10 @@ impl BoundSession {
         }
         let workload = Workload {
             proxy: Some(proxy),
-            observer: None,
-            late_certificates: None,
             acme: acme.map(OrderedCertificate::begun),
             routes,
             load,
-            load_cpus: None,
-            load_start_us: None,
-            observed: None,
-            ends_with_load: false,
+            ..Workload::default()
         };
         // The dashboard takes it from the records, as a reload may change the upstreams.
         let title = String::new();

@@ -14,7 +14,7 @@ use records::text::Cpus;
 use crate::session::acme::OrderedCertificate;
 
 /// The subjects that a run measures.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Workload {
     pub(crate) proxy: Option<Proxy>,
     /// The observer of another terminator, by its log or by packets.

@@ -106,16 +106,12 @@ fn once(args: &LoadArgs, session: &SessionConfig, config: &LoadConfig) -> anyhow
     let journal = session.journal.open()?;
     let title = format!("load > {}", header.upstream);
     let workload = Workload {
-        proxy: None,
-        observer: None,
-        late_certificates: None,
-        acme: None,
-        routes: None,
         load: Some(load),
         load_cpus: args.plan.cpus.clone(),
         load_start_us: args.plan.start_at_us,
         observed,
         ends_with_load: true,
+        ..Workload::default()
     };
     let notices = Vec::new();
     Session { config: session.clone(), channels, title, header, notices, workload, journal, handover: None }

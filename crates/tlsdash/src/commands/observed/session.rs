@@ -77,16 +77,10 @@ pub(super) fn run(
         crate::say(format_args!("{does}, journal {journal}"));
     }
     let workload = Workload {
-        proxy: None,
         observer: Some(observer),
         late_certificates: Some(late),
-        acme: None,
-        routes: None,
-        load: None,
-        load_cpus: None,
-        load_start_us: None,
         observed: processes,
-        ends_with_load: false,
+        ..Workload::default()
     };
     Session { config: session, channels, title, header, notices, workload, journal, handover: None }.run()
 }
