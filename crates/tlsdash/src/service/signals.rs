@@ -9,6 +9,8 @@ use anyhow::Context;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
+use super::thread::spawn;
+
 /// A second signal this soon after the first is the same request: `timeout` sends two.
 const SAME_REQUEST: Duration = Duration::from_millis(100);
 
@@ -79,10 +81,7 @@ pub(crate) fn interruption() -> anyhow::Result<Arc<AtomicBool>> {
             }
         }
     };
-    std::thread::Builder::new()
-        .name("signals".into())
-        .spawn(listen)
-        .context("cannot start the thread for signals")?;
+    spawn("signals", listen)?;
     Ok(interrupted)
 }
 

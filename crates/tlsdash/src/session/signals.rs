@@ -11,6 +11,7 @@ use signal_hook::iterator::Signals;
 use tui::{DashboardSender, Event};
 
 use crate::service::signals::{EndRequest, EndSignal, is_hangup_ignored};
+use crate::service::thread::spawn;
 use crate::session::frontend::Frontend;
 
 /// A request to read certificates and keys again. Clones share it.
@@ -81,29 +82,26 @@ pub(crate) fn listen(
     }
     let mut had_terminal = has_controlling_terminal();
     let mut signals = Signals::new(wanted).context("cannot listen for signals")?;
-    std::thread::Builder::new()
-        .name("signals".into())
-        .spawn(move || {
-            let mut end = EndRequest::default();
-            for signal in signals.forever() {
-                match signal {
-                    SIGTSTP => {
-                        let _ = events.send(Event::Suspend);
-                    }
-                    SIGHUP if hangup_ignored || !had_terminal || has_controlling_terminal() => {
-                        reload.ask();
-                    }
-                    SIGHUP if sighup == SighupAction::Reload => had_terminal = false,
-                    SIGHUP if end.at.is_some() => {}
-                    _ => match end.note(Instant::now()) {
-                        EndSignal::First => ask_for_end(frontend, &events),
-                        EndSignal::Same => {}
-                        EndSignal::Second => end_at_once(frontend),
-                    },
+    spawn("signals", move || {
+        let mut end = EndRequest::default();
+        for signal in signals.forever() {
+            match signal {
+                SIGTSTP => {
+                    let _ = events.send(Event::Suspend);
                 }
+                SIGHUP if hangup_ignored || !had_terminal || has_controlling_terminal() => {
+                    reload.ask();
+                }
+                SIGHUP if sighup == SighupAction::Reload => had_terminal = false,
+                SIGHUP if end.at.is_some() => {}
+                _ => match end.note(Instant::now()) {
+                    EndSignal::First => ask_for_end(frontend, &events),
+                    EndSignal::Same => {}
+                    EndSignal::Second => end_at_once(frontend),
+                },
             }
-        })
-        .context("cannot start the thread for signals")?;
+        }
+    })?;
     Ok(())
 }
 
@@ -112,7 +110,7 @@ fn ask_for_end(frontend: Frontend, events: &DashboardSender) {
     // Sending may block while the program is busy. A second signal must still get through.
     let events = events.clone();
     let tell = move || events.send(Event::Terminate);
-    if std::thread::Builder::new().name("signals".into()).spawn(tell).is_err() {
+    if spawn("signals", tell).is_err() {
         end_at_once(frontend);
     }
 }
