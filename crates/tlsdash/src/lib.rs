@@ -2,6 +2,22 @@
 //!
 //! It is a library for fuzzing only, which reads configurations and answers requests of the control socket; its interface
 //! may change at any time.
+//!
+//! A room imports only from rooms above it in this list:
+//!
+//! | room | content |
+//! |---|---|
+//! | `error`, `say` | errors in one line, lines on standard error |
+//! | `value` | values of options, each parsed once |
+//! | `service` | the process: service manager, signals, privileges, threads, metrics |
+//! | `journals` | the journals that runs are written to and read from |
+//! | `cli` | options that commands share, the options of the proxy, the configuration file |
+//! | `control` | requests to a running service, and its answers |
+//! | `upgrade` | a new process that takes over from a running one |
+//! | `summary` | the summary of a run as text |
+//! | `session` | a run from beginning to end |
+//! | `commands` | the commands, with their arguments |
+//! | `command_line` | the command line as a whole |
 
 #![forbid(unsafe_code)]
 mod cli;

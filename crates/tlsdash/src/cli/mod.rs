@@ -1,8 +1,8 @@
-//! The command line and the configuration file. Both have the same options, and flags win.
+//! Options: flags of the command line, and words of the configuration file. Both are the same, and flags win.
 //!
-//! The options of the proxy are in `configuration/`. Its limits and TLS options are not in this crate: proxy-core
-//! declares each once (see `DeclaredOptions`), and `value/options.rs` makes a flag and a configuration key of it. After
-//! a change `just schema` writes docs/options.md.
+//! The options of the proxy are in `configuration/`, and their groups in `options/`. Its limits and TLS options are not in
+//! this crate: proxy-core declares each once (see `DeclaredOptions`), and `value/options.rs` makes a flag and a
+//! configuration key of it. After a change `just schema` writes docs/options.md.
 
 #![expect(clippy::doc_markdown, reason = "the documentation of an argument is its help text")]
 #![allow(rustdoc::broken_intra_doc_links, reason = "the same; only rustdoc sees it")]

@@ -96,6 +96,22 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
     ("recorder", &[&["host"], &["publish"], &["observer"]]),
     // The model has a run judged after each interval.
     ("model", &[&["runs", "insight"], &["history"], &["figures"], &["alerts"], &["summary"]]),
+    (
+        "tlsdash",
+        &[
+            &["error", "say"],
+            &["value"],
+            &["service"],
+            &["journals"],
+            &["cli"],
+            &["control"],
+            &["upgrade"],
+            &["summary"],
+            &["session"],
+            &["commands"],
+            &["command_line"],
+        ],
+    ),
 ];
 
 /// The floors of the dashboard, from the lowest up, by room or by the file of a pane or screen. What is named nowhere is a
@@ -204,7 +220,9 @@ fn rooms_import_only_from_those_below() {
     for (name, floors) in FLOORS {
         let root = PathBuf::from(format!("{}/../{name}/src", env!("CARGO_MANIFEST_DIR")));
         let declared = std::fs::read_to_string(root.join("lib.rs")).expect("every crate has one");
-        let declared = declared.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
+        let declared = declared.lines().map(|line| line.strip_prefix("pub ").unwrap_or(line));
+        let declared = declared.filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';'));
+        let declared = declared.filter(|room| !is_of_tests(Path::new(room)));
         assert_eq!(
             declared.collect::<BTreeSet<_>>(),
             floors.iter().copied().flatten().copied().collect(),
