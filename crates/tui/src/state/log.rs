@@ -23,7 +23,9 @@ impl State {
     /// one some seconds later is counted there.
     pub(crate) fn log(&self, n: usize) -> Vec<RepeatedLine<'_>> {
         let mut merged: Vec<RepeatedLine<'_>> = Vec::new();
-        for line in self.log_lines().into_iter().rev() {
+        let lines = self.log_lines();
+        let oldest_us = lines.first().map(|line| line.realtime_us);
+        for line in lines.into_iter().rev() {
             if merged.len() == n && !merged.iter().any(|later| later.is_near(line)) {
                 break;
             }
@@ -33,8 +35,16 @@ impl State {
                 }
                 // Earlier ones may still repeat what is kept.
                 None if merged.len() == n => {}
-                None => merged.push(RepeatedLine { line, times: 1, first_us: line.realtime_us }),
+                None => merged.push(RepeatedLine {
+                    line,
+                    times: 1,
+                    first_us: line.realtime_us,
+                    is_at_least: false,
+                }),
             }
+        }
+        for repeated in &mut merged {
+            repeated.is_at_least = repeated.times > 1 && oldest_us == Some(repeated.first_us);
         }
         merged.reverse();
         merged
@@ -84,6 +94,8 @@ pub(crate) struct RepeatedLine<'a> {
     pub(crate) times: u64,
     /// The wall clock of the first.
     pub(crate) first_us: u64,
+    /// Whether the first is the oldest line that is kept: there may have been more.
+    pub(crate) is_at_least: bool,
 }
 
 /// How far apart repeated lines may be, in microseconds.

@@ -244,6 +244,13 @@ fn a_repeated_line_is_counted_alike_however_many_lines_are_shown() {
 }
 
 #[test]
+fn a_line_repeated_beyond_what_is_kept_is_counted_as_at_least() {
+    let mut stage = TestDashboard::live(options(), 900);
+    let screen = stage.screen(160, 48);
+    assert!(screen.contains("×200+ in 13.3 min"), "{screen}");
+}
+
+#[test]
 fn hostile_text_and_wide_characters_stay_within_their_cells() {
     let mut stage = TestDashboard::live(options(), 2);
     let text = clean::text(

@@ -80,7 +80,8 @@ fn log_line(state: &State, repeated: RepeatedLine<'_>, width: u16) -> Line<'stat
         1 => String::new(),
         times => {
             let span = format::span(line.realtime_us.saturating_sub(repeated.first_us).max(1_000_000));
-            format!("  {}{times} in {span}", theme.glyphs.times())
+            let more = if repeated.is_at_least { "+" } else { "" };
+            format!("  {}{times}{more} in {span}", theme.glyphs.times())
         }
     };
     let room = usize::from(width).saturating_sub(used + format::width(&times));
