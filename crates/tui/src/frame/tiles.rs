@@ -177,7 +177,9 @@ fn answered(state: &State, figures: &ViewModel) -> Tile {
     let accepted = proxy.map(|proxy| format!("accepted {}", rate(theme, proxy.accepted_per_second)));
     let all =
         row.and_then(|row| others(figures, row)).map(|all| format!("all clients {}", rate(theme, Some(all))));
-    let second = [all, load.clone(), open, accepted.filter(|_| load.is_none())];
+    // Of both there is no room for the rate that is wanted of the load.
+    let wanted = load.clone().filter(|_| all.is_none());
+    let second = [all, wanted, open, accepted.filter(|_| load.is_none())];
     let second: Vec<String> = second.into_iter().flatten().collect();
     let out = proxy.map(|proxy| format!("out {}", byte_rate(theme, proxy.out_per_second)));
     let is_stopped = figures.load.as_ref().is_some_and(|load| load.kind == LoopState::Stopped);
