@@ -24,6 +24,9 @@ pub(crate) fn percent(share: f64) -> String {
         ..0.1 => "less than 0.1 %".to_owned(),
         // 9.95 and more would round to 10.0.
         ..9.95 => format!("{percent:.1} %"),
+        // Not all of them.
+        99.5..99.95 => format!("{percent:.1} %"),
+        99.95..100.0 => "over 99.9 %".to_owned(),
         _ => format!("{percent:.0} %"),
     }
 }
@@ -44,9 +47,21 @@ mod tests {
 
     #[test]
     fn shares_have_the_digits_that_matter() {
-        let told = [(0, 5), (1, 5_000), (2, 1_000), (799, 10_000), (996, 10_000), (1, 3)]
-            .map(|(part, whole)| percent(share(part, whole)));
-        assert_eq!(told, ["0 %", "less than 0.1 %", "0.2 %", "8.0 %", "10 %", "33 %"]);
+        let told = [
+            (0, 5),
+            (1, 5_000),
+            (2, 1_000),
+            (799, 10_000),
+            (996, 10_000),
+            (1, 3),
+            (1_992, 2_000),
+            (19_999, 20_000),
+        ]
+        .map(|(part, whole)| percent(share(part, whole)));
+        assert_eq!(
+            told,
+            ["0 %", "less than 0.1 %", "0.2 %", "8.0 %", "10 %", "33 %", "99.6 %", "over 99.9 %"]
+        );
         assert!(share(1, 0).abs() < f64::EPSILON);
         assert_eq!(out_of(799, 10_000), "799 of 10,000");
     }

@@ -71,8 +71,11 @@ fn problems(state: &State, figures: &ViewModel) -> Vec<(Vec<String>, Style)> {
         let open = figures.findings.open.iter().filter(move |finding| finding.severity == severity);
         open.filter(is_new).map(|finding| {
             let title = finding.text.title.clone();
-            let named = finding.text.whom.first().map(|whom| format!("{title} ({whom})"));
-            named.into_iter().chain([title]).collect::<Vec<_>>()
+            let whom = finding.text.whom.first();
+            let name = whom.and_then(|whom| whom.split_once(": ")).map(|(name, _)| name);
+            let named =
+                whom.map(String::as_str).into_iter().chain(name).map(|who| format!("{title} ({who})"));
+            named.chain([title.clone()]).collect::<Vec<_>>()
         })
     };
     found.extend(of_severity(Severity::Critical).map(|texts| (texts, theme.critical())));

@@ -121,34 +121,39 @@ fn only_choice_text(context: &FindingContext<'_>) -> FindingText {
     }
 }
 
-/// The client with the most full handshakes in the last minute, as far as its history reaches, and how many of all in the
-/// sums, which may reach some seconds less far.
-fn busiest(context: &FindingContext<'_>) -> Option<(ClientId, u64)> {
-    let from_us = context.run.last_us().saturating_sub(MINUTE_US);
+/// The client with the most full handshakes in the last minute, how many, and how many all made in the same intervals.
+fn busiest(context: &FindingContext<'_>) -> Option<(ClientId, u64, u64)> {
+    let proxy = context.run.proxy()?;
+    let until_us = proxy.last_us();
+    let lately = until_us.saturating_sub(MINUTE_US) + 1..=until_us;
+    let intervals = proxy.intervals().rev().take_while(|interval| lately.contains(&interval.end_us));
+    let whole = intervals.map(|interval| interval.counters[ProxyCounter::HandshakesFull]);
+    let whole = whole.fold(0, u64::saturating_add);
+    // Most runs have no work with the clients then.
+    if (whole as f64) < BUSY_FULL_MIN / 2.0 {
+        return None;
+    }
     let clients = context.run.clients().iter().filter(|client| client.id != ClientId::Other);
-    let lately = clients.map(|client| {
-        let lately = client.history().rev().take_while(|rate| rate.end_us > from_us);
-        let full = lately.map(|rate| rate.counters[ClientCounter::HandshakesFull]);
+    let full_of = clients.map(|client| {
+        let history = client.history().rev().filter(|rate| lately.contains(&rate.end_us));
+        let full = history.map(|rate| rate.counters[ClientCounter::HandshakesFull]);
         (client.id, full.fold(0, u64::saturating_add))
     });
-    let whole = context.minute().proxy[ProxyCounter::HandshakesFull];
-    lately.max_by_key(|(_, full)| *full).map(|(client, full)| (client, full.min(whole)))
+    full_of.max_by_key(|(_, full)| *full).map(|(client, full)| (client, full, whole))
 }
 
 fn busy_client(context: &FindingContext<'_>) -> Option<Severity> {
-    let lately = context.minute();
-    let whole = lately.proxy[ProxyCounter::HandshakesFull];
+    let (_, full, whole) = busiest(context)?;
     // A load that is asked for is no finding.
-    let is_own_load = lately.load[LoadCounter::HandshakesFull] * 2 > whole;
+    let is_own_load = share(context.minute().load[LoadCounter::HandshakesFull], whole) > 0.5;
     if is_own_load || context.run.clients().len() < COMPARED_MIN {
         return None;
     }
-    context.graded((busiest(context)?.1, whole), BUSY_FULL_MIN, BUSY)
+    context.graded((full, whole), BUSY_FULL_MIN, BUSY)
 }
 
 fn busy_client_text(context: &FindingContext<'_>) -> FindingText {
-    let whole = context.minute().proxy[ProxyCounter::HandshakesFull];
-    let (client, full) = busiest(context).unwrap_or((ClientId::Other, 0));
+    let (client, full, whole) = busiest(context).unwrap_or((ClientId::Other, 0, 0));
     FindingText::new(format!("One client makes {} of the full handshakes", percent(share(full, whole))))
         .figure("full handshakes of this client, last minute", out_of(full, whole))
         .advise(
