@@ -91,12 +91,12 @@ impl<R> Column<R> {
 
     /// Sets when it is left out, and its cells.
     pub(crate) const fn fit(self, rank: u8, cells: (usize, usize)) -> Self {
-        Self { rank, cells, ..self }
+        Self { cells, rank, ..self }
     }
 
     /// A column that is shown only if it is chosen.
     pub(crate) const fn optional(self, cells: (usize, usize)) -> Self {
-        Self { is_usual: false, rank: 20, cells, ..self }
+        Self { cells, rank: 20, is_usual: false, ..self }
     }
 
     /// A column that is left out while no row has a value.
