@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use crate::input::click::ClickTarget;
-use crate::input::keymap::Hint;
+use crate::input::keymap::hints::Hint;
 use crate::state::State;
 use crate::widgets::detail::Details;
 

@@ -8,7 +8,7 @@ pub(crate) mod runs;
 pub(crate) mod settings;
 
 use crate::input::intent::Choice;
-use crate::input::keymap::{
+use crate::input::keymap::hints::{
     CHOICE_HINTS, COLUMN_HINTS, DETAIL_HINTS, EXPERIMENT_HINTS, FINDING_HINTS, HELP_HINTS, Hint, PANE_HINTS,
     REQUEST_HINTS, RUN_HINTS, STAGED_HINTS, TUNING_HINTS,
 };

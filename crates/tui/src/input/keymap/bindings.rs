@@ -17,7 +17,7 @@ pub(crate) struct Binding {
     /// Its name in the configuration.
     pub(crate) name: &'static str,
     /// Keys that do it unless others are configured, as the configuration writes them; the first one is named first.
-    pub(crate) keys: &'static [&'static str],
+    pub(crate) keys: Keys,
     pub(crate) intent: Intent,
     /// What it does, for help and palette.
     pub(crate) meaning: &'static str,
@@ -25,9 +25,12 @@ pub(crate) struct Binding {
     pub(crate) needs: KeyRequirement,
 }
 
+/// The keys of a binding.
+type Keys = &'static [&'static str];
+
 const fn bind(
     name: &'static str,
-    keys: &'static [&'static str],
+    keys: Keys,
     intent: Intent,
     (context, needs): (KeyContext, KeyRequirement),
     meaning: &'static str,
@@ -35,23 +38,38 @@ const fn bind(
     Binding { name, keys, intent, meaning, context, needs }
 }
 
-const fn pane(
-    name: &'static str,
-    keys: &'static [&'static str],
-    action: PaneAction,
-    meaning: &'static str,
-) -> Binding {
+const fn pane(name: &'static str, keys: Keys, action: PaneAction, meaning: &'static str) -> Binding {
     bind(name, keys, Intent::Pane(action), PANES, meaning)
 }
 
-const fn preset(
-    name: &'static str,
-    keys: &'static [&'static str],
-    preset: Preset,
-    meaning: &'static str,
-) -> Binding {
+const fn preset(name: &'static str, keys: Keys, preset: Preset, meaning: &'static str) -> Binding {
     let here = (KeyContext::Anywhere, preset.needs());
     bind(name, keys, Intent::Pane(PaneAction::Preset(preset)), here, meaning)
+}
+
+const fn seek(name: &'static str, keys: Keys, target: SeekTarget, meaning: &'static str) -> Binding {
+    bind(name, keys, Intent::Seek(target), PANES, meaning)
+}
+
+const fn scroll(name: &'static str, keys: Keys, to: ListMove, meaning: &'static str) -> Binding {
+    bind(name, keys, Intent::Scroll(to), ANYWHERE, meaning)
+}
+
+const fn setting(name: &'static str, keys: Keys, edit: SettingEdit, meaning: &'static str) -> Binding {
+    bind(name, keys, Intent::Setting(edit), TUNING, meaning)
+}
+
+const fn choice(name: &'static str, keys: Keys, edit: ChoiceEdit, meaning: &'static str) -> Binding {
+    bind(name, keys, Intent::EditChoice(edit), CHOICE, meaning)
+}
+
+const fn adjust(
+    name: &'static str,
+    keys: Keys,
+    (control, direction): (QuickControl, Direction),
+    meaning: &'static str,
+) -> Binding {
+    bind(name, keys, Intent::Adjust(control, direction), LOAD, meaning)
 }
 
 const ANYWHERE: (KeyContext, KeyRequirement) = (KeyContext::Anywhere, KeyRequirement::Nothing);
@@ -82,60 +100,18 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "go back: close what is open, deselect, or return to live",
     ),
     bind("freeze", &["space"], Intent::Freeze, PANES, "freeze the view, or return to live; reading goes on"),
-    bind("back-in-time", &["left"], Intent::Seek(SeekTarget::Columns(-1)), PANES, "back in time by a column"),
-    bind(
-        "forward-in-time",
-        &["right"],
-        Intent::Seek(SeekTarget::Columns(1)),
-        PANES,
-        "forward in time by a column",
-    ),
-    bind(
-        "far-back-in-time",
-        &["<"],
-        Intent::Seek(SeekTarget::Columns(-FAR)),
-        PANES,
-        "back in time by ten columns",
-    ),
-    bind(
-        "far-forward-in-time",
-        &[">"],
-        Intent::Seek(SeekTarget::Columns(FAR)),
-        PANES,
-        "forward in time by ten columns",
-    ),
-    bind(
-        "previous-mark",
-        &["shift-n"],
-        Intent::Seek(SeekTarget::PreviousMark),
-        PANES,
-        "to the previous mark or change",
-    ),
-    bind("next-mark", &["n"], Intent::Seek(SeekTarget::NextMark), PANES, "to the next mark or change"),
-    bind("worst", &["w"], Intent::Seek(SeekTarget::Worst), PANES, "to the worst latency in memory"),
-    bind(
-        "rise",
-        &["shift-p"],
-        Intent::Seek(SeekTarget::Rise),
-        PANES,
-        "to the last rise of p99 (again: the one before)",
-    ),
-    bind(
-        "interval-back",
-        &[","],
-        Intent::Seek(SeekTarget::PreviousInterval),
-        PANES,
-        "back in time by one interval",
-    ),
-    bind(
-        "interval-forward",
-        &["."],
-        Intent::Seek(SeekTarget::NextInterval),
-        PANES,
-        "forward in time by one interval",
-    ),
-    bind("beginning", &["0"], Intent::Seek(SeekTarget::Beginning), PANES, "to the beginning of the run"),
-    bind("end", &["$"], Intent::Seek(SeekTarget::End), PANES, "to the present, or the end of what is played"),
+    seek("back-in-time", &["left"], SeekTarget::Columns(-1), "back in time by a column"),
+    seek("forward-in-time", &["right"], SeekTarget::Columns(1), "forward in time by a column"),
+    seek("far-back-in-time", &["<"], SeekTarget::Columns(-FAR), "back in time by ten columns"),
+    seek("far-forward-in-time", &[">"], SeekTarget::Columns(FAR), "forward in time by ten columns"),
+    seek("previous-mark", &["shift-n"], SeekTarget::PreviousMark, "to the previous mark or change"),
+    seek("next-mark", &["n"], SeekTarget::NextMark, "to the next mark or change"),
+    seek("worst", &["w"], SeekTarget::Worst, "to the worst latency in memory"),
+    seek("rise", &["shift-p"], SeekTarget::Rise, "to the last rise of p99 (again: the one before)"),
+    seek("interval-back", &[","], SeekTarget::PreviousInterval, "back in time by one interval"),
+    seek("interval-forward", &["."], SeekTarget::NextInterval, "forward in time by one interval"),
+    seek("beginning", &["0"], SeekTarget::Beginning, "to the beginning of the run"),
+    seek("end", &["$"], SeekTarget::End, "to the present, or the end of what is played"),
     bind("go-to", &["@"], Intent::GoTo, PANES, "to a time: 13:05, +5m into the run, -10m, mark:2"),
     bind(
         "play",
@@ -191,12 +167,12 @@ pub(crate) const BINDINGS: &[Binding] = &[
         CLIENTS,
         "who uses what: by version, then by group, cipher, signature, protocol, certificate, name, fingerprint, issuer",
     ),
-    bind("up", &["up", "k"], Intent::Scroll(ListMove::Up), ANYWHERE, "previous client or line"),
-    bind("down", &["down", "j"], Intent::Scroll(ListMove::Down), ANYWHERE, "next client or line"),
-    bind("page-up", &["pageup"], Intent::Scroll(ListMove::PageUp), ANYWHERE, "a page up"),
-    bind("page-down", &["pagedown"], Intent::Scroll(ListMove::PageDown), ANYWHERE, "a page down"),
-    bind("first", &["home", "g"], Intent::Scroll(ListMove::First), ANYWHERE, "first client or line"),
-    bind("last", &["end", "shift-g"], Intent::Scroll(ListMove::Last), ANYWHERE, "last client or line"),
+    scroll("up", &["up", "k"], ListMove::Up, "previous client or line"),
+    scroll("down", &["down", "j"], ListMove::Down, "next client or line"),
+    scroll("page-up", &["pageup"], ListMove::PageUp, "a page up"),
+    scroll("page-down", &["pagedown"], ListMove::PageDown, "a page down"),
+    scroll("first", &["home", "g"], ListMove::First, "first client or line"),
+    scroll("last", &["end", "shift-g"], ListMove::Last, "last client or line"),
     bind("copy", &["y"], Intent::Copy, ANYWHERE, "copy the selected client, or the screen as text"),
     bind(
         "export",
@@ -245,20 +221,8 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind("runs", &["shift-h"], Intent::Runs, ANYWHERE, "show or close the list of runs and hosts"),
     bind("tune", &["t"], Intent::Tune, ANYWHERE, "show or close the settings of proxy and load"),
     bind("experiments", &["a"], Intent::Experiments, ANYWHERE, "show or close the A/B experiments"),
-    bind(
-        "load",
-        &["l"],
-        Intent::Adjust(QuickControl::Running, Direction::Up),
-        LOAD,
-        "start or stop the load",
-    ),
-    bind(
-        "slower",
-        &["["],
-        Intent::Adjust(QuickControl::Rate, Direction::Down),
-        LOAD,
-        "10 % fewer requests a second",
-    ),
+    adjust("load", &["l"], (QuickControl::Running, Direction::Up), "start or stop the load"),
+    adjust("slower", &["["], (QuickControl::Rate, Direction::Down), "10 % fewer requests a second"),
     bind(
         "faster",
         &["]"],
@@ -266,20 +230,13 @@ pub(crate) const BINDINGS: &[Binding] = &[
         LOAD,
         "10 % more requests a second",
     ),
-    bind(
+    adjust(
         "resume-less",
         &["{"],
-        Intent::Adjust(QuickControl::Resume, Direction::Down),
-        LOAD,
+        (QuickControl::Resume, Direction::Down),
         "resume 10 percentage points less",
     ),
-    bind(
-        "resume-more",
-        &["}"],
-        Intent::Adjust(QuickControl::Resume, Direction::Up),
-        LOAD,
-        "resume 10 percentage points more",
-    ),
+    adjust("resume-more", &["}"], (QuickControl::Resume, Direction::Up), "resume 10 percentage points more"),
     bind("mark", &["m"], Intent::Mark, CONTROL, "set a numbered mark in the timeline"),
     bind("record", &["shift-r"], Intent::Record, RECORDER, "start or stop recording to a file"),
     bind(
@@ -304,61 +261,29 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "drain or return the selected upstream",
     ),
     bind("undo", &["u"], Intent::Setting(SettingEdit::Undo), CONTROL, "undo the last change of a setting"),
-    bind(
+    setting(
         "step-down",
         &["left"],
-        Intent::Setting(SettingEdit::Step(Direction::Down)),
-        TUNING,
+        SettingEdit::Step(Direction::Down),
         "stage a smaller value, or the other one",
     ),
-    bind(
+    setting(
         "step-up",
         &["right"],
-        Intent::Setting(SettingEdit::Step(Direction::Up)),
-        TUNING,
+        SettingEdit::Step(Direction::Up),
         "stage a larger value, or the other one",
     ),
-    bind("edit", &["e"], Intent::Setting(SettingEdit::Type), TUNING, "type a value, as a digit does"),
-    bind("apply", &["enter"], Intent::Setting(SettingEdit::Apply), TUNING, "apply all staged values"),
-    bind(
-        "unstage",
-        &["backspace", "delete"],
-        Intent::Setting(SettingEdit::Unstage),
-        TUNING,
-        "drop the staged value",
-    ),
+    setting("edit", &["e"], SettingEdit::Type, "type a value, as a digit does"),
+    setting("apply", &["enter"], SettingEdit::Apply, "apply all staged values"),
+    setting("unstage", &["backspace", "delete"], SettingEdit::Unstage, "drop the staged value"),
     bind("compare", &["e", "enter"], Intent::Compare, EXPERIMENTS, "type an experiment's plan and start it"),
     bind("end-experiment", &["x"], Intent::EndExperiment, EXPERIMENTS, "stop the experiment early"),
     bind("show-run", &["enter"], Intent::RunOpen, RUNS, "show the selected run"),
     bind("filter-hosts", &["/"], Intent::RunFilter, RUNS, "show only hosts whose name contains a text"),
-    bind(
-        "choose",
-        &["space", "enter"],
-        Intent::EditChoice(ChoiceEdit::Toggle),
-        CHOICE,
-        "show or hide the selected line",
-    ),
-    bind(
-        "column-left",
-        &["left"],
-        Intent::EditChoice(ChoiceEdit::Earlier),
-        CHOICE,
-        "move the column to the left",
-    ),
-    bind(
-        "column-right",
-        &["right"],
-        Intent::EditChoice(ChoiceEdit::Later),
-        CHOICE,
-        "move the column to the right",
-    ),
-    bind(
-        "usual-choice",
-        &["backspace"],
-        Intent::EditChoice(ChoiceEdit::Reset),
-        CHOICE,
-        "back to what is usual",
-    ),
+    choice("choose", &["space", "enter"], ChoiceEdit::Toggle, "show or hide the selected line"),
+    choice("column-left", &["left"], ChoiceEdit::Earlier, "move the column to the left"),
+    choice("column-right", &["right"], ChoiceEdit::Later, "move the column to the right"),
+    choice("usual-choice", &["backspace"], ChoiceEdit::Reset, "back to what is usual"),
     bind("redraw", &["ctrl-l"], Intent::Redraw, ANYWHERE, "redraw the whole screen"),
     bind(
         "suspend",

@@ -1,7 +1,7 @@
 //! The keymap: one table, from which footer, help, palette and configuration are made.
 
 mod bindings;
-mod hints;
+pub(crate) mod hints;
 mod synonyms;
 
 use crokey::{KeyCombination, KeyCombinationFormat, OneToThree};
@@ -9,12 +9,6 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::input::intent::{Intent, SettingEdit};
 pub(crate) use bindings::{BINDINGS, Binding};
-pub(crate) use hints::{
-    CERTIFICATE_HINTS, CHOICE_HINTS, CLIENT_HINTS, COLUMN_HINTS, DETAIL_HINTS, EXPERIMENT_HINTS,
-    FINDING_HINTS, FROZEN_HINTS, HELP_HINTS, HINTS, HOST_HINTS, Hint, PANE_HINTS, REPLAY_HINTS,
-    REQUEST_HINTS, ROUTE_HINTS, RUN_HINTS, SCREEN_HINTS, SERVICE_HINTS, STAGED_HINTS, TIMELINE_HINTS,
-    TUNING_HINTS, UPSTREAM_HINTS, USAGE_HINTS, WORKER_HINTS,
-};
 
 /// The screen or mode in which a key applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,8 +14,9 @@ use ratatui::text::Line;
 use super::detail_view::details;
 use super::model::CertificateRow;
 use crate::format;
-use crate::input::intent::List;
-use crate::input::keymap::CERTIFICATE_HINTS;
+use crate::input::intent::{Intent, List, PaneAction, Preset};
+use crate::input::keymap::hints::needing;
+use crate::input::requirement::KeyRequirement as Needs;
 use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
 use crate::widgets::parts::put;
@@ -37,7 +38,16 @@ pub(crate) const PANE: Pane = Pane {
     ranks: [5, 7, 9],
     render,
     target: |state, area, at| table::target(List::Certificates, &state.certificates.rows.table, area, at),
-    hints: CERTIFICATE_HINTS,
+    hints: &[
+        needing(Needs::Certificates, &[Intent::Open], "details"),
+        needing(Needs::Certificates, &[Intent::SortNext], "sort"),
+        needing(Needs::Certificates, &[Intent::Filter], "filter"),
+        needing(
+            Needs::Certificates,
+            &[Intent::Pane(PaneAction::Preset(Preset::Only(PaneId::Certificates)))],
+            "only certificates",
+        ),
+    ],
     arrange: |state| {
         let mut list = std::mem::take(&mut state.certificates);
         if let Some(run) = state.snapshot_run() {

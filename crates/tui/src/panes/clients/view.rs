@@ -14,8 +14,9 @@ use super::detail_view::details;
 use super::model::ClientRow;
 use super::state::arrange;
 use crate::format;
-use crate::input::intent::List;
-use crate::input::keymap::CLIENT_HINTS;
+use crate::input::intent::{Intent, List};
+use crate::input::keymap::hints::needing;
+use crate::input::requirement::KeyRequirement as Needs;
 use crate::panes::{Pane, PaneRows};
 use crate::state::State;
 use crate::view_model::ViewModel;
@@ -42,7 +43,11 @@ pub(crate) const PANE: Pane = Pane {
     ranks: [0, 6, 9],
     render,
     target: |state, area, at| table::target(List::Clients, &state.clients, area, at),
-    hints: CLIENT_HINTS,
+    hints: &[
+        needing(Needs::Clients, &[Intent::SortNext], "sort"),
+        needing(Needs::Clients, &[Intent::Filter], "filter"),
+        needing(Needs::Clients, &[Intent::Open], "details"),
+    ],
     arrange,
     details,
 };

@@ -15,7 +15,7 @@ use ratatui::text::{Line, Span};
 use super::model::OpenFindings;
 use crate::format;
 use crate::input::intent::Intent;
-use crate::input::keymap::FINDING_HINTS;
+use crate::input::keymap::hints::FINDING_HINTS;
 use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
 use crate::state::sight;

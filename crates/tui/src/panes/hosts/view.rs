@@ -14,9 +14,10 @@ use ratatui::text::Line;
 
 use super::model::HostRow;
 use crate::input::click::ClickTarget;
-use crate::input::intent::List;
-use crate::input::keymap::HOST_HINTS;
-use crate::panes::{Pane, PaneRows};
+use crate::input::intent::{Intent, List, PaneAction, Preset};
+use crate::input::keymap::hints::needing;
+use crate::input::requirement::KeyRequirement as Needs;
+use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
 use crate::widgets::parts::put;
 use crate::widgets::table::{self, Columns, extent, filter_title};
@@ -42,7 +43,13 @@ pub(crate) const PANE: Pane = Pane {
         }
         heading => Some(heading),
     },
-    hints: HOST_HINTS,
+    hints: &[
+        needing(Needs::Hosts, &[Intent::Open], "show host"),
+        needing(Needs::Hosts, &[Intent::SortNext], "sort"),
+        needing(Needs::Hosts, &[Intent::Filter], "filter"),
+        needing(Needs::Hosts, &[Intent::NextRun, Intent::Runs], "next, list"),
+        needing(Needs::Hosts, &[Intent::Pane(PaneAction::Preset(Preset::Only(PaneId::Hosts)))], "only hosts"),
+    ],
     arrange: |state| state.hosts.arrange(state.shown),
     ..Pane::PLAIN
 };

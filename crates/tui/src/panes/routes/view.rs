@@ -12,8 +12,9 @@ use ratatui::text::Line;
 
 use super::detail_view::details;
 use super::state::arrange;
-use crate::input::intent::List;
-use crate::input::keymap::ROUTE_HINTS;
+use crate::input::intent::{Intent, List};
+use crate::input::keymap::hints::needing;
+use crate::input::requirement::KeyRequirement as Needs;
 use crate::panes::{Pane, PaneRows};
 use crate::state::State;
 use crate::widgets::parts::put;
@@ -35,7 +36,12 @@ pub(crate) const PANE: Pane = Pane {
     ranks: [0, 5, 8],
     render,
     target: |state, area, at| table::target(List::Routes, &state.routes, area, at),
-    hints: ROUTE_HINTS,
+    hints: &[
+        needing(Needs::Http, &[Intent::SortNext], "sort"),
+        needing(Needs::Http, &[Intent::Filter], "filter"),
+        needing(Needs::Http, &[Intent::Open], "details"),
+        needing(Needs::Http, &[Intent::Requests], "requests"),
+    ],
     arrange,
     details,
 };

@@ -11,9 +11,10 @@ use ratatui::layout::Rect;
 
 use super::model::ServiceRow;
 use super::state::arrange;
-use crate::input::intent::List;
-use crate::input::keymap::SERVICE_HINTS;
-use crate::panes::{Pane, PaneRows};
+use crate::input::intent::{Intent, List, PaneAction, Preset};
+use crate::input::keymap::hints::needing;
+use crate::input::requirement::KeyRequirement as Needs;
+use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
 use crate::widgets::parts::put;
 use crate::widgets::table::{self, Columns, extent, filter_title};
@@ -33,7 +34,17 @@ pub(crate) const PANE: Pane = Pane {
     ranks: [0, 4, 9],
     render,
     target: |state, area, at| table::target(List::Services, &state.services.table, area, at),
-    hints: SERVICE_HINTS,
+    hints: &[
+        needing(Needs::Services, &[Intent::Open], "show service"),
+        needing(Needs::Services, &[Intent::Back], "all services"),
+        needing(Needs::Services, &[Intent::SortNext], "sort"),
+        needing(Needs::Services, &[Intent::Filter], "filter"),
+        needing(
+            Needs::Services,
+            &[Intent::Pane(PaneAction::Preset(Preset::Only(PaneId::Services)))],
+            "only services",
+        ),
+    ],
     arrange,
     ..Pane::PLAIN
 };

@@ -23,8 +23,8 @@ use records::values::ProcessCpu;
 
 use super::model::WorkerRow;
 use crate::format;
-use crate::input::intent::List;
-use crate::input::keymap::WORKER_HINTS;
+use crate::input::intent::{Intent, List};
+use crate::input::keymap::hints::hint;
 use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
 use crate::state::sight;
@@ -58,7 +58,7 @@ pub(crate) const PANE: Pane = Pane {
         let below = workers_area(state, area).filter(|below| below.contains(at.into()))?;
         table::target(List::Workers, &state.workers.table, below, at)
     },
-    hints: WORKER_HINTS,
+    hints: &[hint(&[Intent::SortNext], "sort"), hint(&[Intent::Filter], "filter")],
     arrange,
     ..Pane::PLAIN
 };

@@ -24,7 +24,7 @@ use super::{axis, plot, rates, ribbon, welcome};
 use crate::format;
 use crate::input::click::ClickTarget;
 use crate::input::intent::Intent;
-use crate::input::keymap::TIMELINE_HINTS;
+use crate::input::keymap::hints::{TIME, hint};
 use crate::panes::{Pane, PaneRows};
 use crate::state::State;
 use crate::widgets::parts::{heading, put, quiet_heading};
@@ -57,7 +57,7 @@ pub(crate) const PANE: Pane = Pane {
             TimeAxis::of(state, area).place_at(x).map(ClickTarget::Column)
         }
     },
-    hints: TIMELINE_HINTS,
+    hints: &[hint(&[Intent::NextClass], "figure"), hint(&[Intent::ZoomIn, Intent::ZoomOut], "zoom"), TIME],
     ..Pane::PLAIN
 };
 

@@ -11,9 +11,10 @@ use ratatui::layout::Rect;
 
 use super::model::UpstreamRow;
 use super::state::arrange;
-use crate::input::intent::List;
-use crate::input::keymap::UPSTREAM_HINTS;
-use crate::panes::{Pane, PaneRows};
+use crate::input::intent::{Intent, List, PaneAction, Preset};
+use crate::input::keymap::hints::needing;
+use crate::input::requirement::KeyRequirement as Needs;
+use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
 use crate::widgets::parts::put;
 use crate::widgets::table::{self, Columns, extent, filter_title};
@@ -34,7 +35,16 @@ pub(crate) const PANE: Pane = Pane {
     ranks: [4, 6, 9],
     render,
     target: |state, area, at| table::target(List::Upstreams, &state.upstreams.table, area, at),
-    hints: UPSTREAM_HINTS,
+    hints: &[
+        needing(Needs::Control, &[Intent::DrainUpstream], "drain, return"),
+        needing(Needs::Upstreams, &[Intent::SortNext], "sort"),
+        needing(Needs::Upstreams, &[Intent::Filter], "filter"),
+        needing(
+            Needs::Upstreams,
+            &[Intent::Pane(PaneAction::Preset(Preset::Only(PaneId::Upstreams)))],
+            "only upstreams",
+        ),
+    ],
     arrange,
     ..Pane::PLAIN
 };

@@ -21,8 +21,9 @@ use super::grid as usage_grid;
 use super::model::{UsageRow, name_of};
 use super::state::arrange;
 use crate::format;
-use crate::input::intent::List;
-use crate::input::keymap::USAGE_HINTS;
+use crate::input::intent::{Intent, List};
+use crate::input::keymap::hints::needing;
+use crate::input::requirement::KeyRequirement as Needs;
 use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
 use crate::widgets::parts::put;
@@ -45,7 +46,12 @@ pub(crate) const PANE: Pane = Pane {
     ranks: [10, 10, 10],
     render,
     target: |state, area, at| table::target(List::Usage, &state.usage.rows.table, area, at),
-    hints: USAGE_HINTS,
+    hints: &[
+        needing(Needs::Clients, &[Intent::NextDimension], "next dimension"),
+        needing(Needs::Clients, &[Intent::SortNext], "sort"),
+        needing(Needs::Clients, &[Intent::Filter], "filter"),
+        needing(Needs::Clients, &[Intent::Open], "details"),
+    ],
     arrange,
     details,
 };
