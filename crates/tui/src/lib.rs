@@ -7,21 +7,20 @@
 //! ```
 //!
 //! The [`model::runs::Model`] is the single source of every figure. `view_model`, and the `model` of a pane, take from it what
-//! one moment shows. Each pane and each screen has a folder in `panes` or `screens`: what it shows (`model`), what a person
-//! does with it (`state`), how it is drawn (`view`); `frame` lays them out. `table` has what all tables share.
-//! `input::keymap` is the one table of keys; footer and help are made from it. Models know no state, states no view, and
-//! nothing but `lib` knows `app`. The dashboard knows nothing of the proxy and the load beyond their records and settings.
+//! one moment shows. Each pane and each screen has a folder in `panes` or `screens`: what it shows (`model`), what the state
+//! keeps of it (`list`), what a person does with it (`state`), how it is drawn (`view`); `frame` lays them out. `table` has
+//! what all tables share. `input::keymap` is the one table of keys; footer and help are made from it. Models and lists know
+//! no state, states no view, and nothing but `lib` knows `app`. No file imports one that imports it. The dashboard knows
+//! nothing of the proxy and the load beyond their records and settings.
 
 #![forbid(unsafe_code)]
 
 mod app;
 mod clock;
-mod format;
 mod frame;
 mod input;
 mod options;
 mod panes;
-mod prompt;
 mod screens;
 mod state;
 mod table;
@@ -34,8 +33,6 @@ mod widgets;
 #[path = "../tests/support/synthetic.rs"]
 #[expect(unreachable_pub, reason = "shared with the fixture of the terminal tests")]
 mod synthetic;
-#[cfg(test)]
-mod testing;
 
 pub use app::offscreen::Offscreen;
 pub use app::plain::run_plain;

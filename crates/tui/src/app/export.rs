@@ -11,7 +11,7 @@ use records::metrics::{ClientCounter, Percentile, TimeResolution};
 use serde_json::{Value, json};
 
 use crate::frame::view;
-use crate::panes::clients::model::ClientRow;
+use crate::panes::tables::clients::model::ClientRow;
 use crate::state::State;
 use crate::table;
 use crate::view_model::ViewModel;
@@ -146,7 +146,7 @@ fn client_json(row: &ClientRow) -> Value {
 mod tests {
     use super::*;
     use crate::app::action::Effect;
-    use crate::testing::{TestDashboard, options};
+    use crate::app::testing::{TestDashboard, options};
 
     fn copied(effects: &[Effect]) -> &str {
         let copied = effects.iter().find_map(|effect| match effect {

@@ -10,6 +10,8 @@ pub(crate) mod offscreen;
 pub(crate) mod outcome;
 pub(crate) mod plain;
 pub(crate) mod run;
+#[cfg(test)]
+pub(crate) mod testing;
 pub(crate) mod typing;
 pub(crate) mod update;
 mod want;

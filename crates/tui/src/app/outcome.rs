@@ -1,10 +1,10 @@
 //! What a key has changed, in words for the message line. Screens that open say themselves what they are.
 
-use crate::format;
 use crate::input::intent::{Intent, PaneAction, Preset};
 use crate::panes::PaneId;
-use crate::panes::usage::model::name_of;
+use crate::panes::tables::usage::model::name_of;
 use crate::state::State;
+use crate::theme::format;
 use crate::view_model::span::Span;
 
 /// Returns what is shown after a request; `None` for one that changes nothing of it, or says so elsewhere.
@@ -52,7 +52,7 @@ fn arranged(state: &State, action: PaneAction) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{TestDashboard, options};
+    use crate::app::testing::{TestDashboard, options};
 
     #[test]
     fn each_key_that_changes_what_is_shown_says_what_it_is_now() {

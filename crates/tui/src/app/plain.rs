@@ -12,12 +12,12 @@ use super::action::Action;
 use super::run::is_gone;
 use super::update::{prepare, update};
 use crate::clock::ClockReading;
-use crate::format;
 use crate::options::channel::Inbox;
 use crate::options::{DashboardResult, Event, Exit, Options, TuiError};
 use crate::state::State;
 use crate::state::status::ViewStatus;
 use crate::theme::Glyphs;
+use crate::theme::format;
 use crate::view_model::ViewModel;
 use crate::view_model::load::LoopState;
 
@@ -186,9 +186,9 @@ mod tests {
     use model::runs::Model;
 
     use super::*;
+    use crate::app::testing::options;
     use crate::options::channel::channel;
     use crate::synthetic::SyntheticLoad;
-    use crate::testing::options;
 
     #[test]
     fn plain_output_is_sentences_without_escape_sequences() {

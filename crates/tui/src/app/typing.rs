@@ -11,15 +11,15 @@ use super::action::Effect;
 use super::export::Export;
 use super::want::want;
 use crate::clock::ClockReading;
-use crate::format;
 use crate::input::intent::List;
-use crate::prompt::entry::PaletteEntry;
-use crate::prompt::palette;
-use crate::prompt::{Prompt, PromptPurpose, is_page, recording_path};
+use crate::screens::prompt::entry::PaletteEntry;
+use crate::screens::prompt::palette;
+use crate::screens::prompt::{Prompt, PromptPurpose, is_page, recording_path};
 use crate::state::State;
 use crate::state::screen::Screen;
 use crate::table::Table as _;
 use crate::terminal::frame_scheduler::Urgency;
+use crate::theme::format;
 
 impl State {
     /// Opens the prompt for a filter of the list that keys act on.

@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-use crate::format;
+use crate::theme::format;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone(TimeZone);

@@ -2,11 +2,11 @@
 
 use records::metrics::{HttpLatency, LatencyClass, LoadLatency, ProxyLatency};
 
-use crate::format;
 use crate::input::intent::Intent;
 use crate::panes::system::view::{failures, losses};
 use crate::state::State;
 use crate::state::sight::{self, BOXED_TILE_ROWS};
+use crate::theme::format;
 use crate::view_model::ViewModel;
 use crate::view_model::classes::LatencyRow;
 use crate::view_model::load::{LoadFigures, LoopState};

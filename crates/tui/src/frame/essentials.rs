@@ -9,8 +9,8 @@ use ratatui::layout::Rect;
 use records::metrics::{HttpLatency, LatencyClass, LoadLatency, ProxyLatency};
 
 use super::status;
-use crate::format;
 use crate::state::State;
+use crate::theme::format;
 use crate::view_model::ViewModel;
 use crate::view_model::classes::LatencyRow;
 use crate::widgets::parts::{StatusItem, byte_rate, put, rate, wrap};

@@ -11,13 +11,13 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::details;
-use crate::format;
 use crate::input::intent::Intent;
 use crate::input::keymap::Keymap;
 use crate::input::keymap::hints::{FROZEN_HINTS, HINTS, Hint, REPLAY_HINTS, SCREEN_HINTS};
 use crate::screens::own_hints;
 use crate::state::State;
 use crate::state::screen::Screen;
+use crate::theme::format;
 use crate::widgets::parts::put;
 
 /// Shown at the right if keys that change anything are missing.
@@ -26,7 +26,7 @@ const READ_ONLY: &str = "read-only";
 /// Draws as many hints as fit.
 pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     if let Some(prompt) = &state.prompt {
-        return crate::prompt::view::render(state, prompt, frame, area);
+        return crate::screens::prompt::view::render(state, prompt, frame, area);
     }
     let theme = state.theme;
     // A narrow header has no room for it.

@@ -18,10 +18,11 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
 use crate::panes::{self, PaneId};
-use crate::prompt::{self, PromptPurpose};
+use crate::screens;
+use crate::screens::prompt::{self, PromptPurpose};
 use crate::state::State;
 use crate::state::screen::Screen;
-use crate::{format, screens};
+use crate::theme::format;
 use layout::Layout;
 
 pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {

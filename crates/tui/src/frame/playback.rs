@@ -8,9 +8,9 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use crate::format;
 use crate::state::State;
 use crate::state::moment::playback::{PlaybackLine, PlaybackState};
+use crate::theme::format;
 use crate::widgets::parts::put;
 
 /// The minimum cells of the line.

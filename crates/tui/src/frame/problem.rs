@@ -10,11 +10,11 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::details;
-use crate::format;
 use crate::input::intent::Intent;
 use crate::panes::findings::alert::explained;
 use crate::state::State;
 use crate::state::status::ViewStatus;
+use crate::theme::format;
 use crate::view_model::ViewModel;
 use crate::widgets::parts::fit;
 

@@ -18,10 +18,10 @@ use records::text::quantity;
 
 use super::details::{NARROW_MAX, failed, main_latency};
 use super::{problem, tiles};
-use crate::format;
 use crate::state::State;
 use crate::state::sight;
 use crate::state::status::ViewStatus;
+use crate::theme::format;
 use crate::view_model::ViewModel;
 use crate::view_model::classes::LatencyRow;
 use crate::widgets::parts::{certificate_words, put, quantile_text, rate, share};

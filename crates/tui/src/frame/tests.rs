@@ -21,12 +21,12 @@ use insta::assert_snapshot;
 use model::history::Update;
 
 use crate::app::action::Action;
+use crate::app::testing::{TestDashboard, options, watching};
 use crate::input::intent::{Direction, Intent, QuickControl, SeekTarget, SettingEdit};
 use crate::options::Options;
 use crate::panes::PaneId;
 use crate::synthetic::SyntheticLoad;
 use crate::table::ListMove;
-use crate::testing::{TestDashboard, options, watching};
 use crate::theme::Glyphs;
 use crate::theme::scheme::ColourScheme;
 

@@ -19,7 +19,6 @@ use ratatui::widgets::Block;
 use records::metrics::{LatencyClass, ProxyLatency};
 
 use super::details;
-use crate::format;
 use crate::panes::handshakes::model::NamedCount;
 use crate::panes::handshakes::view::whole_percent;
 use crate::panes::latency::view::bounds;
@@ -27,6 +26,7 @@ use crate::panes::timeline::model::TimelineColumn;
 use crate::panes::timeline::plot::shown_row;
 use crate::state::State;
 use crate::state::sight::BOXED_TILE_ROWS;
+use crate::theme::format;
 use crate::view_model::ViewModel;
 use crate::view_model::classes::LatencyRow;
 use crate::view_model::load::LoopState;

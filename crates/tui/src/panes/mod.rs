@@ -1,10 +1,7 @@
 //! The panes. A new pane has a folder, an entry in [`PaneId`] and in [`pane`].
 
-pub(crate) mod certificates;
-pub(crate) mod clients;
 pub(crate) mod findings;
 pub(crate) mod handshakes;
-pub(crate) mod hosts;
 pub(crate) mod http;
 mod id;
 pub(crate) mod latency;
@@ -12,12 +9,9 @@ mod layout;
 pub(crate) mod log;
 mod pane;
 mod preset;
-pub(crate) mod routes;
-pub(crate) mod services;
 pub(crate) mod system;
+pub(crate) mod tables;
 pub(crate) mod timeline;
-pub(crate) mod upstreams;
-pub(crate) mod usage;
 
 pub(crate) use id::PaneId;
 pub(crate) use layout::PaneLayout;
@@ -27,20 +21,21 @@ use crate::input::intent::List;
 use crate::state::State;
 use crate::widgets::detail::Details;
 
+/// What the screen asks of a pane.
 pub(crate) fn pane(id: PaneId) -> &'static Pane {
     match id {
-        PaneId::Hosts => &hosts::view::PANE,
-        PaneId::Services => &services::view::PANE,
+        PaneId::Hosts => &tables::hosts::view::PANE,
+        PaneId::Services => &tables::services::view::PANE,
         PaneId::Timeline => &timeline::view::PANE,
         PaneId::Latency => &latency::view::PANE,
         PaneId::Http => &http::view::PANE,
         PaneId::Handshakes => &handshakes::view::PANE,
         PaneId::System => &system::view::PANE,
-        PaneId::Upstreams => &upstreams::view::PANE,
-        PaneId::Routes => &routes::view::PANE,
-        PaneId::Clients => &clients::view::PANE,
-        PaneId::Usage => &usage::view::PANE,
-        PaneId::Certificates => &certificates::view::PANE,
+        PaneId::Upstreams => &tables::upstreams::view::PANE,
+        PaneId::Routes => &tables::routes::view::PANE,
+        PaneId::Clients => &tables::clients::view::PANE,
+        PaneId::Usage => &tables::usage::view::PANE,
+        PaneId::Certificates => &tables::certificates::view::PANE,
         PaneId::Findings => &findings::view::PANE,
         PaneId::Log => &log::view::PANE,
     }

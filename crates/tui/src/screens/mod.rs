@@ -3,6 +3,7 @@
 pub(crate) mod choice;
 pub(crate) mod experiments;
 pub(crate) mod help;
+pub(crate) mod prompt;
 pub(crate) mod requests;
 pub(crate) mod runs;
 pub(crate) mod settings;

@@ -67,7 +67,7 @@ mod tests {
     use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
     use super::*;
-    use crate::testing::{TestDashboard, options};
+    use crate::app::testing::{TestDashboard, options};
 
     #[test]
     fn the_plot_takes_the_rows_that_no_list_needs() {

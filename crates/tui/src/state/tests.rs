@@ -12,7 +12,7 @@ use records::command::Command;
 use records::setting::Value;
 
 use crate::app::action::Effect;
-use crate::testing::TestDashboard;
+use crate::app::testing::TestDashboard;
 
 fn set(effects: &[Effect]) -> Option<(&str, &Value)> {
     effects.iter().find_map(|effect| match effect {

@@ -243,7 +243,7 @@ mod tests {
     use records::metrics::{ClientCounter, Counters};
 
     use super::*;
-    use crate::panes::clients::model::ClientRow;
+    use crate::panes::tables::clients::model::ClientRow;
     use crate::screens::runs::model::RunRow;
 
     fn error(text: &str) -> String {

@@ -22,8 +22,8 @@ use records::ids::ClientId;
 use records::metrics::TimeResolution;
 use serde_json::json;
 
-use crate::format;
 use crate::theme::Glyphs;
+use crate::theme::format;
 use crate::view_model::classes::Quantile;
 
 pub(crate) use arrangement::{ChoiceEdit, ChoiceLine, Table, UnknownColumn};

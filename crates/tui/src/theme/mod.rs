@@ -1,5 +1,6 @@
-//! Characters and colours.
+//! Characters, colours, and the texts of figures.
 
+pub(crate) mod format;
 mod glyphs;
 pub(crate) mod scheme;
 

@@ -6,7 +6,7 @@ use model::runs::{AlertEpisode, Run};
 use records::metrics::LatencyClass;
 
 use super::health::Warning;
-use crate::format;
+use crate::theme::format;
 
 #[derive(Clone, Debug)]
 pub(crate) struct FiringAlert {

@@ -6,7 +6,7 @@ use records::setting::Value;
 use records::text::quantity::counted;
 
 use super::span::{NOW_US, Span, now};
-use crate::format;
+use crate::theme::format;
 
 /// Share of what falls due that must be sent for offered and achieved load to count as the same.
 const ACHIEVED_SHARE_MIN: f64 = 0.95;

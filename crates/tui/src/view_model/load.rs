@@ -57,7 +57,7 @@ impl LoadFigures {
             resume_percent: record.resume_percent,
             keep_alive: run.setting("load.keepalive").map_or_else(String::new, |setting| {
                 match &setting.value {
-                    Value::Number(number) => crate::format::plain(*number),
+                    Value::Number(number) => crate::theme::format::plain(*number),
                     other => other.to_string(),
                 }
             }),

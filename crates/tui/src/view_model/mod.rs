@@ -187,7 +187,7 @@ impl ViewModel {
             workers: run.workers_until(us, NOW_US),
             observed: if is_whole { mean_observed(run) } else { run.observed_until(us, NOW_US) },
             host: run.host_at(us).cloned(),
-            clients_span: crate::panes::clients::model::span(span, interval_us),
+            clients_span: crate::panes::tables::clients::model::span(span, interval_us),
             log: log_until(run, us),
         }
     }

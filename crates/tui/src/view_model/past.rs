@@ -4,7 +4,7 @@ use model::runs::Run;
 use records::ids::ClientId;
 
 use super::span::Span;
-use crate::panes::clients::model::{ClientLatency, ClientRow, recent_until};
+use crate::panes::tables::clients::model::{ClientLatency, ClientRow, recent_until};
 
 /// Settings whose values are listed first.
 const MAIN: [&str; 4] = ["load.rate", "load.resume", "load.connections", "proxy.workers"];

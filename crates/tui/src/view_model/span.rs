@@ -8,7 +8,7 @@ use records::metrics::{
     TlsCounter, TlsLatency,
 };
 
-use crate::format;
+use crate::theme::format;
 
 /// CPU is shown, and warnings are given, for this time up to the last record, whatever the window: a warning must
 /// not linger for a quarter of an hour.

@@ -4,9 +4,9 @@ use model::figures::Statistic;
 use ratatui::style::Style;
 use ratatui::text::Span;
 
-use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
+use crate::theme::format;
 use crate::view_model::ViewModel;
 use crate::view_model::classes::LatencyRow;
 

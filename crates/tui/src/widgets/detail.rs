@@ -4,8 +4,8 @@ use ratatui::Frame;
 use ratatui::text::{Line, Span};
 
 use super::overlay;
-use crate::format;
 use crate::state::State;
+use crate::theme::format;
 
 const NAME_CELLS: usize = 12;
 

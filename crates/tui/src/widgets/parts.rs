@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use crate::format;
+use crate::theme::format;
 use crate::theme::{Glyphs, Theme};
 use crate::view_model::classes::Quantile;
 

@@ -10,12 +10,12 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::parts::{heading, longest_fitting, quantile, selected};
-use crate::format::{self, ByteUnit};
 use crate::input::click::ClickTarget;
 use crate::input::intent::List;
 use crate::state::State;
 use crate::table::{CellValue, Column, ColumnUnit, Emphasis, Row, TableState};
 use crate::theme::Theme;
+use crate::theme::format::{self, ByteUnit};
 use crate::widgets::parts::expiry_style;
 
 /// The cells that a column of figures may grow by, so that few columns do not drift apart.

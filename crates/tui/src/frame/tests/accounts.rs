@@ -9,10 +9,10 @@ use records::ids::RunId;
 use records::kinds::{Body, Phase, Record};
 
 use crate::app::action::Action;
+use crate::app::testing::{TestDashboard, options};
 use crate::input::intent::{Intent, PaneAction};
 use crate::options::Options;
 use crate::synthetic::SyntheticLoad;
-use crate::testing::{TestDashboard, options};
 
 fn writer(uid: u32, unit: &str) -> Arc<Writer> {
     let origin = Origin { uid: Some(uid), ..Origin::default() };

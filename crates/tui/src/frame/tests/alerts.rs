@@ -5,9 +5,9 @@ use records::kinds::{AlertState, Body};
 use records::setting::{Setting, Value};
 
 use crate::app::action::Effect;
+use crate::app::testing::{TestDashboard, options};
 use crate::input::intent::{Intent, SeekTarget};
 use crate::options::{AlertNotify, Options};
-use crate::testing::{TestDashboard, options};
 use crate::theme::scheme::ColourScheme;
 
 fn read_alert(stage: &mut TestDashboard, number: u64, event: AlertState) {

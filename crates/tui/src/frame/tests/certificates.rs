@@ -3,8 +3,8 @@
 use insta::assert_snapshot;
 use records::kinds::{Body, CertificateRecord};
 
+use crate::app::testing::{TestDashboard, options};
 use crate::panes::PaneId;
-use crate::testing::{TestDashboard, options};
 
 /// 2026-01-02, the day of the made-up run, in seconds since 1970.
 const TODAY: u64 = 1_767_312_000;

@@ -4,9 +4,9 @@ use insta::assert_snapshot;
 use records::kinds::{Body, SettingRecord};
 use records::setting::{Applies, Setting, Value};
 
+use crate::app::testing::{TestDashboard, options};
 use crate::input::intent::{Intent, PaneAction, SeekTarget};
 use crate::panes::PaneId;
-use crate::testing::{TestDashboard, options};
 
 /// The certificate of the run becomes one that expires on this day; the made-up run is of 2026-01-02.
 fn certificate(stage: &mut TestDashboard, day: &str) {

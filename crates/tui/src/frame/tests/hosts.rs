@@ -9,11 +9,11 @@ use records::ids::RunId;
 use records::kinds::{Body, Record, RunRecord};
 
 use crate::app::action::Action;
+use crate::app::testing::{TestDashboard, watching};
 use crate::options::Options;
-use crate::panes::hosts::model::HostRow;
+use crate::panes::tables::hosts::model::HostRow;
 use crate::state::screen::Screen;
 use crate::synthetic::SyntheticLoad;
-use crate::testing::{TestDashboard, watching};
 
 fn id(number: u128) -> RunId {
     RunId::from_bits(number << 96)

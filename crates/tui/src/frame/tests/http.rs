@@ -2,10 +2,10 @@
 
 use insta::assert_snapshot;
 
+use crate::app::testing::{TestDashboard, options};
 use crate::input::intent::{Intent, SeekTarget};
 use crate::options::Options;
 use crate::table::ListMove;
-use crate::testing::{TestDashboard, options};
 use crate::theme::Glyphs;
 
 const SIZES: [(u16, u16); 3] = [(160, 48), (80, 24), (40, 10)];

@@ -4,10 +4,10 @@ use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 use super::{of_three_hosts, with_a_gap};
 use crate::app::action::Action;
+use crate::app::testing::{TestDashboard, options};
 use crate::input::intent::Intent;
 use crate::options::Options;
 use crate::state::screen::Screen;
-use crate::testing::{TestDashboard, options};
 use crate::theme::scheme::ColourScheme;
 
 #[test]

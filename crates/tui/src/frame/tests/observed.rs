@@ -4,9 +4,9 @@ use model::history::Update;
 use records::kinds::Body;
 
 use crate::app::action::Action;
+use crate::app::testing::{TestDashboard, options};
 use crate::panes::PaneId;
 use crate::synthetic::SyntheticLoad;
-use crate::testing::{TestDashboard, options};
 
 fn observed(absent: &str) -> TestDashboard {
     observed_run(SyntheticLoad::tls(), absent)

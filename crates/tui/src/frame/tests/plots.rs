@@ -2,8 +2,8 @@
 
 use records::setting::Value;
 
+use crate::app::testing::{TestDashboard, options};
 use crate::input::intent::{Intent, SeekTarget};
-use crate::testing::{TestDashboard, options};
 
 /// Returns the last row of the screen that contains a text.
 fn row(screen: &str, text: &str) -> String {

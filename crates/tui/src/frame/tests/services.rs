@@ -6,8 +6,8 @@ use records::ids::RunId;
 use records::kinds::{Body, Record};
 
 use crate::app::action::Action;
+use crate::app::testing::{TestDashboard, watching};
 use crate::synthetic::SyntheticLoad;
-use crate::testing::{TestDashboard, watching};
 
 const WHOLE: RunId = RunId::from_bits(0xab << 8);
 const NAMES: [&str; 2] = [":443 nginx", ":5432 postgres"];

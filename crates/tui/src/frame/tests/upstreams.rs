@@ -10,9 +10,9 @@ use records::metrics::{Counters, UpstreamCounter, UpstreamLatency};
 use records::values::Latencies;
 
 use crate::app::action::Effect;
+use crate::app::testing::{TestDashboard, options};
 use crate::input::intent::{Intent, SeekTarget};
 use crate::table::ListMove;
-use crate::testing::{TestDashboard, options};
 
 const NAMES: [&str; 3] = ["unix:/run/app-1.sock", "unix:/run/app-2.sock", "10.0.0.7:8080"];
 /// The seconds in which the second upstream is down.

@@ -4,9 +4,9 @@ use insta::assert_snapshot;
 use records::kinds::Body;
 use records::values::{WorkerCounts, WorkerList};
 
+use crate::app::testing::{TestDashboard, options};
 use crate::options::Options;
 use crate::panes::PaneId;
-use crate::testing::{TestDashboard, options};
 use crate::theme::Glyphs;
 
 /// The pane after so many seconds, each with these workers.

@@ -3,9 +3,9 @@
 use model::insight::{Evidence, Finding, FindingText, Severity};
 use records::metrics::{HttpLatency, LatencyClass, LoadLatency, ProxyLatency};
 
-use crate::format;
 use crate::input::intent::{Intent, SeekTarget};
 use crate::state::State;
+use crate::theme::format;
 use crate::view_model::ViewModel;
 use crate::view_model::alerts::FiringAlert;
 use crate::view_model::classes::LatencyRow;

@@ -21,8 +21,8 @@ use ratatui::text::Line;
 use super::alert::as_finding;
 use super::model::OpenFindings;
 use super::view::{line, shown};
-use crate::format;
 use crate::state::State;
+use crate::theme::format;
 use crate::widgets::overlay;
 use crate::widgets::parts::selected;
 

@@ -13,13 +13,13 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::model::OpenFindings;
-use crate::format;
 use crate::input::intent::Intent;
 use crate::input::keymap::hints::FINDING_HINTS;
 use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
 use crate::state::sight;
 use crate::theme::Theme;
+use crate::theme::format;
 use crate::widgets::parts::{heading, put};
 
 const LINES_WANTED: usize = 6;

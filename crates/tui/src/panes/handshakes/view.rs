@@ -22,11 +22,11 @@
 use ratatui::text::{Line, Span};
 
 use super::model::{Handshakes, MeanHandshake, NamedCount};
-use crate::format;
 use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
 use crate::state::sight;
 use crate::theme::Theme;
+use crate::theme::format;
 use crate::widgets::parts::{
     NAMED_CELLS, StatusItem, fit, flexible_share_line, heading, put, rate, share, share_bar, share_line,
 };

@@ -5,7 +5,7 @@ use records::kinds::HttpGauges;
 use records::metrics::{Counters, HttpCounter, HttpLatency, Metric as _, RequestFailure, labels};
 
 use crate::panes::handshakes::model::{NamedCount, seen};
-use crate::panes::routes::model::RequestTimes;
+use crate::panes::tables::routes::model::RequestTimes;
 use crate::view_model::span::{Count, HttpSpanData};
 
 /// What the proxy did of HTTP over the span, and since the beginning.

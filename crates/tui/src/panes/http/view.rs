@@ -20,12 +20,12 @@
 use ratatui::text::{Line, Span};
 
 use super::model::{HttpFigures, ProtocolTimes};
-use crate::format;
 use crate::panes::handshakes::view::listed;
-use crate::panes::routes::model::RequestTimes;
+use crate::panes::tables::routes::model::RequestTimes;
 use crate::panes::{Pane, PaneRows};
 use crate::state::sight;
 use crate::theme::Theme;
+use crate::theme::format;
 use crate::view_model::span::Count;
 use crate::widgets::parts::{NAMED_CELLS, StatusItem, fit, heading, put, quantile_text, share_line};
 

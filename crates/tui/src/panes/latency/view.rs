@@ -15,10 +15,10 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use records::metrics::{HttpLatency, LatencyClass, Percentile, ProxyLatency};
 
-use crate::format;
 use crate::panes::{Pane, PaneRows};
 use crate::state::State;
 use crate::theme::Theme;
+use crate::theme::format;
 use crate::view_model::ViewModel;
 use crate::view_model::classes::{Bounds, LatencyRow, P99Change};
 use crate::widgets::parts::{heading, put, quantile};

@@ -10,12 +10,12 @@ use ratatui::text::Line;
 use records::metrics::Percentile;
 use records::text::quantity;
 
-use crate::format;
 use crate::panes::timeline::levels;
 use crate::panes::timeline::model::TimelineColumn;
 use crate::state::State;
 use crate::state::sight;
 use crate::theme::Theme;
+use crate::theme::format;
 use crate::view_model::past::PastSetting;
 use crate::widgets::parts::{StatusItem, fit};
 
@@ -103,7 +103,7 @@ fn then(state: &State, settings: &[PastSetting]) -> Vec<StatusItem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{TestDashboard, options};
+    use crate::app::testing::{TestDashboard, options};
 
     #[test]
     fn counts_of_the_highest_latencies_are_kept_without_room_for_all() {

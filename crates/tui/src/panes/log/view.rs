@@ -13,11 +13,11 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::past;
-use crate::format;
 use crate::input::intent::{Intent, PaneAction, Preset};
 use crate::panes::{Pane, PaneRows};
 use crate::state::log::RepeatedLine;
 use crate::state::{State, sight};
+use crate::theme::format;
 use crate::widgets::parts::{heading, put};
 
 const LEVEL_CELLS: usize = 5;

@@ -22,13 +22,13 @@ use ratatui::text::{Line, Span};
 use records::values::ProcessCpu;
 
 use super::model::WorkerRow;
-use crate::format;
 use crate::input::intent::{Intent, List};
 use crate::input::keymap::hints::hint;
 use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
 use crate::state::sight;
 use crate::theme::Theme;
+use crate::theme::format;
 use crate::view_model::ViewModel;
 use crate::view_model::load::{LoadFigures, LoopState};
 use crate::view_model::proxy::ProxyFigures;

@@ -7,8 +7,8 @@ use ratatui::layout::Rect;
 use records::kinds::AlertState;
 
 use super::time_axis::{LABEL_CELLS, TimeAxis, cursor};
-use crate::format;
 use crate::state::State;
+use crate::theme::format;
 use crate::view_model::span::Span;
 
 /// Signs closer than this are collected, since no text fits between them.

@@ -12,9 +12,9 @@ use super::levels::{self, LEVELS};
 use super::model::TimelineColumn;
 use super::raster::{Raster, TimelineLine};
 use super::time_axis::{LABEL_CELLS, TimeAxis, cursor};
-use crate::format;
 use crate::state::State;
 use crate::theme::Glyphs;
+use crate::theme::format;
 use crate::view_model::classes::LatencyRow;
 
 /// A limit further above all values than this factor is named at the top instead of drawn.

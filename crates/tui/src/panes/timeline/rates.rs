@@ -7,8 +7,8 @@ use ratatui::style::Style;
 use super::model::TimelineColumn;
 use super::plot;
 use super::time_axis::{LABEL_CELLS, TimeAxis};
-use crate::format;
 use crate::state::State;
+use crate::theme::format;
 
 /// Returns a figure of a column; `None` where nothing is known.
 type ColumnFigure = fn(&TimelineColumn) -> Option<f64>;

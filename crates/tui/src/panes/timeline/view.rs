@@ -21,12 +21,12 @@ use ratatui::text::{Line, Span};
 
 use super::time_axis::{TimeAxis, columns, cursor, value_cells};
 use super::{axis, plot, rates, ribbon, welcome};
-use crate::format;
 use crate::input::click::ClickTarget;
 use crate::input::intent::Intent;
 use crate::input::keymap::hints::{TIME, hint};
 use crate::panes::{Pane, PaneRows};
 use crate::state::State;
+use crate::theme::format;
 use crate::widgets::parts::{heading, put, quiet_heading};
 
 /// The rows of the heading and of the time.

@@ -12,8 +12,8 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use crate::format;
 use crate::state::State;
+use crate::theme::format;
 use crate::widgets::parts::put;
 
 const NAME_CELLS: usize = 14;

@@ -11,10 +11,10 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use crate::format;
 use crate::input::intent::Choice;
 use crate::state::State;
 use crate::table::ChoiceLine;
+use crate::theme::format;
 use crate::widgets::overlay;
 
 const LINE_CELLS: usize = 72;

@@ -11,9 +11,9 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use records::kinds::Estimate;
 
-use crate::format;
 use crate::panes::timeline::rates::nice_top;
 use crate::theme::Theme;
+use crate::theme::format;
 
 /// The cells of the row labels, and the fewest of the bar.
 const LABEL_CELLS: usize = 9;

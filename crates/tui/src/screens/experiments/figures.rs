@@ -7,8 +7,8 @@ use ratatui::text::{Line, Span};
 use records::kinds::{Estimate, ExperimentOutcome, Stage};
 use records::text::quantity;
 
-use crate::format;
 use crate::state::State;
+use crate::theme::format;
 
 /// The cells of a figure in one line, and of one with the verdict below it.
 const LINE_CELLS: usize = 114;

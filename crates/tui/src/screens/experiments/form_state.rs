@@ -7,7 +7,7 @@ use records::metrics::LatencyClass;
 use records::setting::{Applies, Setting};
 
 use super::form::{ExperimentForm, FormField};
-use crate::prompt::{Prompt, PromptPurpose};
+use crate::screens::prompt::{Prompt, PromptPurpose};
 use crate::state::State;
 
 /// The lengths that a plan knows by name.
@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
     use crate::app::action::{Action, Effect};
-    use crate::testing::{TestDashboard, options};
+    use crate::app::testing::{TestDashboard, options};
 
     /// Opens the form at the field of the setting.
     fn form(stage: &mut TestDashboard) {

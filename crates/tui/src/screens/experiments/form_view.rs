@@ -3,8 +3,8 @@
 use ratatui::text::{Line, Span};
 
 use super::form::{ExperimentForm, FormField};
-use crate::format;
 use crate::state::State;
+use crate::theme::format;
 use crate::widgets::parts::{heading, selected};
 
 /// The cells of a field's label in the form.

@@ -20,9 +20,9 @@ use records::text::quantity;
 
 use super::figures::{FigureWidths, estimate, figure_lines, outcome};
 use super::{bar, form_view as experiment_form};
-use crate::format;
-use crate::prompt::PromptPurpose;
+use crate::screens::prompt::PromptPurpose;
 use crate::state::State;
+use crate::theme::format;
 use crate::widgets::parts::{heading, put};
 
 /// The earlier experiments that are shown, one line each.
@@ -171,9 +171,9 @@ mod tests {
     use records::kinds::{Arm, Body, Estimate, ExperimentOutcome, ExperimentRecord, ExperimentStep, Stage};
     use records::setting::Value;
 
+    use crate::app::testing::{TestDashboard, options};
     use crate::input::intent::{Intent, PaneAction};
     use crate::options::Options;
-    use crate::testing::{TestDashboard, options};
     use crate::theme::Glyphs;
 
     const BLOCK_S: u64 = 3;

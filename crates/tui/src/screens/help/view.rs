@@ -18,13 +18,13 @@ use ratatui::text::{Line, Span};
 use records::metrics::{LatencyClass, Metric as _, TlsCounter};
 
 use super::figures::{FIGURES, FigureGroup};
-use crate::format;
 use crate::input::intent::Intent;
 use crate::input::keymap::{BINDINGS, Binding, KeyContext};
 use crate::panes::PaneId;
 use crate::screens::own_hints;
 use crate::state::State;
 use crate::state::screen::Screen;
+use crate::theme::format;
 use crate::widgets::overlay;
 
 /// The cells of the keys' names, and of the figures' names.

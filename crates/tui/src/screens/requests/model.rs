@@ -4,9 +4,9 @@ use model::runs::RecordedRequest;
 use records::kinds::RequestRecord;
 use records::metrics::TimeResolution;
 
-use crate::format;
-use crate::panes::routes::model::cause;
+use crate::panes::tables::routes::model::cause;
 use crate::table::{CellValue, Column, ColumnUnit, Emphasis, NameId, Row};
+use crate::theme::format;
 
 /// A request that has a record.
 #[derive(Clone, Debug)]

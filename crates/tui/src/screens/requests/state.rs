@@ -19,7 +19,7 @@ pub(crate) fn arrange(state: &mut State) {
 
 fn rows(state: &State, failed_only: bool) -> Vec<RequestRow> {
     let Some(((run, us), figures)) = state.shown_moment().zip(state.figures()) else { return Vec::new() };
-    let wanted = crate::panes::routes::model::requests(run, us, figures.span).into_iter();
+    let wanted = crate::panes::tables::routes::model::requests(run, us, figures.span).into_iter();
     let wanted = wanted.filter(|recorded| !failed_only || recorded.request.is_error());
     let row = |recorded: &RecordedRequest| {
         let resolution = run.resolution(HttpLatency::Request.into());

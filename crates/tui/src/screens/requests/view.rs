@@ -13,11 +13,11 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use crate::format;
 use crate::input::click::ClickTarget;
 use crate::input::intent::List;
 use crate::state::State;
 use crate::table::Row as _;
+use crate::theme::format;
 use crate::widgets::overlay;
 use crate::widgets::table::{Columns, complaint, extent};
 

@@ -6,8 +6,8 @@ use records::metrics::{
     HttpCounter, HttpLatency, LatencyClass, LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency,
 };
 
-use crate::format;
 use crate::table::{CellValue, Column, ColumnUnit, Emphasis, Row};
+use crate::theme::format;
 use crate::view_model::classes::Quantile;
 use crate::view_model::target;
 

@@ -43,7 +43,7 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>) {
     let columns = Columns::of(table, cells);
     let key = Columns::heading_of(theme, table, 0);
     let headings = columns.headings(theme, table, "");
-    let key_cells = cells.saturating_sub(crate::format::width(&headings) + 1);
+    let key_cells = cells.saturating_sub(crate::theme::format::width(&headings) + 1);
     let mut lines = vec![Line::styled(format!(" {key:<key_cells$}{headings}"), theme.label())];
     lines.extend(complaint(state, table, cells));
     lines.extend(table.page().iter().map(|row| {

@@ -3,7 +3,7 @@
 use crate::input::intent::{Direction, QuickControl};
 use records::setting::Value;
 
-use crate::format;
+use crate::theme::format;
 
 /// Steps of the resumption ratio, in points of percent.
 const RESUME_STEP: f64 = 10.0;

@@ -199,10 +199,10 @@ mod tests {
     use records::setting::{Setting, SettingInfo, Value};
 
     use crate::app::action::Action;
+    use crate::app::testing::{TestDashboard, options};
     use crate::input::intent::{Intent, SettingEdit};
-    use crate::prompt::Prompt;
+    use crate::screens::prompt::Prompt;
     use crate::state::screen::Screen;
-    use crate::testing::{TestDashboard, options};
 
     fn press(stage: &mut TestDashboard, keys: &str) {
         for key in keys.chars() {

@@ -22,10 +22,10 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use records::setting::{Applies, Setting};
 
-use crate::format;
 use crate::input::intent::{Intent, SettingEdit};
 use crate::state::State;
 use crate::theme::Theme;
+use crate::theme::format;
 use crate::widgets::parts::{certificate_words, heading, put, selected};
 
 /// The cells of the longest name with the pointer; less where the values would get less than half.

@@ -52,8 +52,8 @@ mod tests {
     use records::kinds::Body;
 
     use crate::app::action::{Action, Effect};
+    use crate::app::testing::{TestDashboard, options};
     use crate::input::intent::Intent;
-    use crate::testing::{TestDashboard, options};
 
     #[test]
     fn quitting_while_recording_asks_once() {

@@ -15,8 +15,8 @@ use model::runs::{Model, Run, Usage};
 use records::ids::ClientId;
 
 use crate::clock::ClockReading;
-use crate::panes::clients::history::History;
-use crate::panes::clients::rows::ClientRows;
+use crate::panes::tables::clients::history::History;
+use crate::panes::tables::clients::rows::ClientRows;
 use crate::view_model::past::PastSetting;
 use playback::Playback;
 use snapshot::Snapshot;
@@ -95,7 +95,7 @@ impl PastView {
     /// The moment of the last record.
     pub(crate) fn freeze(live: &Snapshot, run: &Run, now: ClockReading) -> Self {
         let slot_us = live.interval_us().max(1);
-        let history = |id| crate::panes::clients::history::history(run, id, slot_us);
+        let history = |id| crate::panes::tables::clients::history::history(run, id, slot_us);
         let end_us = run.last_us();
         Self {
             since: now,

@@ -225,7 +225,7 @@ fn last_rise(known: &[(u64, u64)], until_us: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::last_rise;
-    use crate::testing::{TestDashboard, options};
+    use crate::app::testing::{TestDashboard, options};
 
     #[test]
     fn the_end_of_a_run_that_goes_on_is_the_present() {

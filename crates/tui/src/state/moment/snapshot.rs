@@ -2,8 +2,8 @@
 
 use model::runs::{Model, Run};
 
-use crate::panes::clients::rows::ClientRows;
-use crate::panes::routes::model::RouteRows;
+use crate::panes::tables::clients::rows::ClientRows;
+use crate::panes::tables::routes::model::RouteRows;
 use crate::view_model::ViewModel;
 use crate::view_model::mark_comparison::MarkComparison;
 use crate::view_model::span::{Span, SpanWindows};

@@ -4,10 +4,10 @@ use model::runs::{ClientStats, Interval, MetricSeries, RecordedRequest};
 use records::kinds::RequestRecord;
 use records::metrics::{HttpLatency, LatencyClass, Metric, ProxyLatency};
 
-use crate::format;
 use crate::input::intent::SeekTarget;
 use crate::screens::requests::model::target;
 use crate::state::State;
+use crate::theme::format;
 
 impl State {
     /// Says which moment is shown, and what is there.
@@ -103,7 +103,7 @@ mod tests {
 
     use records::kinds::Body;
 
-    use crate::testing::{TestDashboard, options};
+    use crate::app::testing::{TestDashboard, options};
 
     #[test]
     fn the_worst_latency_is_said_with_its_request_or_its_client() {

@@ -6,11 +6,11 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::app::action::Action;
+use crate::app::testing::{TestDashboard, options};
 use crate::input::intent::Intent;
 use crate::input::keymap::BINDINGS;
 use crate::options::Options;
 use crate::state::screen::Screen;
-use crate::testing::{TestDashboard, options};
 
 #[derive(Clone, Debug)]
 enum TestEvent {

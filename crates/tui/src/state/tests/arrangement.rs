@@ -3,11 +3,11 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::app::action::{Action, Effect};
+use crate::app::testing::{TestDashboard, options};
 use crate::input::intent::{Intent, PaneAction, Preset};
 use crate::panes::PaneId;
 use crate::state::screen::Screen;
 use crate::table::{ChoiceEdit, ListMove};
-use crate::testing::{TestDashboard, options};
 
 fn press(stage: &mut TestDashboard, keys: &str) {
     keys.chars().for_each(|key| drop(stage.press(key)));

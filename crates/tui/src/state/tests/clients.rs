@@ -1,11 +1,11 @@
 //! The table of clients: order, rates, filter, details.
 
 use super::press;
+use crate::app::testing::{TestDashboard, options};
 use crate::input::intent::{Direction, Intent};
-use crate::panes::clients::model::ClientRow;
+use crate::panes::tables::clients::model::ClientRow;
 use crate::state::screen::Screen;
 use crate::table::{CellValue, ColumnUnit, ListMove, Row as _, Table as _};
-use crate::testing::{TestDashboard, options};
 
 #[test]
 fn the_selection_stays_on_its_client_when_the_order_changes() {

@@ -7,10 +7,10 @@ use records::setting::Value;
 
 use super::{press, set};
 use crate::app::action::{Action, Effect};
+use crate::app::testing::{TestDashboard, options, watching};
 use crate::input::intent::{Direction, Intent, PaneAction, QuickControl};
 use crate::options::Options;
 use crate::table::ListMove;
-use crate::testing::{TestDashboard, options, watching};
 
 #[test]
 fn a_repeated_key_steps_from_the_value_already_asked_for() {

@@ -4,8 +4,8 @@ use records::kinds::Stamp;
 use records::setting::Value;
 
 use crate::app::action::Action;
+use crate::app::testing::{TestDashboard, options};
 use crate::input::intent::{Direction, Intent, SeekTarget};
-use crate::testing::{TestDashboard, options};
 use crate::view_model::span::Span;
 
 #[test]

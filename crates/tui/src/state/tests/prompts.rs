@@ -2,11 +2,11 @@
 
 use super::press;
 use crate::app::action::Action;
+use crate::app::testing::{TestDashboard, options};
 use crate::input::intent::List;
-use crate::panes::clients::model::ClientRow;
+use crate::panes::tables::clients::model::ClientRow;
 use crate::state::screen::Screen;
 use crate::table::Row;
-use crate::testing::{TestDashboard, options};
 
 #[test]
 fn a_prompt_keeps_refused_text_until_it_is_valid() {

@@ -12,11 +12,11 @@ use records::setting::Value;
 
 use super::{press, set};
 use crate::app::action::{Action, Effect};
+use crate::app::testing::{TestDashboard, options};
 use crate::input::intent::{Direction, Intent, QuickControl};
 use crate::options::Options;
 use crate::options::remote::{RemoteAction, RemoteControl, RemoteRequest};
 use crate::synthetic::SyntheticLoad;
-use crate::testing::{TestDashboard, options};
 
 const SOCKET: &str = "/run/tlsdash/control.sock";
 

@@ -11,12 +11,12 @@ use records::kinds::Record;
 use records::setting::Value;
 
 use crate::app::action::Action;
+use crate::app::testing::{TestDashboard, options, watching};
 use crate::input::intent::{Intent, PlayControl, SeekTarget};
 use crate::options::{Options, ReplayStart};
 use crate::panes::PaneId;
 use crate::state::status::ViewStatus;
 use crate::table::ListMove;
-use crate::testing::{TestDashboard, options, watching};
 use crate::theme::Glyphs;
 
 /// A run of so many seconds, with a mark after a third of it and a change after two, and who reads it again.

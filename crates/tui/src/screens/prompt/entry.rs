@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use records::ids::{ClientId, RunId};
 
-use crate::format;
 use crate::input::intent::List;
 use crate::input::keymap::Binding;
 use crate::panes::PaneId;
-use crate::panes::clients::model::ClientRow;
-use crate::panes::routes::model::RouteRow;
+use crate::panes::tables::clients::model::ClientRow;
+use crate::panes::tables::routes::model::RouteRow;
 use crate::table::{Column, NameId, Row as _};
+use crate::theme::format;
 
 #[derive(Clone, Debug)]
 pub(crate) enum PaletteEntry {

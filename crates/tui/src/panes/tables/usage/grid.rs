@@ -9,9 +9,9 @@ use ratatui::text::{Line, Span};
 use records::metrics::Dimension;
 
 use super::model::{UsageRow, name_of, usage_rows};
-use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
+use crate::theme::format;
 use crate::widgets::parts::{longest_fitting, put, share};
 
 const TABLE_CELLS_MIN: u16 = 38;

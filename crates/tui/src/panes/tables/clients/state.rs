@@ -5,11 +5,11 @@ use records::ids::ClientId;
 use super::detail::ClientDetail;
 use super::history::History;
 use super::model::ClientRow;
-use crate::format;
 use crate::input::intent::{Intent, PlayControl};
 use crate::input::requirement::KeyRequirement;
 use crate::state::State;
 use crate::state::moment::PastView;
+use crate::theme::format;
 
 /// Sorts the clients in sight.
 pub(super) fn arrange(state: &mut State) {
@@ -45,13 +45,13 @@ impl State {
 
     /// Says what is kept of clients at an earlier moment.
     pub(crate) fn describe_client_history(&self) -> String {
-        let kept = format::span(crate::panes::clients::model::kept_us(self.live.interval_us()));
+        let kept = format::span(crate::panes::tables::clients::model::kept_us(self.live.interval_us()));
         let play = self.options.keymap.names(Intent::Play(PlayControl::Toggle)).into_iter().next();
         let play = play.filter(|_| self.can(KeyRequirement::Journal) && !self.is_replay());
         let play = play.map_or_else(String::new, |key| format!("; {key} reads the journal"));
         format!(
             "older than a client's last {} records ({kept} or more){play}",
-            crate::panes::clients::history::SLOTS
+            crate::panes::tables::clients::history::SLOTS
         )
     }
 
@@ -67,7 +67,7 @@ impl State {
         }
         let interval_us = self.snapshot().interval_us();
         self.snapshot_run()
-            .map(|run| crate::panes::clients::history::history(run, id, interval_us))
+            .map(|run| crate::panes::tables::clients::history::history(run, id, interval_us))
             .unwrap_or_default()
     }
 }
@@ -75,8 +75,8 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::testing::{TestDashboard, options};
     use crate::input::intent::{List, SeekTarget};
-    use crate::testing::{TestDashboard, options};
 
     /// The dashboard after so many seconds, with the details of its busiest client.
     fn details(seconds: usize) -> TestDashboard {

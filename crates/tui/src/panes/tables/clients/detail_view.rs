@@ -21,9 +21,9 @@ use records::metrics::{ClientCounter, labels};
 
 use super::detail::{ClientDetail, OutOfHistory};
 use super::model::{ClientLatency, ClientRow};
-use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
+use crate::theme::format;
 use crate::widgets::detail::{Details, NamedLine};
 use crate::widgets::parts::{byte_rate, quantile_text, rate, share};
 use crate::widgets::sparkline::sparkline;
@@ -45,7 +45,7 @@ fn texts(state: &State, detail: &ClientDetail) -> Vec<NamedLine> {
     let later = || format!("{} the latest one is of a later moment", none());
     let span = state
         .figures()
-        .map(|figures| crate::panes::clients::model::latency_span(figures.clients_span).words());
+        .map(|figures| crate::panes::tables::clients::model::latency_span(figures.clients_span).words());
     let (total, handshakes) = totals(state, row);
     let connection = match &detail.connection {
         Ok(Some(connection)) => negotiated(connection),

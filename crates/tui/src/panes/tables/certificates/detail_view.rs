@@ -3,8 +3,8 @@
 use records::text::quantity::{counted, day, moment};
 
 use super::model::CertificateRow;
-use crate::format;
 use crate::state::State;
+use crate::theme::format;
 use crate::widgets::detail::{Details, NamedLine};
 
 pub(super) fn details(state: &State) -> Option<Details> {

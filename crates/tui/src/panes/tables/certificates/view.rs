@@ -13,12 +13,12 @@ use ratatui::text::Line;
 
 use super::detail_view::details;
 use super::model::CertificateRow;
-use crate::format;
 use crate::input::intent::{Intent, List, PaneAction, Preset};
 use crate::input::keymap::hints::needing;
 use crate::input::requirement::KeyRequirement as Needs;
 use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
+use crate::theme::format;
 use crate::widgets::parts::put;
 use crate::widgets::table::{self, Columns, extent, filter_title};
 

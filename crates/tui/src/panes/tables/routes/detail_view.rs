@@ -21,10 +21,10 @@ use model::runs::RecordedRequest;
 use records::metrics::{RouteCounter, RouteLatency, TimeResolution};
 
 use super::model::{RequestTimes, RouteDetail, RouteRow, RouteSlot};
-use crate::format;
 use crate::screens::requests::model::RequestRow;
 use crate::state::State;
 use crate::theme::Theme;
+use crate::theme::format;
 use crate::widgets::detail::{Details, NamedLine};
 use crate::widgets::parts::{byte_rate, quantile_text, rate};
 use crate::widgets::sparkline::sparkline;

@@ -14,10 +14,10 @@ use ratatui::widgets::Clear;
 use super::completion::Completion;
 use super::{Prompt, PromptPurpose};
 use super::{is_page, recording_path};
-use crate::format;
 use crate::input::intent::List;
 use crate::state::State;
 use crate::theme::Theme;
+use crate::theme::format;
 use crate::widgets::parts::put;
 
 /// The maximum number of lines beneath the text, and on a narrow screen.

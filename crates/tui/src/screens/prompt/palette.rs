@@ -9,8 +9,8 @@ use super::entry::PaletteEntry;
 use crate::input::intent::List;
 use crate::input::keymap::BINDINGS;
 use crate::input::requirement::KeyRequirement;
-use crate::panes::clients::model::ClientRow;
-use crate::panes::routes::model::RouteRow;
+use crate::panes::tables::clients::model::ClientRow;
+use crate::panes::tables::routes::model::RouteRow;
 use crate::state::State;
 use crate::table::{ColumnUnit, Row};
 
@@ -89,9 +89,9 @@ pub(crate) fn find(state: &State, text: &str) -> Vec<PaletteEntry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::testing::{TestDashboard, options, watching};
     use crate::panes::PaneId;
     use crate::state::screen::Screen;
-    use crate::testing::{TestDashboard, options, watching};
 
     #[test]
     fn ordinary_words_find_what_they_name_first() {

@@ -20,12 +20,12 @@ use super::detail_view::details;
 use super::grid as usage_grid;
 use super::model::{UsageRow, name_of};
 use super::state::arrange;
-use crate::format;
 use crate::input::intent::{Intent, List};
 use crate::input::keymap::hints::needing;
 use crate::input::requirement::KeyRequirement as Needs;
 use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
+use crate::theme::format;
 use crate::widgets::parts::put;
 use crate::widgets::table::{self, Columns, extent, filter_title};
 

@@ -7,9 +7,9 @@ use model::runs::{Run, UpstreamStats};
 use records::kinds::{UpstreamRecord, UpstreamState};
 use records::metrics::{Counters, Metric as _, TimeResolution, UpstreamCounter, UpstreamLatency};
 
-use crate::format;
-use crate::panes::routes::model::RequestTimes;
+use crate::panes::tables::routes::model::RequestTimes;
 use crate::table::NameId;
+use crate::theme::format;
 use crate::view_model::span::{Samples, Span};
 
 /// One upstream at a moment. Figures are `None` where records do not tell them.

@@ -4,8 +4,8 @@ use ratatui::Frame;
 use ratatui::text::{Line, Span};
 
 use super::entry::PaletteEntry;
-use crate::format;
 use crate::state::State;
+use crate::theme::format;
 use crate::widgets::{overlay, parts};
 
 const LINE_CELLS: usize = 84;

@@ -7,7 +7,7 @@ use model::runs::{Interval, MetricSeries, RecordedRequest, RouteStats, RouteWind
 use records::ids::RunId;
 use records::metrics::{Counters, Metric, RouteCounter, RouteLatency, TimeResolution};
 
-use crate::panes::clients::history::SLOTS;
+use crate::panes::tables::clients::history::SLOTS;
 use crate::table::{NameId, Rows};
 use crate::view_model::classes::Quantile;
 use crate::view_model::span::{Samples, Span};

@@ -7,8 +7,8 @@ use model::runs::Run;
 use records::kinds::CertificateRecord;
 use records::metrics::{CertificateRefusal, Dimension, UsageCounter};
 
-use crate::format;
 use crate::table::NameId;
+use crate::theme::format;
 
 #[derive(Clone, Debug)]
 pub(crate) struct CertificateRow {

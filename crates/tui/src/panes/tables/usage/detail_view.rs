@@ -13,9 +13,9 @@
 use records::metrics::{UsageCounter, labels};
 
 use super::model::{UsageRow, name_of};
-use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
+use crate::theme::format;
 use crate::widgets::detail::{Details, NamedLine};
 use crate::widgets::parts::share;
 
