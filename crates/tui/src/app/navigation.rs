@@ -5,8 +5,8 @@ use records::ids::RunId;
 use crate::input::intent::{List, PaneAction, Preset};
 use crate::panes::PaneId;
 use crate::screens::help::view;
-use crate::state::State;
 use crate::state::screen::Screen;
+use crate::state::{State, shown_run};
 use crate::table::ListMove;
 
 pub(crate) fn toggle_help(state: &mut State) {
@@ -20,7 +20,9 @@ pub(crate) fn toggle_help(state: &mut State) {
 
 pub(crate) fn toggle_tuning(state: &mut State) {
     toggle_screen(state, Screen::Tuning);
-    state.select_changeable_setting();
+    if let Some(run) = shown_run(&state.model, &state.options) {
+        state.tuning.select_changeable(run.settings());
+    }
 }
 
 pub(crate) fn scroll(state: &mut State, to: ListMove) {

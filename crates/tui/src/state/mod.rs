@@ -52,8 +52,7 @@ use moment::snapshot::Snapshot;
 use moment::zoom::TimeView;
 use screen::{HelpState, Screen};
 use sight::Sight;
-use status::LastRecord;
-use status::ViewStatus;
+use status::{LastRecord, ViewStatus};
 
 pub(crate) struct State {
     pub(crate) options: Options,
@@ -259,6 +258,26 @@ impl State {
         }
         self.stay(id, now);
         self.renew_status(now);
+    }
+
+    /// Keeps showing runs of the same account, and reports every run of another one once.
+    fn stay(&mut self, id: RunId, now: ClockReading) {
+        if !self.caught_up || self.options.run.is_some() {
+            return;
+        }
+        self.model.hold(Some(id));
+        let newest = self.model.runs().max_by_key(|run| run.began_realtime_us());
+        let Some(newest) = newest.map(|run| (run.id(), run.writer().account(), run.began_realtime_us()))
+        else {
+            return;
+        };
+        let (newest, account, began_us) = newest;
+        if self.newest.replace(newest).is_some_and(|known| known != newest) && newest != id {
+            let (began, id) = (self.time_of_day(began_us), newest.short());
+            let text =
+                format!("run {id} of {account} began {began}; it is in the list of runs, and not shown");
+            self.notice(Level::Notice, text, now);
+        }
     }
 
     pub(crate) fn run(&self) -> Option<&Run> {

@@ -1,7 +1,7 @@
 //! Which panes are shown and in focus.
 
-use super::State;
 use super::screen::Screen;
+use super::{State, shown_run};
 use crate::input::intent::{PaneAction, Preset};
 use crate::panes::{PaneId, PaneLayout};
 
@@ -36,7 +36,9 @@ impl State {
                 self.panes =
                     PaneLayout { hidden: preset.hidden(), focus: preset.focus(), ..PaneLayout::default() };
                 self.screen = if preset == Preset::Tuning { Screen::Tuning } else { Screen::Dashboard };
-                self.select_changeable_setting();
+                if let Some(run) = shown_run(&self.model, &self.options) {
+                    self.tuning.select_changeable(run.settings());
+                }
             }
         }
     }
@@ -45,6 +47,11 @@ impl State {
     pub(crate) fn focus_pane(&mut self, id: PaneId) {
         self.panes.hidden.retain(|hidden| *hidden != id);
         (self.panes.focus, self.panes.maximised, self.screen) = (Some(id), None, Screen::Dashboard);
+    }
+
+    /// Returns the panes that have something to show in this mode.
+    pub(crate) fn choosable_panes(&self) -> Vec<PaneId> {
+        PaneId::ALL.into_iter().filter(|id| self.can(id.needs())).collect()
     }
 
     /// Returns the panes that are not hidden and have something to show; one without rows gets some with the focus.

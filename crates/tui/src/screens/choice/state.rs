@@ -59,9 +59,4 @@ impl State {
             _ => {}
         }
     }
-
-    /// Returns the panes that have something to show in this mode.
-    pub(crate) fn choosable_panes(&self) -> Vec<PaneId> {
-        PaneId::ALL.into_iter().filter(|id| self.can(id.needs())).collect()
-    }
 }

@@ -66,26 +66,6 @@ impl State {
         watched.map(|run| run.writer().account()).unwrap_or_default()
     }
 
-    /// Keeps showing runs of the same account, and reports every run of another one once.
-    pub(crate) fn stay(&mut self, id: RunId, now: ClockReading) {
-        if !self.caught_up || self.options.run.is_some() {
-            return;
-        }
-        self.model.hold(Some(id));
-        let newest = self.model.runs().max_by_key(|run| run.began_realtime_us());
-        let Some(newest) = newest.map(|run| (run.id(), run.writer().account(), run.began_realtime_us()))
-        else {
-            return;
-        };
-        let (newest, account, began_us) = newest;
-        if self.newest.replace(newest).is_some_and(|known| known != newest) && newest != id {
-            let (began, id) = (self.time_of_day(began_us), newest.short());
-            let text =
-                format!("run {id} of {account} began {began}; it is in the list of runs, and not shown");
-            self.answer(Level::Notice, text, now);
-        }
-    }
-
     /// Returns the index of the shown run, the number of runs, and its host; `None` for a single run.
     pub(crate) fn run_place(&self) -> Option<(usize, usize, &str)> {
         let shown = shown_run(&self.model, &self.options)?;

@@ -63,14 +63,6 @@ impl State {
         self.tuning.selected = self.settings().iter().position(|setting| setting.name == name).unwrap_or(0);
     }
 
-    /// Selects the first changeable setting, unless one is already selected.
-    pub(crate) fn select_changeable_setting(&mut self) {
-        let changes = |setting: &Setting| setting.applies != Applies::Restart;
-        if self.tuning.selected == 0 {
-            self.tuning.selected = self.settings().iter().position(changes).unwrap_or(0);
-        }
-    }
-
     /// Stages the next value of the selected setting.
     pub(crate) fn step_setting(&mut self, direction: Direction) {
         let Some(setting) = self.selected_setting() else { return };

@@ -1,6 +1,6 @@
 //! Values that are staged, and the selected setting.
 
-use records::setting::{Setting, Value};
+use records::setting::{Applies, Setting, Value};
 
 /// Values that are staged and not applied yet.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +26,14 @@ impl Tuning {
         self.staged.retain(|(name, _)| *name != setting.name);
         if value != setting.value {
             self.staged.push((setting.name.clone(), value));
+        }
+    }
+
+    /// Selects the first setting that can change during the run, unless one is already selected.
+    pub(crate) fn select_changeable(&mut self, settings: &[Setting]) {
+        if self.selected == 0 {
+            let changes = |setting: &Setting| setting.applies != Applies::Restart;
+            self.selected = settings.iter().position(changes).unwrap_or(0);
         }
     }
 }
