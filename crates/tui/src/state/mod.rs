@@ -221,9 +221,9 @@ impl State {
 
     fn refresh_hosts(&mut self, now: ClockReading) {
         let table = HostTable::of(&self.model.runs().collect::<Vec<_>>(), now);
-        let news = if self.caught_up { self.hosts.news(&table) } else { Vec::new() };
+        let notices = if self.caught_up { self.hosts.notices(&table) } else { Vec::new() };
         self.hosts.refresh(table, now);
-        for (level, text) in news {
+        for (level, text) in notices {
             self.notice(level, text, now);
         }
     }

@@ -10,14 +10,14 @@ use crate::view_model::span::Span;
 pub(crate) struct RowList<R: Row> {
     pub(crate) table: TableState<R>,
     rows: Rows<R>,
-    of: Option<RowsOf>,
+    moment: Option<RowMoment>,
 }
 
-/// What rows are of.
+/// The run and the moment that rows are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RowsOf {
+pub(crate) struct RowMoment {
     pub(crate) run: RunId,
-    /// Their moment, on the run's monotonic clock.
+    /// On the run's monotonic clock.
     pub(crate) us: u64,
     pub(crate) is_past: bool,
     pub(crate) span: Span,
@@ -32,7 +32,7 @@ impl<R: Row> Default for RowList<R> {
 impl<R: Row> RowList<R> {
     /// An empty list in the usual order by a column.
     pub(crate) fn by(column: usize) -> Self {
-        Self { table: TableState::by(column), rows: Rows::default(), of: None }
+        Self { table: TableState::by(column), rows: Rows::default(), moment: None }
     }
 
     /// An empty list, the lowest figures of a column first.
@@ -56,9 +56,9 @@ impl<R: Row> RowList<R> {
         self.rows.change(|all| *all = rows);
     }
 
-    /// Replaces all rows unless they are of this already; returns whether they were not.
-    pub(crate) fn renew(&mut self, of: RowsOf, rows: impl FnOnce() -> Vec<R>) -> bool {
-        let is_new = self.of.replace(of) != Some(of);
+    /// Replaces all rows unless they are of this moment already; returns whether they were not.
+    pub(crate) fn renew(&mut self, moment: RowMoment, rows: impl FnOnce() -> Vec<R>) -> bool {
+        let is_new = self.moment.replace(moment) != Some(moment);
         if is_new {
             self.set(rows());
         }

@@ -28,7 +28,7 @@ use crate::view_model::classes::Quantile;
 
 pub(crate) use arrangement::{ChoiceEdit, ChoiceLine, Table, UnknownColumn};
 pub(crate) use column::{Column, ColumnUnit, Emphasis};
-pub(crate) use list::{RowList, RowsOf};
+pub(crate) use list::{RowList, RowMoment};
 pub(crate) use name_id::NameId;
 pub(crate) use order::address_key;
 pub(crate) use rows::{ChangedRows, Rows};

@@ -16,10 +16,11 @@ pub(crate) struct Hint {
 
 /// A hint that needs nothing.
 pub(crate) const fn hint(intents: &'static [Intent], word: &'static str) -> Hint {
-    needing(KeyRequirement::Nothing, intents, word)
+    hint_if(KeyRequirement::Nothing, intents, word)
 }
 
-pub(crate) const fn needing(needs: KeyRequirement, intents: &'static [Intent], word: &'static str) -> Hint {
+/// A hint that is shown if a requirement is met.
+pub(crate) const fn hint_if(needs: KeyRequirement, intents: &'static [Intent], word: &'static str) -> Hint {
     Hint { intents, word, needs }
 }
 
@@ -42,21 +43,21 @@ pub(crate) const WINDOW: Hint =
 pub(crate) const HINTS: &[Hint] = &[
     HELP,
     QUIT,
-    needing(KeyRequirement::HiddenPanes, &[Intent::Pane(PaneAction::Preset(Preset::Overview))], "all panes"),
-    needing(KeyRequirement::Services, &[Intent::Open, Intent::Back], "service, all"),
+    hint_if(KeyRequirement::HiddenPanes, &[Intent::Pane(PaneAction::Preset(Preset::Overview))], "all panes"),
+    hint_if(KeyRequirement::Services, &[Intent::Open, Intent::Back], "service, all"),
     FREEZE,
     TIME,
     WORST,
-    needing(KeyRequirement::Control, &[Intent::Tune], "tune"),
-    needing(KeyRequirement::Control, &[Intent::Experiments], "A/B"),
-    needing(KeyRequirement::Hosts, &[Intent::NextRun, Intent::Runs], "hosts"),
-    needing(KeyRequirement::Clients, &[Intent::Filter], "filter"),
-    needing(KeyRequirement::Clients, &[Intent::SortNext], "sort"),
+    hint_if(KeyRequirement::Control, &[Intent::Tune], "tune"),
+    hint_if(KeyRequirement::Control, &[Intent::Experiments], "A/B"),
+    hint_if(KeyRequirement::Hosts, &[Intent::NextRun, Intent::Runs], "hosts"),
+    hint_if(KeyRequirement::Clients, &[Intent::Filter], "filter"),
+    hint_if(KeyRequirement::Clients, &[Intent::SortNext], "sort"),
     FIND,
-    needing(KeyRequirement::Http, &[Intent::Requests], "requests"),
-    needing(KeyRequirement::Control, &[Intent::Mark], "mark"),
-    needing(KeyRequirement::Control, &[Intent::Setting(SettingEdit::Undo)], "undo"),
-    needing(
+    hint_if(KeyRequirement::Http, &[Intent::Requests], "requests"),
+    hint_if(KeyRequirement::Control, &[Intent::Mark], "mark"),
+    hint_if(KeyRequirement::Control, &[Intent::Setting(SettingEdit::Undo)], "undo"),
+    hint_if(
         KeyRequirement::Load,
         &[
             Intent::Adjust(QuickControl::Rate, Direction::Down),
@@ -64,8 +65,8 @@ pub(crate) const HINTS: &[Hint] = &[
         ],
         "rate",
     ),
-    needing(KeyRequirement::Load, &[Intent::Adjust(QuickControl::Running, Direction::Up)], "load"),
-    needing(
+    hint_if(KeyRequirement::Load, &[Intent::Adjust(QuickControl::Running, Direction::Up)], "load"),
+    hint_if(
         KeyRequirement::Load,
         &[
             Intent::Adjust(QuickControl::Resume, Direction::Down),
@@ -74,7 +75,7 @@ pub(crate) const HINTS: &[Hint] = &[
         "resume",
     ),
     WINDOW,
-    needing(KeyRequirement::Journal, &[Intent::Play(PlayControl::Toggle)], "play"),
+    hint_if(KeyRequirement::Journal, &[Intent::Play(PlayControl::Toggle)], "play"),
 ];
 
 /// The hints while the past is shown.
@@ -87,7 +88,7 @@ pub(crate) const FROZEN_HINTS: &[Hint] = &[
     hint(&[Intent::Seek(SeekTarget::Rise)], "rise"),
     MARKS,
     GO_TO,
-    needing(KeyRequirement::Journal, &[Intent::Play(PlayControl::Toggle)], "play"),
+    hint_if(KeyRequirement::Journal, &[Intent::Play(PlayControl::Toggle)], "play"),
     WINDOW,
     COPY,
     hint(&[Intent::Export], "export"),
@@ -107,8 +108,8 @@ pub(crate) const REPLAY_HINTS: &[Hint] = &[
 ];
 
 pub(crate) const EXPERIMENT_HINTS: &[Hint] = &[
-    needing(KeyRequirement::Control, &[Intent::Compare], "begin"),
-    needing(KeyRequirement::Control, &[Intent::EndExperiment], "end"),
+    hint_if(KeyRequirement::Control, &[Intent::Compare], "begin"),
+    hint_if(KeyRequirement::Control, &[Intent::EndExperiment], "end"),
     LEAVE,
 ];
 
@@ -117,13 +118,13 @@ pub(crate) const RUN_HINTS: &[Hint] =
 
 /// The hints of the settings while values are staged, before the others.
 pub(crate) const STAGED_HINTS: &[Hint] = &[
-    needing(KeyRequirement::Control, &[Intent::Setting(SettingEdit::Apply)], "apply"),
-    needing(KeyRequirement::Control, &[Intent::Setting(SettingEdit::Unstage)], "drop"),
+    hint_if(KeyRequirement::Control, &[Intent::Setting(SettingEdit::Apply)], "apply"),
+    hint_if(KeyRequirement::Control, &[Intent::Setting(SettingEdit::Unstage)], "drop"),
     hint(&[Intent::Back], "drop all"),
 ];
 
 pub(crate) const TUNING_HINTS: &[Hint] = &[
-    needing(
+    hint_if(
         KeyRequirement::Control,
         &[
             Intent::Setting(SettingEdit::Step(Direction::Down)),
@@ -131,19 +132,19 @@ pub(crate) const TUNING_HINTS: &[Hint] = &[
         ],
         "step",
     ),
-    needing(KeyRequirement::Control, &[Intent::Setting(SettingEdit::Type)], "type"),
-    needing(KeyRequirement::Control, &[Intent::Setting(SettingEdit::Apply)], "apply"),
-    needing(KeyRequirement::Control, &[Intent::Setting(SettingEdit::Undo)], "undo"),
+    hint_if(KeyRequirement::Control, &[Intent::Setting(SettingEdit::Type)], "type"),
+    hint_if(KeyRequirement::Control, &[Intent::Setting(SettingEdit::Apply)], "apply"),
+    hint_if(KeyRequirement::Control, &[Intent::Setting(SettingEdit::Undo)], "undo"),
     LEAVE,
     hint(&[Intent::Pane(PaneAction::Preset(Preset::Overview))], "all panes"),
-    needing(KeyRequirement::Control, &[Intent::Setting(SettingEdit::Unstage)], "drop"),
-    needing(KeyRequirement::Process, &[Intent::WriteConfiguration], "write file"),
+    hint_if(KeyRequirement::Control, &[Intent::Setting(SettingEdit::Unstage)], "drop"),
+    hint_if(KeyRequirement::Process, &[Intent::WriteConfiguration], "write file"),
 ];
 
 pub(crate) const REQUEST_HINTS: &[Hint] = &[
-    needing(KeyRequirement::Http, &[Intent::Requests], "slowest, failed, close"),
-    needing(KeyRequirement::Http, &[Intent::SortNext], "sort"),
-    needing(KeyRequirement::Http, &[Intent::Filter], "filter"),
+    hint_if(KeyRequirement::Http, &[Intent::Requests], "slowest, failed, close"),
+    hint_if(KeyRequirement::Http, &[Intent::SortNext], "sort"),
+    hint_if(KeyRequirement::Http, &[Intent::Filter], "filter"),
     FREEZE,
     WINDOW,
     LEAVE,
@@ -156,7 +157,7 @@ pub(crate) const SCREEN_HINTS: &[Hint] = &[LEAVE, HELP, QUIT];
 pub(crate) const FINDING_HINTS: &[Hint] = &[
     hint(&[Intent::Findings], "figures, close"),
     hint(&[Intent::Scroll(ListMove::Up), Intent::Scroll(ListMove::Down)], "select"),
-    needing(KeyRequirement::Control, &[Intent::Tune], "tune"),
+    hint_if(KeyRequirement::Control, &[Intent::Tune], "tune"),
 ];
 
 /// The hints below the details of a client, a route or a value of usage.

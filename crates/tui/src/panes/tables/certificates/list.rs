@@ -3,7 +3,7 @@
 use model::runs::Run;
 
 use super::model::{CertificateRow, ClientRefusals};
-use crate::table::{Row as _, RowList, RowsOf};
+use crate::table::{Row as _, RowList, RowMoment};
 use crate::view_model::span::Span;
 
 #[derive(Clone, Debug)]
@@ -23,8 +23,8 @@ impl Default for CertificateList {
 impl CertificateList {
     /// Takes the certificates of a run.
     pub(crate) fn refresh(&mut self, run: &Run) {
-        let of = RowsOf { run: run.id(), us: run.last_us(), is_past: false, span: Span::WholeRun };
-        if self.rows.renew(of, || CertificateRow::all(run)) {
+        let moment = RowMoment { run: run.id(), us: run.last_us(), is_past: false, span: Span::WholeRun };
+        if self.rows.renew(moment, || CertificateRow::all(run)) {
             self.refusals = ClientRefusals::of(run);
         }
         self.rows.arrange();

@@ -14,7 +14,7 @@ use ratatui::text::Line;
 use super::detail_view::details;
 use super::model::CertificateRow;
 use crate::input::intent::{Intent, List, PaneAction, Preset};
-use crate::input::keymap::hints::needing;
+use crate::input::keymap::hints::hint_if;
 use crate::input::requirement::KeyRequirement as Needs;
 use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
@@ -39,10 +39,10 @@ pub(crate) const PANE: Pane = Pane {
     render,
     target: |state, area, at| table::target(List::Certificates, &state.certificates.rows.table, area, at),
     hints: &[
-        needing(Needs::Certificates, &[Intent::Open], "details"),
-        needing(Needs::Certificates, &[Intent::SortNext], "sort"),
-        needing(Needs::Certificates, &[Intent::Filter], "filter"),
-        needing(
+        hint_if(Needs::Certificates, &[Intent::Open], "details"),
+        hint_if(Needs::Certificates, &[Intent::SortNext], "sort"),
+        hint_if(Needs::Certificates, &[Intent::Filter], "filter"),
+        hint_if(
             Needs::Certificates,
             &[Intent::Pane(PaneAction::Preset(Preset::Only(PaneId::Certificates)))],
             "only certificates",

@@ -14,7 +14,7 @@ use super::detail_view::details;
 use super::model::ClientRow;
 use super::state::arrange;
 use crate::input::intent::{Intent, List};
-use crate::input::keymap::hints::needing;
+use crate::input::keymap::hints::hint_if;
 use crate::input::requirement::KeyRequirement as Needs;
 use crate::panes::{Pane, PaneRows};
 use crate::state::State;
@@ -44,9 +44,9 @@ pub(crate) const PANE: Pane = Pane {
     render,
     target: |state, area, at| table::target(List::Clients, &state.clients, area, at),
     hints: &[
-        needing(Needs::Clients, &[Intent::SortNext], "sort"),
-        needing(Needs::Clients, &[Intent::Filter], "filter"),
-        needing(Needs::Clients, &[Intent::Open], "details"),
+        hint_if(Needs::Clients, &[Intent::SortNext], "sort"),
+        hint_if(Needs::Clients, &[Intent::Filter], "filter"),
+        hint_if(Needs::Clients, &[Intent::Open], "details"),
     ],
     arrange,
     details,

@@ -77,7 +77,7 @@ impl HostList {
     }
 
     /// Returns the notices about hosts that fall silent or come back, and clocks that differ.
-    pub(crate) fn news(&mut self, table: &HostTable) -> Vec<(Level, String)> {
+    pub(crate) fn notices(&mut self, table: &HostTable) -> Vec<(Level, String)> {
         if !table.has_several() {
             return Vec::new();
         }

@@ -15,7 +15,7 @@ use ratatui::text::Line;
 use super::model::HostRow;
 use crate::input::click::ClickTarget;
 use crate::input::intent::{Intent, List, PaneAction, Preset};
-use crate::input::keymap::hints::needing;
+use crate::input::keymap::hints::hint_if;
 use crate::input::requirement::KeyRequirement as Needs;
 use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
@@ -44,11 +44,11 @@ pub(crate) const PANE: Pane = Pane {
         heading => Some(heading),
     },
     hints: &[
-        needing(Needs::Hosts, &[Intent::Open], "show host"),
-        needing(Needs::Hosts, &[Intent::SortNext], "sort"),
-        needing(Needs::Hosts, &[Intent::Filter], "filter"),
-        needing(Needs::Hosts, &[Intent::NextRun, Intent::Runs], "next, list"),
-        needing(Needs::Hosts, &[Intent::Pane(PaneAction::Preset(Preset::Only(PaneId::Hosts)))], "only hosts"),
+        hint_if(Needs::Hosts, &[Intent::Open], "show host"),
+        hint_if(Needs::Hosts, &[Intent::SortNext], "sort"),
+        hint_if(Needs::Hosts, &[Intent::Filter], "filter"),
+        hint_if(Needs::Hosts, &[Intent::NextRun, Intent::Runs], "next, list"),
+        hint_if(Needs::Hosts, &[Intent::Pane(PaneAction::Preset(Preset::Only(PaneId::Hosts)))], "only hosts"),
     ],
     arrange: |state| state.hosts.arrange(state.shown),
     ..Pane::PLAIN

@@ -13,7 +13,7 @@ use ratatui::text::Line;
 use super::detail_view::details;
 use super::state::arrange;
 use crate::input::intent::{Intent, List};
-use crate::input::keymap::hints::needing;
+use crate::input::keymap::hints::hint_if;
 use crate::input::requirement::KeyRequirement as Needs;
 use crate::panes::{Pane, PaneRows};
 use crate::state::State;
@@ -37,10 +37,10 @@ pub(crate) const PANE: Pane = Pane {
     render,
     target: |state, area, at| table::target(List::Routes, &state.routes, area, at),
     hints: &[
-        needing(Needs::Http, &[Intent::SortNext], "sort"),
-        needing(Needs::Http, &[Intent::Filter], "filter"),
-        needing(Needs::Http, &[Intent::Open], "details"),
-        needing(Needs::Http, &[Intent::Requests], "requests"),
+        hint_if(Needs::Http, &[Intent::SortNext], "sort"),
+        hint_if(Needs::Http, &[Intent::Filter], "filter"),
+        hint_if(Needs::Http, &[Intent::Open], "details"),
+        hint_if(Needs::Http, &[Intent::Requests], "requests"),
     ],
     arrange,
     details,

@@ -5,7 +5,7 @@ use records::ids::RunId;
 
 use super::model::ServiceRow;
 use crate::state::State;
-use crate::table::RowsOf;
+use crate::table::RowMoment;
 use crate::view_model::span::Span;
 
 /// Updates the services in sight: at the moment that is shown, where that is in the past.
@@ -15,9 +15,9 @@ pub(super) fn arrange(state: &mut State) {
     let State { services, model, .. } = state;
     let last_us = || model.services(shown).map(Run::last_us).max().unwrap_or(0);
     let us = earlier_us.unwrap_or_else(last_us);
-    let of = RowsOf { run: shown.whole(), us, is_past: false, span: Span::default() };
+    let moment = RowMoment { run: shown.whole(), us, is_past: false, span: Span::default() };
     let row = |run| ServiceRow::of(run, us, earlier_us.is_some());
-    services.renew(of, || model.services(shown).map(row).collect());
+    services.renew(moment, || model.services(shown).map(row).collect());
     services.arrange();
 }
 

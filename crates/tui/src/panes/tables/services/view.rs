@@ -12,7 +12,7 @@ use ratatui::layout::Rect;
 use super::model::ServiceRow;
 use super::state::arrange;
 use crate::input::intent::{Intent, List, PaneAction, Preset};
-use crate::input::keymap::hints::needing;
+use crate::input::keymap::hints::hint_if;
 use crate::input::requirement::KeyRequirement as Needs;
 use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
@@ -35,11 +35,11 @@ pub(crate) const PANE: Pane = Pane {
     render,
     target: |state, area, at| table::target(List::Services, &state.services.table, area, at),
     hints: &[
-        needing(Needs::Services, &[Intent::Open], "show service"),
-        needing(Needs::Services, &[Intent::Back], "all services"),
-        needing(Needs::Services, &[Intent::SortNext], "sort"),
-        needing(Needs::Services, &[Intent::Filter], "filter"),
-        needing(
+        hint_if(Needs::Services, &[Intent::Open], "show service"),
+        hint_if(Needs::Services, &[Intent::Back], "all services"),
+        hint_if(Needs::Services, &[Intent::SortNext], "sort"),
+        hint_if(Needs::Services, &[Intent::Filter], "filter"),
+        hint_if(
             Needs::Services,
             &[Intent::Pane(PaneAction::Preset(Preset::Only(PaneId::Services)))],
             "only services",

@@ -5,7 +5,7 @@ use records::kinds::UpstreamState;
 use super::model::UpstreamRow;
 use crate::input::intent::List;
 use crate::state::State;
-use crate::table::{NameId, RowsOf};
+use crate::table::{NameId, RowMoment};
 use crate::view_model::span::Span;
 
 /// Updates the upstreams in sight.
@@ -15,8 +15,8 @@ pub(super) fn arrange(state: &mut State) {
     let mut upstreams = std::mem::take(&mut state.upstreams);
     if let Some((run, us)) = state.shown_moment() {
         let row = |upstream| UpstreamRow::at(run, upstream, (us, is_past), span);
-        let of = RowsOf { run: run.id(), us, is_past, span };
-        upstreams.renew(of, || run.upstreams().iter().filter_map(row).collect());
+        let moment = RowMoment { run: run.id(), us, is_past, span };
+        upstreams.renew(moment, || run.upstreams().iter().filter_map(row).collect());
         upstreams.arrange();
     }
     state.upstreams = upstreams;

@@ -12,7 +12,7 @@ use ratatui::layout::Rect;
 use super::model::UpstreamRow;
 use super::state::arrange;
 use crate::input::intent::{Intent, List, PaneAction, Preset};
-use crate::input::keymap::hints::needing;
+use crate::input::keymap::hints::hint_if;
 use crate::input::requirement::KeyRequirement as Needs;
 use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
@@ -36,10 +36,10 @@ pub(crate) const PANE: Pane = Pane {
     render,
     target: |state, area, at| table::target(List::Upstreams, &state.upstreams.table, area, at),
     hints: &[
-        needing(Needs::Control, &[Intent::DrainUpstream], "drain, return"),
-        needing(Needs::Upstreams, &[Intent::SortNext], "sort"),
-        needing(Needs::Upstreams, &[Intent::Filter], "filter"),
-        needing(
+        hint_if(Needs::Control, &[Intent::DrainUpstream], "drain, return"),
+        hint_if(Needs::Upstreams, &[Intent::SortNext], "sort"),
+        hint_if(Needs::Upstreams, &[Intent::Filter], "filter"),
+        hint_if(
             Needs::Upstreams,
             &[Intent::Pane(PaneAction::Preset(Preset::Only(PaneId::Upstreams)))],
             "only upstreams",

@@ -21,7 +21,7 @@ use super::grid as usage_grid;
 use super::model::{UsageRow, name_of};
 use super::state::arrange;
 use crate::input::intent::{Intent, List};
-use crate::input::keymap::hints::needing;
+use crate::input::keymap::hints::hint_if;
 use crate::input::requirement::KeyRequirement as Needs;
 use crate::panes::{Pane, PaneId, PaneRows};
 use crate::state::State;
@@ -47,10 +47,10 @@ pub(crate) const PANE: Pane = Pane {
     render,
     target: |state, area, at| table::target(List::Usage, &state.usage.rows.table, area, at),
     hints: &[
-        needing(Needs::Clients, &[Intent::NextDimension], "next dimension"),
-        needing(Needs::Clients, &[Intent::SortNext], "sort"),
-        needing(Needs::Clients, &[Intent::Filter], "filter"),
-        needing(Needs::Clients, &[Intent::Open], "details"),
+        hint_if(Needs::Clients, &[Intent::NextDimension], "next dimension"),
+        hint_if(Needs::Clients, &[Intent::SortNext], "sort"),
+        hint_if(Needs::Clients, &[Intent::Filter], "filter"),
+        hint_if(Needs::Clients, &[Intent::Open], "details"),
     ],
     arrange,
     details,
