@@ -10,8 +10,8 @@
 //! one moment shows. Each pane and each screen has a folder in `panes` or `screens`: what it shows (`model`), what the state
 //! keeps of it (`list`), what a person does with it (`state`), how it is drawn (`view`); `frame` lays them out. `table` has
 //! what all tables share. `input::keymap` is the one table of keys; footer and help are made from it. Models and lists know
-//! no state, states no view, and nothing but `lib` knows `app`. No file imports one that imports it. The dashboard knows
-//! nothing of the proxy and the load beyond their records and settings.
+//! no state, states no view, and nothing but `lib` knows `app`. The dashboard knows nothing of the proxy and the load
+//! beyond their records and settings.
 
 #![forbid(unsafe_code)]
 

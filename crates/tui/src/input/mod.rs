@@ -4,6 +4,7 @@
 //! and lets crossterm read only what is there.
 
 pub(crate) mod click;
+pub(crate) mod context;
 pub(crate) mod intent;
 pub(crate) mod keymap;
 pub(crate) mod requirement;

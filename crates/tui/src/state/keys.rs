@@ -2,8 +2,9 @@
 
 use super::State;
 use super::screen::Screen;
+use crate::input::context::KeyContext;
 use crate::input::intent::{Intent, PaneAction};
-use crate::input::keymap::{Binding, KeyContext};
+use crate::input::keymap::Binding;
 use crate::input::requirement::KeyRequirement;
 
 impl State {

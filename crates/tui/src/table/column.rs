@@ -1,6 +1,36 @@
-//! A column: its names, what it shows, and when it is left out.
+//! Rows and their columns: names, what a column shows, and when it is left out.
 
-use super::{CellValue, Row};
+use std::fmt;
+
+use super::cell::{CellValue, ColumnUnit};
+
+pub(crate) trait Row: Clone + 'static {
+    type Id: Copy + Eq + Ord + fmt::Debug;
+    /// All columns; the first one names the row and is always shown.
+    fn columns() -> &'static [Column<Self>];
+
+    fn id(&self) -> Self::Id;
+
+    /// Returns a number by which rows with equal values are ordered, before their ids.
+    fn tie(&self) -> u64 {
+        0
+    }
+
+    /// Returns the column by whose figures rows with equal values in this column are ordered, before [`Self::tie`].
+    fn second(_column: usize) -> Option<usize> {
+        None
+    }
+
+    /// Returns the total of a counter, by its place in its family; `None` if the row has no counters.
+    fn count(&self, _counter: usize) -> Option<u64> {
+        None
+    }
+
+    /// Returns the column of this name. A name that is not in the table is the first column's.
+    fn column(name: &str) -> usize {
+        Self::columns().iter().position(|column| column.name == name).unwrap_or(0)
+    }
+}
 
 #[derive(Clone, Debug)]
 pub(crate) struct Column<R: 'static> {
@@ -29,24 +59,6 @@ impl<R: Row> Column<R> {
     pub(crate) fn cell<'r>(&self, row: &'r R) -> CellValue<'r> {
         self.counter.map_or_else(|| (self.value)(row), |counter| CellValue::count(row.count(counter)))
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ColumnUnit {
-    /// A text, aligned left.
-    Text,
-    /// An address, aligned left.
-    Address,
-    Count,
-    PerSecond,
-    Bytes,
-    BytesPerSecond,
-    /// A ratio from 0 to 1, shown in percent.
-    Ratio,
-    /// Nanoseconds, shown in milliseconds.
-    Latency,
-    /// A graph; the pane draws it.
-    Graph,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

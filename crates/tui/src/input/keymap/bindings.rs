@@ -1,6 +1,6 @@
 //! The table of keys: what each does, where, and what it needs.
 
-use super::KeyContext;
+use crate::input::context::KeyContext;
 use crate::input::intent::{
     Choice, Direction, Intent, List, PaneAction, PlayControl, Preset, QuickControl, SeekTarget, SettingEdit,
 };

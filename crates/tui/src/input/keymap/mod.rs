@@ -7,34 +7,9 @@ mod synonyms;
 use crokey::{KeyCombination, KeyCombinationFormat, OneToThree};
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
+use crate::input::context::KeyContext;
 use crate::input::intent::{Intent, SettingEdit};
 pub(crate) use bindings::{BINDINGS, Binding};
-
-/// The screen or mode in which a key applies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KeyContext {
-    Anywhere,
-    Panes,
-    /// On the panes while a run is played; a key that also means something else there means this.
-    Replay,
-    Tuning,
-    Experiments,
-    Runs,
-    /// On a list of columns or panes.
-    Choice,
-}
-
-impl KeyContext {
-    /// True if a key of this context means something where the other is.
-    fn reaches(self, here: Self) -> bool {
-        self == Self::Anywhere || self == here || (self, here) == (Self::Panes, Self::Replay)
-    }
-
-    /// True if a key cannot have a meaning in both.
-    fn clashes(self, other: Self) -> bool {
-        self == other || self == Self::Anywhere || other == Self::Anywhere
-    }
-}
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeymapError {

@@ -18,8 +18,9 @@ use ratatui::text::{Line, Span};
 use records::metrics::{LatencyClass, Metric as _, TlsCounter};
 
 use super::figures::{FIGURES, FigureGroup};
+use crate::input::context::KeyContext;
 use crate::input::intent::Intent;
-use crate::input::keymap::{BINDINGS, Binding, KeyContext};
+use crate::input::keymap::{BINDINGS, Binding};
 use crate::panes::PaneId;
 use crate::screens::own_hints;
 use crate::state::State;

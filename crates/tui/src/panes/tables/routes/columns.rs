@@ -92,10 +92,6 @@ impl Row for RouteRow {
     fn id(&self) -> NameId {
         self.id
     }
-
-    fn tie(&self) -> u64 {
-        0
-    }
 }
 
 impl RouteRow {

@@ -119,8 +119,4 @@ impl Row for UpstreamRow {
     fn id(&self) -> NameId {
         self.id
     }
-
-    fn tie(&self) -> u64 {
-        0
-    }
 }
