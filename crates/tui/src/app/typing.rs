@@ -258,7 +258,7 @@ impl State {
             }
             PromptPurpose::Palette { found, selected } => match found.get(*selected).cloned() {
                 Some(PaletteEntry::Command(binding)) => return Ok(want(self, binding.intent, now)),
-                Some(PaletteEntry::SortBy(list, column)) => self.table_mut(list).order_by(column),
+                Some(PaletteEntry::SortBy { list, column, .. }) => self.table_mut(list).order_by(column),
                 Some(PaletteEntry::Setting(name)) => {
                     self.screen = Screen::Tuning;
                     self.select_setting(&name);

@@ -7,17 +7,20 @@ use records::ids::{ClientId, RunId};
 use crate::input::intent::List;
 use crate::input::keymap::Binding;
 use crate::panes::PaneId;
-use crate::panes::tables::clients::model::ClientRow;
-use crate::panes::tables::routes::model::RouteRow;
-use crate::table::{Column, NameId, Row as _};
+use crate::table::NameId;
 use crate::theme::format;
 
 #[derive(Clone, Debug)]
 pub(crate) enum PaletteEntry {
     /// A command, by its line in the keymap.
     Command(&'static Binding),
-    /// The order of the clients or the routes by a column.
-    SortBy(List, usize),
+    /// The order of a list by a column, with its name and meaning.
+    SortBy {
+        list: List,
+        column: usize,
+        name: &'static str,
+        meaning: &'static str,
+    },
     /// A setting, by its name.
     Setting(String),
     Pane(PaneId),
@@ -31,13 +34,11 @@ impl PaletteEntry {
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Command(binding) => binding.meaning.to_owned(),
-            Self::SortBy(List::Clients, column) => {
-                let Column { name, meaning, .. } = &ClientRow::columns()[*column];
+            Self::SortBy { list: List::Clients, name, meaning, .. } => {
                 format!("sort by {name}: {}", format::phrase(meaning))
             }
-            Self::SortBy(_, column) => {
-                let Column { name, meaning, .. } = &RouteRow::columns()[*column];
-                format!("sort the routes by {name}: {}", format::phrase(meaning))
+            Self::SortBy { list, name, meaning, .. } => {
+                format!("sort the {} by {name}: {}", list.name(), format::phrase(meaning))
             }
             Self::Setting(name) => format!("setting {name}"),
             Self::Pane(id) => format!("pane {}: {}", id.name(), id.meaning()),

@@ -12,7 +12,7 @@ use crate::input::requirement::KeyRequirement;
 use crate::panes::tables::clients::model::ClientRow;
 use crate::panes::tables::routes::model::RouteRow;
 use crate::state::State;
-use crate::table::{ColumnUnit, Row};
+use crate::table::{Column, ColumnUnit, Row};
 
 const FOUND_MAX: usize = 50;
 
@@ -29,12 +29,8 @@ fn searched(entry: &PaletteEntry, state: &State) -> String {
     let others = match entry {
         PaletteEntry::Command(binding) => return binding.searched(),
         PaletteEntry::Setting(name) => state.info(name).map_or_else(String::new, |info| info.about.clone()),
-        PaletteEntry::SortBy(list, column) => {
-            let name = match list {
-                List::Clients => ClientRow::columns()[*column].name,
-                _ => RouteRow::columns()[*column].name,
-            };
-            let found = ORDER_SYNONYMS.iter().find(|(known, _)| *known == name);
+        PaletteEntry::SortBy { list, name, .. } => {
+            let found = ORDER_SYNONYMS.iter().find(|(known, _)| known == name);
             let one = if *list == List::Clients { "client" } else { "route" };
             format!("order {} {one}", found.map_or("", |(_, words)| *words))
         }
@@ -45,18 +41,26 @@ fn searched(entry: &PaletteEntry, state: &State) -> String {
     format!("{} {others}", entry.words())
 }
 
+/// Returns the orders of a list by its columns.
+fn orders<R: Row>(list: List) -> impl Iterator<Item = PaletteEntry> {
+    let columns = R::columns().iter().enumerate().filter(|(_, column)| column.unit != ColumnUnit::Graph);
+    columns.map(move |(column, &Column { name, meaning, .. })| PaletteEntry::SortBy {
+        list,
+        column,
+        name,
+        meaning,
+    })
+}
+
 /// Returns the matches, best first; all commands without a text.
 pub(crate) fn find(state: &State, text: &str) -> Vec<PaletteEntry> {
     let commands = BINDINGS.iter().filter(|binding| state.can_run(binding)).map(PaletteEntry::Command);
     if text.trim().is_empty() {
         return commands.collect();
     }
-    let columns =
-        ClientRow::columns().iter().enumerate().filter(|(_, column)| column.unit != ColumnUnit::Graph);
-    let orders = columns.map(|(at, _)| PaletteEntry::SortBy(List::Clients, at));
-    let orders = orders.filter(|_| state.can(KeyRequirement::Clients));
-    let columns = (0..RouteRow::columns().len()).filter(|_| state.can(KeyRequirement::Http));
-    let orders = orders.chain(columns.map(|at| PaletteEntry::SortBy(List::Routes, at)));
+    let clients = orders::<ClientRow>(List::Clients).filter(|_| state.can(KeyRequirement::Clients));
+    let routes = orders::<RouteRow>(List::Routes).filter(|_| state.can(KeyRequirement::Http));
+    let orders = clients.chain(routes);
     let routes = state.all_routes().iter().map(|row| PaletteEntry::Route(row.id, Arc::clone(&row.name)));
     let settings = state.settings().iter().map(|setting| PaletteEntry::Setting(setting.name.clone()));
     let panes = state.choosable_panes().into_iter().map(PaletteEntry::Pane);

@@ -32,7 +32,7 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, found: &[PaletteEntry
                     let setting = state.settings().iter().find(|setting| setting.name == *name);
                     setting.map_or_else(String::new, |setting| state.value_words(setting))
                 }
-                PaletteEntry::SortBy(..)
+                PaletteEntry::SortBy { .. }
                 | PaletteEntry::Pane(_)
                 | PaletteEntry::Client(_)
                 | PaletteEntry::Route(..)
