@@ -1,8 +1,6 @@
 //! Moving between screens, and along their lines.
 
-use records::ids::RunId;
-
-use crate::input::intent::{List, PaneAction, Preset};
+use crate::input::intent::List;
 use crate::panes::PaneId;
 use crate::screens::help::view;
 use crate::state::screen::Screen;
@@ -80,10 +78,10 @@ pub(crate) fn back(state: &mut State) {
 
 /// Gives up what is selected; false if nothing is.
 fn deselect(state: &mut State) -> bool {
-    let lists =
-        [List::Clients, List::Routes, List::Usage, List::Upstreams, List::Certificates, List::Workers];
+    let stays = |list: &List| matches!(list, List::Hosts | List::Services | List::Requests | List::Runs);
     let is_service_selected = !state.is_service_open() && state.table_mut(List::Services).deselect();
-    lists.map(|list| state.table_mut(list).deselect()).contains(&true) || is_service_selected
+    let lists = List::ALL.into_iter().filter(|list| !stays(list));
+    lists.fold(is_service_selected, |was_selected, list| state.table_mut(list).deselect() | was_selected)
 }
 
 /// Goes to a screen, or leaves it.
@@ -98,29 +96,5 @@ pub(crate) fn open(state: &mut State) {
     if is_focused || matches!(state.screen, Screen::Findings(_)) {
         return toggle_screen(state, Screen::Findings(0));
     }
-    match state.list() {
-        list @ (List::Clients | List::Routes | List::Usage | List::Certificates) => {
-            let Some(was_open) = state.table_mut(list).open() else { return };
-            let is_open = was_open && state.screen == Screen::Details(list);
-            state.screen = if is_open { Screen::Dashboard } else { Screen::Details(list) };
-        }
-        List::Hosts => {
-            let id = state.hosts.rows.table.open_selected();
-            show_run(state, id, PaneId::Hosts);
-        }
-        List::Services => {
-            let id = state.services.table.open_selected();
-            show_run(state, id, PaneId::Services);
-        }
-        List::Requests | List::Upstreams | List::Workers | List::Runs => {}
-    }
-}
-
-/// Shows a run that was opened in a pane, in all panes.
-fn show_run(state: &mut State, id: Option<RunId>, from: PaneId) {
-    let Some(id) = id else { return };
-    state.show_run(id);
-    if state.panes.maximised == Some(from) || state.panes.hidden == Preset::Only(from).hidden() {
-        state.arrange_panes(PaneAction::Preset(Preset::Overview));
-    }
+    crate::panes::open(state, state.list());
 }

@@ -29,8 +29,6 @@ use crate::input::click::ClickTarget;
 use crate::input::intent::List;
 use crate::panes::PaneId;
 use crate::panes::latency::view as latency;
-use crate::panes::system::view as system;
-use crate::panes::tables::certificates::view as certificates;
 use crate::panes::timeline::time_axis;
 use crate::panes::{PaneRows, pane};
 use crate::screens::choice::view as choice;
@@ -39,7 +37,6 @@ use crate::screens::runs::view as runs;
 use crate::state::State;
 use crate::state::screen::Screen;
 use crate::state::sight::{Sight, WIDE_MIN};
-use crate::widgets::table;
 
 /// The smallest screen with panes.
 const PANES_MIN: (u16, u16) = (40, 10);
@@ -280,14 +277,10 @@ pub(crate) fn sight(state: &State) -> Sight {
     let area = |id| panes.as_ref().map_or_else(Rect::default, |panes| panes.area(id));
     let timeline = area(PaneId::Timeline);
     let width = if timeline.is_empty() { state.size().0 } else { timeline.width };
-    let lists = List::ALL.map(|list| match (list, area(list.pane())) {
-        // The sum takes a row.
-        (List::Hosts, area) => table::rows(area).saturating_sub(usize::from(state.hosts.sum.is_some())),
-        (List::Certificates, area) => certificates::rows(state, area),
-        (List::Workers, area) => system::workers_area(state, area).map_or(0, table::rows),
-        (List::Requests, _) => requests::visible_rows(state, usize::MAX),
-        (List::Runs, _) => runs::visible_rows(state.size(), usize::MAX),
-        (_, area) => table::rows(area),
+    let lists = List::ALL.map(|list| match list.pane() {
+        Some(id) => (pane(id).sight)(state, area(id)),
+        None if list == List::Runs => runs::visible_rows(state.size(), usize::MAX),
+        None => requests::visible_rows(state, usize::MAX),
     });
     Sight {
         timeline_columns: time_axis::columns(width).max(1),

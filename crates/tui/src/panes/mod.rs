@@ -1,4 +1,5 @@
-//! The panes. A new pane has a folder, an entry in [`PaneId`] and in [`pane`].
+//! The panes. A new pane has a folder, an entry in [`PaneId`] and in [`pane`]. One whose rows keys act on is a
+//! [`List`] too: its name in `list`, its rows in the `State`, and its table in `state::lists`.
 
 pub(crate) mod findings;
 pub(crate) mod handshakes;
@@ -6,6 +7,7 @@ pub(crate) mod http;
 mod id;
 pub(crate) mod latency;
 mod layout;
+mod list;
 pub(crate) mod log;
 mod pane;
 mod preset;
@@ -48,7 +50,14 @@ pub(crate) fn arrange(state: &mut State) {
     }
 }
 
+/// Opens the selected row of a list, or the first in sight.
+pub(crate) fn open(state: &mut State, list: List) {
+    if let Some(id) = list.pane() {
+        (pane(id).open)(state);
+    }
+}
+
 /// Returns all about the opened row of a list; `None` if its rows have no details.
 pub(crate) fn details(state: &State, list: List) -> Option<Details> {
-    (pane(list.pane()).details)(state)
+    (pane(list.pane()?).details)(state)
 }

@@ -7,6 +7,7 @@ use crate::input::click::ClickTarget;
 use crate::input::keymap::hints::Hint;
 use crate::state::State;
 use crate::widgets::detail::Details;
+use crate::widgets::table;
 
 pub(crate) struct Pane {
     /// The rows that it can use.
@@ -20,6 +21,12 @@ pub(crate) struct Pane {
     pub(crate) hints: &'static [Hint],
     /// Updates its rows in sight.
     pub(crate) arrange: fn(&mut State),
+    /// Returns how many of its rows an area has room for.
+    pub(crate) sight: fn(&State, Rect) -> usize,
+    /// Returns the names of its rows, which a filter can begin with.
+    pub(crate) names: fn(&State) -> Vec<String>,
+    /// Opens the selected row, or the first in sight.
+    pub(crate) open: fn(&mut State),
     /// Returns all about the row whose details are open; `None` if its rows have no details.
     pub(crate) details: fn(&State) -> Option<Details>,
 }
@@ -33,6 +40,9 @@ impl Pane {
         target: |_, _, _| None,
         hints: &[],
         arrange: |_| {},
+        sight: |_, area| table::rows(area),
+        names: |_| Vec::new(),
+        open: |_| {},
         details: |_| None,
     };
 }

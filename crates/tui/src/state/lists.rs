@@ -8,50 +8,6 @@ use crate::input::intent::List;
 use crate::panes::PaneId;
 use crate::table::{ListMove, Table};
 
-impl List {
-    pub(crate) const ALL: [Self; 10] = [
-        Self::Clients,
-        Self::Routes,
-        Self::Requests,
-        Self::Usage,
-        Self::Hosts,
-        Self::Services,
-        Self::Upstreams,
-        Self::Certificates,
-        Self::Workers,
-        Self::Runs,
-    ];
-
-    /// The lists whose columns and order are kept.
-    pub(super) fn kept() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().filter(|list| *list != Self::Runs)
-    }
-
-    /// The pane that shows it, or else the one that keys act on.
-    pub(crate) fn pane(self) -> PaneId {
-        match self {
-            Self::Routes => PaneId::Routes,
-            Self::Usage => PaneId::Usage,
-            Self::Hosts => PaneId::Hosts,
-            Self::Services => PaneId::Services,
-            Self::Upstreams => PaneId::Upstreams,
-            Self::Certificates => PaneId::Certificates,
-            Self::Workers => PaneId::System,
-            Self::Clients | Self::Requests | Self::Runs => PaneId::Clients,
-        }
-    }
-
-    /// Its name on the screen and in the kept arrangement.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Requests => "requests",
-            Self::Workers => "workers",
-            Self::Runs => "runs",
-            list => list.pane().name(),
-        }
-    }
-}
-
 impl State {
     pub(crate) fn table(&self, list: List) -> &dyn Table {
         match list {
@@ -103,6 +59,13 @@ impl State {
             List::Workers => self.workers.go(to),
             List::Runs => self.runs.go(to),
         }
+    }
+
+    /// Shows the details of the selected row of a list, or of the first in sight; closes them if they are open.
+    pub(crate) fn open_details(&mut self, list: List) {
+        let Some(was_open) = self.table_mut(list).open() else { return };
+        let is_open = was_open && self.screen == Screen::Details(list);
+        self.screen = if is_open { Screen::Dashboard } else { Screen::Details(list) };
     }
 
     /// Returns whether the shown run is in HTTP mode.

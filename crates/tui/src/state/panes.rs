@@ -8,7 +8,7 @@ use crate::panes::{PaneId, PaneLayout};
 impl State {
     pub(crate) fn arrange_panes(&mut self, action: PaneAction) {
         let panes = self.focusable_panes();
-        let focus = self.panes.focus.unwrap_or_else(|| self.list().pane());
+        let focus = self.panes.focus.or_else(|| self.list().pane()).unwrap_or(PaneId::Clients);
         let at = panes.iter().position(|id| *id == focus);
         let rows = self.sight.panes.iter().find(|(id, _)| *id == focus).map(|(_, rows)| *rows);
         let toggled = |id| if self.panes.maximised == Some(id) { None } else { Some(id) };

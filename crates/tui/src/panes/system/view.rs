@@ -60,6 +60,7 @@ pub(crate) const PANE: Pane = Pane {
     },
     hints: &[hint(&[Intent::SortNext], "sort"), hint(&[Intent::Filter], "filter")],
     arrange,
+    sight: |state, area| workers_area(state, area).map_or(0, table::rows),
     ..Pane::PLAIN
 };
 
@@ -93,7 +94,7 @@ const WORKERS_ENOUGH: usize = 4;
 const SOURCE_CELLS_MIN: usize = 12;
 
 /// Where the workers are listed, below the lines: heading and one worker at least.
-pub(crate) fn workers_area(state: &State, area: Rect) -> Option<Rect> {
+fn workers_area(state: &State, area: Rect) -> Option<Rect> {
     let figures = state.figures().filter(|_| state.panes.in_focus() == Some(PaneId::System))?;
     // A proxy whose log is counted does not say how many connections are open, and nothing of its workers.
     figures.proxy.as_ref()?.open?;

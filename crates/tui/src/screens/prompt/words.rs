@@ -7,6 +7,7 @@ use super::completion::Completion;
 use super::entry::PaletteEntry;
 use super::{Prompt, PromptPurpose};
 use crate::input::intent::List;
+use crate::panes::pane;
 use crate::state::{State, shown_run};
 
 const OFFERED_MAX: usize = 200;
@@ -92,39 +93,14 @@ impl State {
 
     /// Returns the names of the rows of a list.
     fn names_in(&self, list: List) -> Vec<String> {
-        match list {
-            List::Clients => {
-                let mut clients: Vec<_> = self.client_ids().collect();
-                clients.sort_unstable();
-                clients.iter().map(ToString::to_string).collect()
-            }
-            List::Routes => self.all_routes().iter().map(|row| row.name.to_string()).collect(),
-            List::Usage => {
-                let values = self.shown_usage().into_iter().flat_map(|usage| usage.of(self.usage.dimension));
-                values.map(|(value, _)| value.to_owned()).collect()
-            }
-            List::Requests | List::Workers => Vec::new(),
-            List::Hosts => {
-                let mut names: Vec<String> =
-                    self.hosts.rows.all().iter().map(|row| row.host.clone()).collect();
-                names.sort_unstable();
-                names.dedup();
-                names
-            }
-            List::Services => self.services.all().iter().map(|row| row.name.clone()).collect(),
-            List::Upstreams => self.upstreams.all().iter().map(|row| row.name.to_string()).collect(),
-            List::Certificates => {
-                let rows = self.certificates.rows.all().iter();
-                rows.flat_map(|row| row.record.names.split_whitespace()).map(str::to_owned).collect()
-            }
-            List::Runs => {
-                let mut hosts: Vec<_> =
-                    self.runs().into_iter().map(|run| run.hostname().to_owned()).collect();
-                // Runs are by host already.
-                hosts.dedup();
-                hosts
-            }
+        if let Some(id) = list.pane() {
+            return (pane(id).names)(self);
         }
+        let runs = if list == List::Runs { self.runs() } else { Vec::new() };
+        let mut hosts: Vec<_> = runs.into_iter().map(|run| run.hostname().to_owned()).collect();
+        // Runs are by host already.
+        hosts.dedup();
+        hosts
     }
 
     pub(crate) fn values_of(&self, name: &str) -> Vec<String> {

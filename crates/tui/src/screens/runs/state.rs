@@ -5,6 +5,8 @@ use records::ids::RunId;
 
 use super::model::RunRow;
 use crate::clock::ClockReading;
+use crate::input::intent::{PaneAction, Preset};
+use crate::panes::PaneId;
 use crate::state::screen::Screen;
 use crate::state::{State, shown_run};
 
@@ -97,6 +99,15 @@ impl State {
                 next.short()
             );
             self.answer(Level::Notice, text, now);
+        }
+    }
+
+    /// Shows a run that was opened in a pane, in all panes.
+    pub(crate) fn show_run_of(&mut self, pane: PaneId, id: Option<RunId>) {
+        let Some(id) = id else { return };
+        self.show_run(id);
+        if self.panes.maximised == Some(pane) || self.panes.hidden == Preset::Only(pane).hidden() {
+            self.arrange_panes(PaneAction::Preset(Preset::Overview));
         }
     }
 

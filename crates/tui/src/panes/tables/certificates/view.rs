@@ -55,6 +55,12 @@ pub(crate) const PANE: Pane = Pane {
         }
         state.certificates = list;
     },
+    sight: rows,
+    names: |state| {
+        let rows = state.certificates.rows.all().iter();
+        rows.flat_map(|row| row.record.names.split_whitespace()).map(str::to_owned).collect()
+    },
+    open: |state| state.open_details(List::Certificates),
     details,
 };
 
@@ -69,7 +75,7 @@ fn refusal_rows(state: &State) -> u16 {
 }
 
 /// Returns how many certificates fit: the refusals take the last row where there is one to spare.
-pub(crate) fn rows(state: &State, area: Rect) -> usize {
+fn rows(state: &State, area: Rect) -> usize {
     let spare = if area.height > HEIGHT_MIN { refusal_rows(state) } else { 0 };
     table::rows(area).saturating_sub(usize::from(spare))
 }

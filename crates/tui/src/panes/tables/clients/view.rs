@@ -49,7 +49,14 @@ pub(crate) const PANE: Pane = Pane {
         hint_if(Needs::Clients, &[Intent::Open], "details"),
     ],
     arrange,
+    names: |state| {
+        let mut clients: Vec<_> = state.client_ids().collect();
+        clients.sort_unstable();
+        clients.iter().map(ToString::to_string).collect()
+    },
+    open: |state| state.open_details(List::Clients),
     details,
+    ..Pane::PLAIN
 };
 
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {

@@ -51,6 +51,18 @@ pub(crate) const PANE: Pane = Pane {
         hint_if(Needs::Hosts, &[Intent::Pane(PaneAction::Preset(Preset::Only(PaneId::Hosts)))], "only hosts"),
     ],
     arrange: |state| state.hosts.arrange(state.shown),
+    // The sum takes a row.
+    sight: |state, area| table::rows(area).saturating_sub(usize::from(state.hosts.sum.is_some())),
+    names: |state| {
+        let mut names: Vec<String> = state.hosts.rows.all().iter().map(|row| row.host.clone()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    },
+    open: |state| {
+        let id = state.hosts.rows.table.open_selected();
+        state.show_run_of(PaneId::Hosts, id);
+    },
     ..Pane::PLAIN
 };
 

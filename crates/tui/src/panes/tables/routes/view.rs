@@ -43,7 +43,10 @@ pub(crate) const PANE: Pane = Pane {
         hint_if(Needs::Http, &[Intent::Requests], "requests"),
     ],
     arrange,
+    names: |state| state.all_routes().iter().map(|row| row.name.to_string()).collect(),
+    open: |state| state.open_details(List::Routes),
     details,
+    ..Pane::PLAIN
 };
 
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {

@@ -46,6 +46,11 @@ pub(crate) const PANE: Pane = Pane {
         ),
     ],
     arrange,
+    names: |state| state.services.all().iter().map(|row| row.name.clone()).collect(),
+    open: |state| {
+        let id = state.services.table.open_selected();
+        state.show_run_of(PaneId::Services, id);
+    },
     ..Pane::PLAIN
 };
 

@@ -46,6 +46,7 @@ pub(crate) const PANE: Pane = Pane {
         ),
     ],
     arrange,
+    names: |state| state.upstreams.all().iter().map(|row| row.name.to_string()).collect(),
     ..Pane::PLAIN
 };
 

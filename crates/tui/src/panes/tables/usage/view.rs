@@ -53,7 +53,13 @@ pub(crate) const PANE: Pane = Pane {
         hint_if(Needs::Clients, &[Intent::Open], "details"),
     ],
     arrange,
+    names: |state| {
+        let values = state.shown_usage().into_iter().flat_map(|usage| usage.of(state.usage.dimension));
+        values.map(|(value, _)| value.to_owned()).collect()
+    },
+    open: |state| state.open_details(List::Usage),
     details,
+    ..Pane::PLAIN
 };
 
 fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
