@@ -72,9 +72,10 @@ pub use accept::listen::{
 };
 pub use accept::networks::{Networks, ParseNetworksError};
 pub use accept::proxy_protocol;
+pub use config::handler_settings::HandlerSettings;
 pub use config::options::{
-    AllowedValues, DeclaredOptions, HandlerSettings, LiveOptions, OptionDefault, OptionError, OptionKind,
-    OptionSpec, fixed_setting, option_names,
+    AllowedValues, DeclaredOptions, LiveOptions, OptionDefault, OptionError, OptionKind, OptionSpec,
+    fixed_setting, option_names,
 };
 pub use config::rate::Rate;
 pub use config::settings::{ConfigError, WORKERS_RANGE, infos as setting_infos};

@@ -1,5 +1,6 @@
 //! The configuration of a proxy.
 
+pub(crate) mod handler_settings;
 pub(crate) mod options;
 pub(crate) mod rate;
 pub(crate) mod settings;

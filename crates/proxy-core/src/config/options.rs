@@ -1,6 +1,5 @@
 //! Limits and TLS settings. Each is declared once, with its flag, configuration word, live setting, bounds and help.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -8,10 +7,9 @@ use records::setting::{Applies, Setting, SettingError, SettingInfo, SettingKind,
 use records::text::clean;
 
 use super::rate::Rate;
-use super::settings::{PREFIX, refused};
-use crate::accept::descriptors::UpstreamSockets;
-use crate::upstream::target::Upstream;
 
+/// In front of the name that an option has as a flag.
+pub(crate) const PREFIX: &str = "proxy.";
 const MIB: usize = 1 << 20;
 /// The value of a rate that is none.
 const OFF: &str = "off";
@@ -303,34 +301,6 @@ pub(crate) fn whole_number(value: &Value, (low, high): (f64, f64)) -> Result<usi
 #[derive(Debug, Default)]
 pub struct LiveOptions<T>(Mutex<Arc<T>>);
 
-/// Settings of a [`Handler`](crate::handler::Handler).
-pub trait HandlerSettings: fmt::Debug + Send + Sync {
-    fn list(&self) -> Vec<Setting>;
-
-    /// Changes a setting and returns its former state; `None` if there is no such setting.
-    fn set(&self, name: &str, value: &Value) -> Option<Result<Setting, SettingError>>;
-
-    /// The upstreams of each destination, by its index.
-    fn destinations(&self) -> Vec<Vec<Upstream>>;
-
-    /// How many destinations come before those of the configuration's routes.
-    fn own_destinations(&self) -> usize;
-
-    /// Takes over other upstreams of each destination. What it lists has them from now on.
-    fn set_destinations(&self, destinations: Vec<Vec<Upstream>>);
-
-    /// The number of descriptors that its upstream connections use.
-    fn upstream_sockets(&self) -> UpstreamSockets;
-
-    /// Sets the number of workers that share the limits. They read the settings again afterwards.
-    fn set_workers(&self, _workers: usize) {}
-
-    /// Names of the proxy's settings that the handler does not use, without `proxy.`.
-    fn unused_settings(&self) -> &'static [&'static str] {
-        &[]
-    }
-}
-
 /// A setting of the proxy that is fixed for the whole run.
 pub fn fixed_setting(name: &str, value: String) -> Setting {
     Setting {
@@ -340,6 +310,11 @@ pub fn fixed_setting(name: &str, value: String) -> Setting {
         applies: Applies::Restart,
         range: None,
     }
+}
+
+/// The error that explains why `value` is refused.
+pub(crate) fn refused(name: &str, value: &Value, reason: String) -> SettingError {
+    SettingError::Refused { name: name.to_owned(), value: clean::text(&value.to_string()), reason }
 }
 
 impl<T: DeclaredOptions> LiveOptions<T> {

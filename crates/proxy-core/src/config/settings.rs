@@ -7,7 +7,8 @@ use records::setting::{Applies, Setting, SettingError, SettingInfo, SettingKind,
 use records::text::{clean, quantity};
 
 use crate::config::options::{
-    DeclaredOptions, OptionError, OptionKind, OptionSpec, fixed_setting, option_names, whole_number,
+    DeclaredOptions, OptionError, OptionKind, OptionSpec, PREFIX, fixed_setting, option_names, refused,
+    whole_number,
 };
 use crate::config::rate::Rate;
 use crate::config::{Limits, ProxyConfig};
@@ -27,8 +28,6 @@ pub const WORKERS_RANGE: (f64, f64) = (1.0, 256.0);
 
 const WORKERS: &str = "proxy.workers";
 const CONNECTIONS_MAX: &str = "proxy.connections-max";
-/// In front of the name that a limit has as a flag.
-pub(crate) const PREFIX: &str = "proxy.";
 
 /// The limits. A new one is a field of [`Limits`] and an entry here.
 const LIMITS: [OptionSpec<Limits>; 14] = [
@@ -245,11 +244,6 @@ pub(crate) fn set(
     let limit = limit.ok_or_else(|| SettingError::Unknown(clean::text(name)))?;
     limit.set(limits, value).map_err(refused)?;
     Ok((before, None))
-}
-
-/// The error that explains why `value` is refused.
-pub(crate) fn refused(name: &str, value: &Value, reason: String) -> SettingError {
-    SettingError::Refused { name: name.to_owned(), value: clean::text(&value.to_string()), reason }
 }
 
 fn live_number(name: &str, value: usize, range: (f64, f64)) -> Setting {

@@ -13,7 +13,7 @@ use super::Proxy;
 use crate::accept::descriptors::{self, Descriptors, DescriptorsError};
 use crate::accept::listen::{self, BoundListeners, ListenAddr, ListenError, ListenerSets, ListenerSource};
 use crate::config::ProxyConfig;
-use crate::config::options::HandlerSettings;
+use crate::config::handler_settings::HandlerSettings;
 use crate::config::settings::{self, ConfigError};
 use crate::connection::handler::Handler;
 use crate::memory;

@@ -17,7 +17,8 @@ pub use self::bind::{BoundProxy, ProxyStartError};
 use crate::accept::access::{AccessFiles, AccessLists};
 use crate::accept::descriptors::{Descriptors, DescriptorsError};
 use crate::accept::listen::ListenerSets;
-use crate::config::options::HandlerSettings;
+use crate::config::handler_settings::HandlerSettings;
+use crate::config::options::{PREFIX, refused};
 use crate::config::{ProxyConfig, settings};
 use crate::notices::NoticeLog;
 use crate::tls::{
@@ -97,7 +98,7 @@ impl Proxy {
             self.fit_connections().map_err(|error| {
                 // It had this value, so it may have it again.
                 let _ = self.handler_settings.set(name, &before.value);
-                settings::refused(name, value, error.to_string())
+                refused(name, value, error.to_string())
             })?;
             self.pool().wake();
             return Ok(before);
@@ -115,7 +116,7 @@ impl Proxy {
             self.control.set_workers(pool.len());
             self.handler_settings.set_workers(pool.len());
             self.control.announce_change();
-            resized.map_err(|error| settings::refused(name, value, error.to_string()))?;
+            resized.map_err(|error| refused(name, value, error.to_string()))?;
         }
         pool.wake();
         Ok(before)
@@ -138,7 +139,7 @@ impl Proxy {
     }
 
     fn is_unused(&self, name: &str) -> bool {
-        let limit = name.strip_prefix(settings::PREFIX);
+        let limit = name.strip_prefix(PREFIX);
         limit.is_some_and(|limit| self.handler_settings.unused_settings().contains(&limit))
     }
 

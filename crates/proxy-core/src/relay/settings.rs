@@ -5,7 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use records::setting::{Setting, SettingError, Value};
 
 use crate::accept::descriptors::UpstreamSockets;
-use crate::config::options::{HandlerSettings, fixed_setting};
+use crate::config::handler_settings::HandlerSettings;
+use crate::config::options::fixed_setting;
 use crate::upstream::route::NameRoute;
 use crate::upstream::target::Upstream;
 

@@ -6,6 +6,7 @@ use std::time::Instant;
 use records::kinds::CertificateRecord;
 use records::setting::{Applies, Setting, SettingError, Value, certificate_name, is_certificate};
 
+use crate::config::options::{PREFIX, refused};
 use crate::tls::Certificate;
 use crate::tls::certificates::authorities::Authorities;
 use crate::tls::certificates::client_auth::binding;
@@ -24,8 +25,6 @@ use crate::tls::server::refresh::TlsRefresh;
 use crate::tls::settings::{Resumption, TlsSettings};
 use crate::upstream::route::NameRoutes;
 
-/// Begins the names of these settings.
-const PREFIX: &str = "proxy.";
 const CLIENT_CA: &str = "proxy.client-ca";
 const CLIENT_CRL: &str = "proxy.client-crl";
 const TICKET_KEYS: &str = "proxy.ticket-keys";
@@ -338,11 +337,7 @@ impl LiveTls {
         value: &Value,
     ) -> Option<Result<(Setting, TlsConfig), SettingError>> {
         let before = self.list().into_iter().find(|setting| setting.name == name)?;
-        let refused = |reason: String| SettingError::Refused {
-            name: name.to_owned(),
-            value: records::text::clean::text(&value.to_string()),
-            reason,
-        };
+        let refused = |reason| refused(name, value, reason);
         if [CLIENT_CA, CLIENT_CRL, TICKET_KEYS].contains(&name)
             || is_certificate(name)
             || LiveUpstreamTls::has_setting(name)
