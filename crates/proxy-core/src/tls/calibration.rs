@@ -19,10 +19,11 @@ use rustls::{NamedGroup, RootCertStore, SignatureScheme};
 
 use crate::io::buffer::Buffer;
 use crate::tls::Certificate;
+use crate::tls::TlsConfigError;
 use crate::tls::certificates::error::TlsFileError;
 use crate::tls::engine::EngineError;
 use crate::tls::provider::CryptoTime;
-use crate::tls::server::config::{TlsConfig, TlsConfigError};
+use crate::tls::server::config::TlsConfig;
 use crate::tls::server::engine::Engine;
 use crate::tls::server::live::{LiveTls, Tls};
 use crate::tls::settings::{GROUPS, TlsSettings, supported_version};

@@ -1,8 +1,9 @@
 //! TLS without a socket, for fuzzing and measuring.
 
 use crate::io::buffer::Buffer;
+use crate::tls::TlsConfigError;
 use crate::tls::engine::PARTIAL_BYTES_MAX;
-use crate::tls::server::config::{TlsConfig, TlsConfigError};
+use crate::tls::server::config::TlsConfig;
 use crate::tls::server::engine::Engine;
 use crate::tls::server::live::{LiveTls, Tls};
 

@@ -4,7 +4,7 @@ use records::setting::Setting;
 
 use crate::tls::certificates::authorities::Authorities;
 use crate::tls::client::config::{UpstreamTls, UpstreamTlsConfig};
-use crate::tls::server::live::fixed;
+use crate::tls::server::refresh::fixed;
 use crate::tls::{Certificate, TlsConfigError, TlsRefresh};
 
 const CA: &str = "proxy.upstream-ca";

@@ -4,11 +4,54 @@ use std::time::Duration;
 
 use crate::tls::certificates::description::last_second;
 use crate::tls::certificates::revocation::Revocation;
-use crate::tls::server::evidence::OfferedSession;
 
 /// How far the clock of a host that shares our keys may be ahead of ours. A session from further ahead has no age that
 /// we know: our clock may have been set back.
 const CLOCK_SKEW_MAX: Duration = Duration::from_secs(60);
+
+/// The outcome of a session that a client offered to resume; later variants are closer to a resumption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tls) enum OfferedSession {
+    /// The ticket names no key that is known.
+    UnknownKey,
+    /// The ticket names a key, and it does not open it.
+    Damaged,
+    /// The session was in the cache, and was evicted or used.
+    Evicted,
+    /// The session began under other rules for client certificates, or the client's has been revoked since.
+    ClientAuth,
+    /// The session has ended: by its lifetime, or with the client's certificate.
+    Expired { age: Duration },
+    /// The ticket is valid, but resumption has changed to the session cache since.
+    NotAccepted,
+    /// rustls was given the session, whose first handshake was at `began_at`, in seconds since 1970.
+    Opened { began_at: u64, age: Duration, state: SessionState },
+}
+
+impl OfferedSession {
+    /// The verdict on a session of rustls that is handed to it.
+    pub(in crate::tls) fn opened(
+        session: &[u8],
+        began_at: u64,
+        age: Duration,
+        server_name: Option<&str>,
+    ) -> Option<Self> {
+        SessionState::read(session, server_name).map(|state| Self::Opened { began_at, age, state })
+    }
+
+    /// The closer to a resumption, the higher.
+    pub(in crate::tls) fn rank(&self) -> u8 {
+        match self {
+            Self::UnknownKey => 0,
+            Self::Damaged => 1,
+            Self::Evicted => 2,
+            Self::ClientAuth => 3,
+            Self::Expired { .. } => 4,
+            Self::NotAccepted => 5,
+            Self::Opened { state, .. } => 6 + u8::from(state.is_same_name),
+        }
+    }
+}
 
 /// The TLS parameters that a session was created with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,8 +11,9 @@ use zeroize::Zeroizing;
 
 use crate::tls::certificates::authorities::AuthDigest;
 use crate::tls::resumption::session;
+use crate::tls::resumption::session::OfferedSession;
 use crate::tls::resumption::tickets::Ticketer;
-use crate::tls::server::evidence::{HandshakeNotes, OfferedSession};
+use crate::tls::server::evidence::HandshakeNotes;
 
 /// Longest session identifier; rustls makes its own this long. A longer value is a ticket.
 const ID_BYTES_MAX: usize = 32;

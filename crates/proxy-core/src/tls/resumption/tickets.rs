@@ -25,7 +25,8 @@ use crate::tls::certificates::files::{self, FileOrigin, FromFiles};
 use crate::tls::certificates::revocation::Revocation;
 use crate::tls::clock::unix_now;
 use crate::tls::resumption::session;
-use crate::tls::server::evidence::{HandshakeNotes, OfferedSession};
+use crate::tls::resumption::session::OfferedSession;
+use crate::tls::server::evidence::HandshakeNotes;
 
 const NAME_BYTES: usize = 16;
 const KEY_BYTES: usize = 32;

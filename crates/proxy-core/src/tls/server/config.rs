@@ -5,12 +5,9 @@ use std::sync::Arc;
 use records::setting::Value;
 use records::values::TlsVersion;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::server::{
-    NoServerSessionStorage, StoresServerSessions, UnbufferedServerConnection, VerifierBuilderError,
-};
+use rustls::server::{NoServerSessionStorage, StoresServerSessions, UnbufferedServerConnection};
 use rustls::{ServerConfig, SupportedCipherSuite};
 
-use crate::tls::Certificate;
 use crate::tls::certificates::authorities::Authorities;
 use crate::tls::certificates::cert_resolver::CertResolver;
 use crate::tls::certificates::revocation::Revocation;
@@ -19,40 +16,9 @@ use crate::tls::resumption::tickets::{OWN_KEYS_MAX, RefusingTicketer, Ticketer};
 use crate::tls::server::acme_challenges::AcmeChallenges;
 use crate::tls::server::evidence::Policy;
 use crate::tls::settings::{CipherOrder, Resumption, TicketSend, TlsSettings, supported_version};
+use crate::tls::{Certificate, TlsConfigError};
 use crate::upstream::route::NameRoutes;
 use hello::Choices;
-use tls_client::TrustError;
-
-#[derive(Debug, thiserror::Error)]
-pub enum TlsConfigError {
-    #[error("cannot set up TLS: {0}")]
-    Tls(#[from] rustls::Error),
-    /// The cryptographic library refuses to make a key.
-    #[error("cannot set up TLS: no key for session tickets can be made")]
-    NoTicketKey,
-    #[error("cannot use the authorities for clients: {0}")]
-    ClientCa(VerifierBuilderError),
-    #[error("{0}; name a file with --upstream-ca")]
-    UpstreamTrust(TrustError),
-    #[error("there is no certificate to present")]
-    NoCertificate,
-    /// There is no version between the oldest and the newest.
-    #[error("tls-min is later than tls-max")]
-    NoVersion,
-    /// No cipher suite is for an enabled version.
-    #[error(
-        "no cipher suite of ciphers is for TLS {version}: name one, or leave that version out (tls-min, tls-max)"
-    )]
-    NoCipher { version: &'static str },
-    #[error("{word} {value}: expected {low} to {high}")]
-    OutOfRange { word: String, value: f64, low: f64, high: f64 },
-    /// There is no group for the key exchange.
-    #[error("groups are empty: a key exchange needs one")]
-    NoGroup,
-    /// The rotation would create too many keys.
-    #[error("ticket-rotation must be at least a thirtieth of ticket-lifetime")]
-    RotationTooShort,
-}
 
 /// The data that new connections of a proxy share.
 #[derive(Clone, Debug)]

@@ -10,53 +10,10 @@ use std::time::Duration;
 use records::metrics::FullReason;
 
 use crate::tls::certificates::served::CertificateUse;
-use crate::tls::resumption::session::SessionState;
+use crate::tls::resumption::session::OfferedSession;
 use crate::tls::server::negotiated::NegotiatedTls;
 use crate::tls::settings::Resumption;
 use hello::{Choices, ClientHello, HelloReader, SingleChoices};
-
-/// The outcome of a session that a client offered to resume; later variants are closer to a resumption.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tls) enum OfferedSession {
-    /// The ticket names no key that is known.
-    UnknownKey,
-    /// The ticket names a key, and it does not open it.
-    Damaged,
-    /// The session was in the cache, and was evicted or used.
-    Evicted,
-    /// The session began under other rules for client certificates, or the client's has been revoked since.
-    ClientAuth,
-    /// The session has ended: by its lifetime, or with the client's certificate.
-    Expired { age: Duration },
-    /// The ticket is valid, but resumption has changed to the session cache since.
-    NotAccepted,
-    /// rustls was given the session, whose first handshake was at `began_at`, in seconds since 1970.
-    Opened { began_at: u64, age: Duration, state: SessionState },
-}
-
-impl OfferedSession {
-    /// The verdict on a session of rustls that is handed to it.
-    pub(in crate::tls) fn opened(
-        session: &[u8],
-        began_at: u64,
-        age: Duration,
-        server_name: Option<&str>,
-    ) -> Option<Self> {
-        SessionState::read(session, server_name).map(|state| Self::Opened { began_at, age, state })
-    }
-
-    fn rank(&self) -> u8 {
-        match self {
-            Self::UnknownKey => 0,
-            Self::Damaged => 1,
-            Self::Evicted => 2,
-            Self::ClientAuth => 3,
-            Self::Expired { .. } => 4,
-            Self::NotAccepted => 5,
-            Self::Opened { state, .. } => 6 + u8::from(state.is_same_name),
-        }
-    }
-}
 
 #[derive(Clone, Debug)]
 pub(in crate::tls) struct PresentedCertificate {

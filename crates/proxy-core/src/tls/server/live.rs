@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use records::kinds::CertificateRecord;
-use records::setting::{Applies, Setting, SettingError, Value, certificate_name, is_certificate};
+use records::setting::{Setting, SettingError, Value, certificate_name, is_certificate};
 
 use crate::config::options::{PREFIX, refused};
-use crate::tls::Certificate;
 use crate::tls::certificates::authorities::Authorities;
 use crate::tls::certificates::client_auth::binding;
 use crate::tls::certificates::error::TlsFileWarning;
@@ -20,9 +19,10 @@ use crate::tls::resumption::session_cache::SessionCache;
 use crate::tls::resumption::tickets::snapshot::TicketKeySnapshot;
 use crate::tls::resumption::tickets::{RotatingTicketKeys, TicketKeyFile, Ticketer};
 use crate::tls::server::acme_challenges::AcmeChallenges;
-use crate::tls::server::config::{TlsConfig, TlsConfigError, TlsConfigInputs};
-use crate::tls::server::refresh::TlsRefresh;
+use crate::tls::server::config::{TlsConfig, TlsConfigInputs};
+use crate::tls::server::refresh::{TlsRefresh, fixed};
 use crate::tls::settings::{Resumption, TlsSettings};
+use crate::tls::{Certificate, TlsConfigError};
 use crate::upstream::route::NameRoutes;
 
 const CLIENT_CA: &str = "proxy.client-ca";
@@ -377,17 +377,6 @@ fn ticket_keys_setting(keys: &TicketKeyFile) -> Setting {
 
 fn certificate_setting(index: usize, certificate: &Certificate) -> Setting {
     fixed(&certificate_name(index), certificate.summary())
-}
-
-/// A setting that only changes with its files.
-pub(in crate::tls) fn fixed(name: &str, value: String) -> Setting {
-    Setting {
-        name: name.to_owned(),
-        value: Value::Text(value),
-        unit: String::new(),
-        applies: Applies::NewConnections,
-        range: None,
-    }
 }
 
 #[cfg(test)]

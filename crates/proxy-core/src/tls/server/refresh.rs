@@ -1,12 +1,12 @@
 //! What a check of the files of TLS has found.
 
 use records::kinds::SettingRecord;
-use records::setting::Setting;
+use records::setting::{Applies, Setting};
 
-use crate::tls::Certificate;
+use crate::config::options::fixed_setting;
 use crate::tls::certificates::error::{TlsFileError, TlsFileWarning};
 use crate::tls::clock::unix_now;
-use crate::tls::server::config::TlsConfigError;
+use crate::tls::{Certificate, TlsConfigError};
 
 /// The changes found by a check of the files.
 #[derive(Debug, Default)]
@@ -67,4 +67,9 @@ impl TlsRefresh {
             self.note(&before, after);
         }
     }
+}
+
+/// A setting that only changes with its files.
+pub(in crate::tls) fn fixed(name: &str, value: String) -> Setting {
+    Setting { applies: Applies::NewConnections, ..fixed_setting(name, value) }
 }

@@ -11,6 +11,7 @@ use super::*;
 use crate::io::buffer::Buffer;
 use crate::tls::certificates::client_auth::binding;
 use crate::tls::clock::unix_now;
+use crate::tls::resumption::session::SessionState;
 use crate::tls::resumption::session_cache::SessionCache;
 use crate::tls::resumption::tickets::{RotatingTicketKeys, Ticketer};
 use crate::tls::server::config::{TlsConfig, TlsConfigInputs};
