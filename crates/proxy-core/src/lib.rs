@@ -92,14 +92,14 @@ pub use tls::{
     TlsRefresh, TlsSettings, UpstreamName, UpstreamNameError, UpstreamTls, UpstreamTlsError,
     UpstreamTlsFailure, calibrate, describe_chain,
 };
-pub use upstream::addresses::{AddressAttempts, UpstreamAddresses};
+pub use upstream::balance::choice::{Balance, Candidates, ParseBalanceError, UpstreamChoice};
+pub use upstream::balance::replace::UpstreamListError;
 pub use upstream::balance::{UPSTREAMS_MAX, UnknownUpstream, UpstreamChange, Upstreams};
 pub use upstream::check::{ParseCheckError, UpstreamCheck};
-pub use upstream::choice::{Balance, Candidates, ParseBalanceError, UpstreamChoice};
 pub use upstream::counting::{count_connection, count_failed_attempt};
 pub use upstream::host::{HostPattern, HostTable, ParseHostError, without_port};
-pub use upstream::replace::UpstreamListError;
-pub use upstream::resolver::Resolver;
+pub use upstream::names::addresses::{AddressAttempts, UpstreamAddresses};
+pub use upstream::names::resolver::Resolver;
 pub use upstream::route::{
     DuplicateHost, NameRoute, ParseNameRouteError, UpstreamsError, check_upstreams, split_route,
     upstream_bits,

@@ -19,9 +19,9 @@ use crate::accept::networks::Networks;
 use crate::accept::proxy_protocol::ProxyProtocol;
 use crate::memory::MemoryGauge;
 use crate::tls::Tls;
+use crate::upstream::balance::choice::Balance;
 use crate::upstream::check::UpstreamCheck;
-use crate::upstream::choice::Balance;
-use crate::upstream::resolver::Resolver;
+use crate::upstream::names::resolver::Resolver;
 use crate::upstream::route::NameRoute;
 use crate::upstream::target::Upstream;
 

@@ -26,7 +26,7 @@ use crate::tls::{
     TlsRefresh,
 };
 use crate::upstream::balance::Upstreams;
-use crate::upstream::checker::CheckSettings;
+use crate::upstream::check::checker::CheckSettings;
 use crate::worker::control::ProxyControl;
 use crate::worker::pool::{WorkerFailure, WorkerPool};
 

@@ -8,10 +8,10 @@ use records::kinds::Level;
 
 use super::Proxy;
 use crate::notices::Subject;
+use crate::upstream::balance::replace::UpstreamListError;
 use crate::upstream::balance::{UnknownUpstream, UpstreamChange};
-use crate::upstream::checker;
-use crate::upstream::replace::UpstreamListError;
-use crate::upstream::resolver::{self, Resolver};
+use crate::upstream::check::checker;
+use crate::upstream::names::resolver::{self, Resolver};
 use crate::upstream::target::Upstream;
 
 impl Proxy {

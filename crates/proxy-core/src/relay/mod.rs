@@ -23,7 +23,7 @@ use crate::connection::READ_BYTES_MAX;
 use crate::connection::handler::{ClientSession, ConnEnd, Handler, NextStep, WorkerContext};
 use crate::io::socket::IoResult;
 use crate::tls::UpstreamTlsError;
-use crate::upstream::choice::{Candidates, UpstreamChoice};
+use crate::upstream::balance::choice::{Candidates, UpstreamChoice};
 use crate::upstream::counting::{count_connection, count_failed_attempt};
 use crate::upstream::dial::{ConnectAttempt, ConnectProgress, DialContext, UpstreamDialer};
 use crate::upstream::stream::UpstreamStream;

@@ -12,10 +12,10 @@ use mio::{Registry, Token};
 use records::delta::UpstreamDeltas;
 
 use crate::io::socket::Socket;
-use crate::upstream::addresses::{AddressAttempts, UpstreamAddresses};
+use crate::upstream::balance::choice::{Candidates, UpstreamChoice};
 use crate::upstream::balance::{UPSTREAMS_MAX, Upstreams};
-use crate::upstream::choice::{Candidates, UpstreamChoice};
 use crate::upstream::counting::count_failed_attempt;
+use crate::upstream::names::addresses::{AddressAttempts, UpstreamAddresses};
 use crate::upstream::stream::{UpstreamStream, WorkerTls};
 use crate::upstream::target::UpstreamTarget;
 

@@ -1,7 +1,7 @@
 use super::*;
-use crate::upstream::choice::Candidates;
-use crate::upstream::health::{BACK_OFF_MAX, back_off};
-use crate::upstream::resolver::Resolver;
+use crate::upstream::balance::choice::Candidates;
+use crate::upstream::balance::health::{BACK_OFF_MAX, back_off};
+use crate::upstream::names::resolver::Resolver;
 use rustix::io::Errno;
 use std::time::Duration;
 

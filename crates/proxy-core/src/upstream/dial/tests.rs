@@ -1,6 +1,6 @@
 use super::*;
 use crate::notices::NoticeLog;
-use crate::upstream::resolver::Resolver;
+use crate::upstream::names::resolver::Resolver;
 use crate::upstream::target::Upstream;
 use socket2::{Domain, SockAddr, Type};
 use std::os::unix::net::UnixStream;

@@ -12,9 +12,9 @@ use socket2::SockAddr;
 
 use crate::accept::proxy_protocol::ProxyProtocol;
 use crate::tls::{TlsPeer, UpstreamName, UpstreamTls, UpstreamTlsConfig};
-use crate::upstream::addresses::UpstreamAddresses;
 use crate::upstream::check::Probe;
-use crate::upstream::resolver::Resolver;
+use crate::upstream::names::addresses::UpstreamAddresses;
+use crate::upstream::names::resolver::Resolver;
 
 /// How long [`Upstream::probe`] waits for each address.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);

@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::balance::{UPSTREAMS_MAX, UpstreamMember, Upstreams};
 use super::choice::bits;
-use super::names::is_any_own;
-use super::resolver::Resolver;
-use super::route::{repeated, upstream_bits};
-use super::target::{ResolveError, Upstream, UpstreamTarget};
+use super::{UPSTREAMS_MAX, UpstreamMember, Upstreams};
+use crate::upstream::names::is_any_own;
+use crate::upstream::names::resolver::Resolver;
+use crate::upstream::route::{repeated, upstream_bits};
+use crate::upstream::target::{ResolveError, Upstream, UpstreamTarget};
 
 /// Why a proxy cannot have these upstreams.
 #[derive(Debug, thiserror::Error)]

@@ -88,7 +88,7 @@ impl fmt::Display for Balance {
 
 /// The share of connections that an upstream gets.
 #[derive(Debug)]
-pub(super) struct Share {
+pub(in crate::upstream) struct Share {
     /// What a connection to it costs: less by its weight.
     cost: AtomicU64,
     /// Until when its slow start lasts, in milliseconds since the upstreams were resolved; 0 without one.
@@ -98,13 +98,13 @@ pub(super) struct Share {
 }
 
 impl Share {
-    pub(super) fn new(weight: u16, name: &str) -> Self {
+    pub(in crate::upstream) fn new(weight: u16, name: &str) -> Self {
         let seed = FixedState::default().hash_one(name);
         let (cost, slow_until_ms) = (AtomicU64::new(cost(weight)), AtomicU64::new(0));
         Self { cost, slow_until_ms, seed }
     }
 
-    pub(super) fn set_weight(&self, weight: u16) {
+    pub(in crate::upstream) fn set_weight(&self, weight: u16) {
         self.cost.store(cost(weight), Ordering::Relaxed);
     }
 
@@ -284,7 +284,7 @@ impl Upstreams {
     }
 
     /// Begins the slow start of an upstream that is back.
-    pub(super) fn start_slowly(&self, index: usize, now: Instant) {
+    pub(in crate::upstream) fn start_slowly(&self, index: usize, now: Instant) {
         if !self.slow_start.is_zero() {
             let until_ms = self.ms(now + self.slow_start);
             self.member(index).share.slow_until_ms.store(until_ms, Ordering::Relaxed);
@@ -313,7 +313,7 @@ impl Upstreams {
 }
 
 /// The places of the bits that are set.
-pub(super) fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+pub(in crate::upstream) fn bits(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let place = (word != 0).then(|| word.trailing_zeros() as usize);
         word &= word.wrapping_sub(1);

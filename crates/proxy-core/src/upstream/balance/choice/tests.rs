@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::notices::NoticeLog;
 use crate::upstream::balance::UpstreamChange;
-use crate::upstream::resolver::Resolver;
+use crate::upstream::names::resolver::Resolver;
 use crate::upstream::target::Upstream;
 
 /// Upstreams of these weights that begin slowly, in 10 s.

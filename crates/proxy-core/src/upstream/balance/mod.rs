@@ -1,5 +1,9 @@
 //! The upstreams of a proxy and their states: up, down and why, or drained.
 
+pub(crate) mod choice;
+pub(in crate::upstream) mod health;
+pub(crate) mod replace;
+
 use std::io;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -14,8 +18,8 @@ use records::metrics::UpstreamCounter;
 use crate::io::socket::Socket;
 use crate::notices::{NoticeLog, Subject, is_shortage};
 use crate::tls::TlsPeer;
-use crate::upstream::choice::{Balance, Share};
-use crate::upstream::health::Health;
+use crate::upstream::balance::choice::{Balance, Share};
+use crate::upstream::balance::health::Health;
 use crate::upstream::stream::{UpstreamStream, WorkerTls};
 use crate::upstream::target::{Upstream, UpstreamTarget};
 

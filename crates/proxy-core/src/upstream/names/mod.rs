@@ -1,5 +1,8 @@
 //! The names of upstreams and their addresses: what the resolver's thread sets, and what workers connect to.
 
+pub(crate) mod addresses;
+pub(crate) mod resolver;
+
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -11,8 +14,8 @@ use records::kinds::Level;
 
 use crate::io::socket::Socket;
 use crate::notices::{Subject, is_shortage};
-use crate::upstream::addresses::AddressAttempts;
 use crate::upstream::balance::Upstreams;
+use crate::upstream::names::addresses::AddressAttempts;
 use crate::upstream::target::UpstreamTarget;
 
 /// Addresses that a notice lists.

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 /// How long it rests after its first failure. The time doubles with each further one.
 const BACK_OFF_MIN: Duration = Duration::from_millis(100);
 /// Longest such rest, and so the longest time until it is found to be back while others serve.
-pub(super) const BACK_OFF_MAX: Duration = Duration::from_secs(10);
+pub(in crate::upstream) const BACK_OFF_MAX: Duration = Duration::from_secs(10);
 
 /// The health of an upstream, or of one of its addresses. Written only when that fails or recovers, so reading is cheap.
 #[derive(Debug)]
-pub(super) struct Health {
+pub(in crate::upstream) struct Health {
     /// The reference instant of `down_until_ms`.
     epoch: Instant,
     /// Failures since the last success.
@@ -20,17 +20,17 @@ pub(super) struct Health {
 }
 
 impl Health {
-    pub(super) fn new(epoch: Instant) -> Self {
+    pub(in crate::upstream) fn new(epoch: Instant) -> Self {
         Self { epoch, failures: AtomicU32::new(0), down_until_ms: AtomicU64::new(0) }
     }
 
     /// Whether it has not failed, or is due to be tried again.
-    pub(super) fn is_up(&self, now: Instant) -> bool {
+    pub(in crate::upstream) fn is_up(&self, now: Instant) -> bool {
         self.failures.load(Ordering::Relaxed) == 0 || self.down_until_ms() <= self.ms(now)
     }
 
     /// Claims the right to try it: after a failure one connection at a time has it.
-    pub(super) fn claim(&self, now: Instant) -> bool {
+    pub(in crate::upstream) fn claim(&self, now: Instant) -> bool {
         let failures = self.failures.load(Ordering::Relaxed);
         if failures == 0 {
             return true;
@@ -42,14 +42,14 @@ impl Health {
     }
 
     /// Notes a failure; true if it is the first since the last success.
-    pub(super) fn fail(&self, now: Instant) -> bool {
+    pub(in crate::upstream) fn fail(&self, now: Instant) -> bool {
         let before = self.failures.fetch_add(1, Ordering::Relaxed);
         self.down_until_ms.store(self.ms(now + back_off(before)), Ordering::Relaxed);
         before == 0
     }
 
     /// Notes a success; true if it had failed before.
-    pub(super) fn succeed(&self) -> bool {
+    pub(in crate::upstream) fn succeed(&self) -> bool {
         let has_failed =
             self.failures.load(Ordering::Relaxed) != 0 && self.failures.swap(0, Ordering::Relaxed) != 0;
         if has_failed {
@@ -59,17 +59,17 @@ impl Health {
     }
 
     /// Whether it has failed since its last success.
-    pub(super) fn has_failed(&self) -> bool {
+    pub(in crate::upstream) fn has_failed(&self) -> bool {
         self.failures.load(Ordering::Relaxed) != 0
     }
 
     /// Lets the next connection try it.
-    pub(super) fn end_rest(&self) {
+    pub(in crate::upstream) fn end_rest(&self) {
         self.down_until_ms.store(0, Ordering::Relaxed);
     }
 
     /// Until when it rests, as a number to compare.
-    pub(super) fn down_until_ms(&self) -> u64 {
+    pub(in crate::upstream) fn down_until_ms(&self) -> u64 {
         self.down_until_ms.load(Ordering::Relaxed)
     }
 
@@ -79,6 +79,6 @@ impl Health {
 }
 
 /// How long something rests that has failed `before` times before.
-pub(super) fn back_off(before: u32) -> Duration {
+pub(in crate::upstream) fn back_off(before: u32) -> Duration {
     BACK_OFF_MIN.saturating_mul(1 << before.min(20)).min(BACK_OFF_MAX)
 }

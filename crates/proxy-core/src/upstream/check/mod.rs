@@ -1,5 +1,7 @@
 //! Active health checks: how one is written, and how an address is checked.
 
+pub(crate) mod checker;
+
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::ops::RangeInclusive;

@@ -211,7 +211,7 @@ fn jittered(interval: Duration) -> Duration {
 mod tests {
     use super::*;
     use crate::notices::NoticeLog;
-    use crate::upstream::resolver::Resolver;
+    use crate::upstream::names::resolver::Resolver;
 
     /// An upstream with the ports 1 and 2.
     fn two_addresses() -> (Upstreams, Arc<NoticeLog>) {

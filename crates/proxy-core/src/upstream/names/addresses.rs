@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::upstream::health::Health;
+use crate::upstream::balance::health::Health;
 
 /// Most addresses of an upstream; the resolver's further ones are not used. The bits of a word mark the addresses that a
 /// connection has tried.
@@ -57,7 +57,7 @@ impl UpstreamAddresses {
     }
 
     /// Replaces the addresses. Those that stay keep their health. Returns false if they are the same.
-    pub(super) fn replace(&self, addrs: &[SocketAddr]) -> bool {
+    pub(in crate::upstream) fn replace(&self, addrs: &[SocketAddr]) -> bool {
         let addrs: Vec<_> = unique(addrs).collect();
         let mut list = self.lock();
         let is_kept = |address: &Arc<UpstreamAddress>| addrs.contains(&address.addr);
@@ -75,7 +75,7 @@ impl UpstreamAddresses {
     }
 
     /// Lets all addresses get nothing new, or takes that back.
-    pub(super) fn set_vanished(&self, have_vanished: bool) {
+    pub(in crate::upstream) fn set_vanished(&self, have_vanished: bool) {
         self.lock().iter().for_each(|one| one.has_vanished.store(have_vanished, Ordering::Relaxed));
     }
 
@@ -86,7 +86,7 @@ impl UpstreamAddresses {
     }
 
     /// Takes over which addresses fail their checks. Returns false if they are the same.
-    pub(super) fn set_failing(&self, failing: &[SocketAddr]) -> bool {
+    pub(in crate::upstream) fn set_failing(&self, failing: &[SocketAddr]) -> bool {
         let mut is_changed = false;
         for address in self.lock().iter() {
             let fails = failing.contains(&address.addr);
@@ -95,7 +95,7 @@ impl UpstreamAddresses {
         is_changed
     }
 
-    pub(super) fn addrs(&self) -> Vec<SocketAddr> {
+    pub(in crate::upstream) fn addrs(&self) -> Vec<SocketAddr> {
         self.lock().iter().map(|address| address.addr).collect()
     }
 
@@ -133,7 +133,7 @@ impl UpstreamAddress {
 
 impl AddressAttempts {
     /// Goes on to the next address: one that is up, else the one that is due first.
-    pub(super) fn next(&mut self, now: Instant) -> Option<SocketAddr> {
+    pub(in crate::upstream) fn next(&mut self, now: Instant) -> Option<SocketAddr> {
         let n = self.list.len();
         let untried = (0..n).map(|i| (self.start + i) % n).filter(|i| self.tried & (1 << i) == 0);
         let up = untried.clone().find(|&i| self.list[i].claim(now));
@@ -150,7 +150,7 @@ impl AddressAttempts {
     }
 
     /// Addresses that are not tried yet.
-    pub(super) fn left(&self) -> usize {
+    pub(in crate::upstream) fn left(&self) -> usize {
         self.list.len() - self.tried.count_ones() as usize
     }
 

@@ -8,7 +8,7 @@ use records::kinds::UpstreamState::{self, Down, Gone, Up};
 use super::*;
 use crate::notices::NoticeLog;
 use crate::upstream::balance::UpstreamChange;
-use crate::upstream::choice::{Balance, Candidates};
+use crate::upstream::balance::choice::{Balance, Candidates};
 
 const SLOW_START: Duration = Duration::from_secs(10);
 
