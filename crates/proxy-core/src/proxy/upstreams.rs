@@ -11,7 +11,8 @@ use crate::notices::Subject;
 use crate::upstream::balance::replace::UpstreamListError;
 use crate::upstream::balance::{UnknownUpstream, UpstreamChange};
 use crate::upstream::check::checker;
-use crate::upstream::names::resolver::{self, Resolver};
+use crate::upstream::names::refresh;
+use crate::upstream::names::resolver::Resolver;
 use crate::upstream::target::Upstream;
 
 impl Proxy {
@@ -43,7 +44,7 @@ impl Proxy {
             let is_new = |upstream: &&Upstream| present.as_ref().is_none_or(|all| !all.is_present(upstream));
             let new: Vec<_> = new.iter().filter(is_new).cloned().collect();
             drop(present);
-            resolver.looked_up(&new)
+            resolver.looked_up(new.iter().filter_map(Upstream::name))
         }
     }
 
@@ -94,7 +95,7 @@ impl Proxy {
 
     /// Resolves the names of upstreams again and again.
     pub(super) fn begin_names(&self) -> io::Result<()> {
-        resolver::start(&self.upstreams, self.addrs.clone(), self.config.resolver.clone())
+        refresh::start(&self.upstreams, self.addrs.clone(), self.config.resolver.clone())
     }
 
     /// Checks the upstreams that are not checked yet.

@@ -1,6 +1,7 @@
 //! The names of upstreams and their addresses: what the resolver's thread sets, and what workers connect to.
 
 pub(crate) mod addresses;
+pub(crate) mod refresh;
 pub(crate) mod resolver;
 
 use std::io;
