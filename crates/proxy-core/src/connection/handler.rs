@@ -1,16 +1,15 @@
 //! The [`Handler`] trait, which serves a connection after its handshake.
 
-use std::fmt::Display;
 use std::time::Instant;
 
 use mio::Token;
 use mio::event::Event;
 use records::delta::ProxyDelta;
 use records::kinds::ConnectionOutcome;
-use records::text::clean;
 
+pub use super::ending::{ConnEnd, NextStep};
 pub use super::session::ClientSession;
-use super::{SocketRole, token};
+use super::socket_role::{SocketRole, token};
 use crate::accept::proxy_protocol::Endpoints;
 pub use crate::worker::context::WorkerContext;
 
@@ -115,53 +114,4 @@ pub trait Handler: Sized + 'static {
 /// The token for a socket of the resources; its events come to [`Handler::note_resources`] with this key.
 pub fn resources_token(key: usize) -> Token {
     token(key, SocketRole::Resources)
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NextStep {
-    /// An event or a deadline.
-    Wait,
-    /// Another turn, since there is more to read.
-    Again,
-    /// To be closed: both sides have ended, and everything is sent.
-    Close,
-}
-
-/// Why and how a connection ends.
-#[derive(Debug)]
-pub struct ConnEnd {
-    pub(super) outcome: ConnectionOutcome,
-    pub(super) detail: String,
-    pub(super) mode: CloseMode,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CloseMode {
-    /// Send the client's pending bytes first, and give the client time to close.
-    AfterSending,
-    /// Close now, and drop the client's pending bytes in the proxy.
-    AtOnce,
-    /// Close now with a reset, so the kernel also drops its bytes for the client.
-    Reset,
-}
-
-impl ConnEnd {
-    /// Ends it once the client has its pending bytes.
-    pub fn after_sending(outcome: ConnectionOutcome, detail: impl Display) -> Self {
-        Self::new(outcome, detail, CloseMode::AfterSending)
-    }
-
-    pub fn at_once(outcome: ConnectionOutcome, detail: impl Display) -> Self {
-        Self::new(outcome, detail, CloseMode::AtOnce)
-    }
-
-    /// Ends it now with a reset, so the client does not take the truncated bytes for complete.
-    pub fn reset(outcome: ConnectionOutcome, detail: impl Display) -> Self {
-        Self::new(outcome, detail, CloseMode::Reset)
-    }
-
-    #[cold]
-    fn new(outcome: ConnectionOutcome, detail: impl Display, mode: CloseMode) -> Self {
-        Self { outcome, detail: clean::text(&detail.to_string()), mode }
-    }
 }

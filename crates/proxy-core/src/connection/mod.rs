@@ -10,29 +10,32 @@
 //! In each iteration of its loop, the worker passes events to [`Connection::note`], then calls [`Connection::read`] and
 //! [`Connection::write`]. Established connections are served in batches: all of a batch read before any of them writes.
 
+mod ending;
 mod half_duplex;
 pub mod handler;
 mod handshake;
 mod handshake_timer;
 mod passing;
 mod session;
+mod socket_role;
 
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use mio::Token;
 use mio::event::Event;
 use mio::net::TcpStream;
 use records::kinds::ConnectionOutcome;
 use records::metrics::ProxyCounter;
 
-use self::handler::{CloseMode, ConnEnd, Handler, NextStep};
+use self::ending::CloseMode;
+use self::handler::{ConnEnd, Handler, NextStep};
 use self::handshake::HandshakeState;
 use self::session::ClientSession;
 #[cfg(test)]
 pub(crate) use self::session::READS_PER_TURN_MAX;
 pub(crate) use self::session::{READ_BYTES_MAX, SCRATCH_BYTES};
+pub(crate) use self::socket_role::{SocketRole, parse_token};
 use crate::worker::context::WorkerContext;
 use crate::worker::timers::TimerKind;
 
@@ -328,34 +331,4 @@ impl Default for EndReason {
     fn default() -> Self {
         Self { outcome: ConnectionOutcome::Ended, detail: String::new() }
     }
-}
-
-/// The socket of a connection that an event is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SocketRole {
-    Client,
-    /// The socket that the handler registered, such as the one to the upstream.
-    Handler,
-    /// A socket of the resources that the worker's handlers share.
-    Resources,
-}
-
-/// The token of a connection's socket, or of one of the resources.
-pub(crate) fn token(key: usize, role: SocketRole) -> Token {
-    let role = match role {
-        SocketRole::Client => 0,
-        SocketRole::Handler => 1,
-        SocketRole::Resources => 2,
-    };
-    Token(key * 4 + role)
-}
-
-/// The inverse of [`token`]: the connection's key, and which of its sockets.
-pub(crate) fn parse_token(token: Token) -> (usize, SocketRole) {
-    let role = match token.0 % 4 {
-        0 => SocketRole::Client,
-        1 => SocketRole::Handler,
-        _ => SocketRole::Resources,
-    };
-    (token.0 / 4, role)
 }

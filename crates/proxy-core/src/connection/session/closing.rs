@@ -9,7 +9,7 @@ use records::metrics::ProxyCounter;
 
 use super::{Account, ClientSession, READ_BYTES_MAX};
 use crate::connection::LINGER_TIMEOUT;
-use crate::connection::handler::{ConnEnd, NextStep};
+use crate::connection::ending::{ConnEnd, NextStep};
 use crate::io::socket::IoResult;
 use crate::tls::EngineError;
 use crate::worker::context::WorkerContext;

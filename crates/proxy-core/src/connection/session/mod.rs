@@ -16,9 +16,9 @@ use records::ids::{ClientId, ConnId};
 use records::kinds::ConnectionOutcome;
 
 pub(crate) use self::transfer::READS_PER_TURN_MAX;
+use super::ending::ConnEnd;
 use super::half_duplex::HalfDuplex;
-use super::handler::ConnEnd;
-use super::{SocketRole, token};
+use super::socket_role::{SocketRole, token};
 use crate::io::socket::Socket;
 use crate::io::socket_options::PathInfo;
 use crate::memory::MemoryLevel;

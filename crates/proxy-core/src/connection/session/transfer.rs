@@ -7,7 +7,7 @@ use mio::event::Event;
 use records::metrics::ProxyCounter;
 
 use super::{ClientSession, READ_BYTES_MAX};
-use crate::connection::handler::{ConnEnd, NextStep};
+use crate::connection::ending::{ConnEnd, NextStep};
 use crate::io::socket::IoResult;
 use crate::worker::context::WorkerContext;
 use crate::worker::timers::TimerKind;
