@@ -6,8 +6,7 @@ use std::time::Duration;
 use records::ids::ClientId;
 use records::kinds::ConnectionOutcome;
 use records::metrics::RequestFailure;
-
-use crate::format::AbsentFigure;
+use records::values::LogFigure;
 
 /// What one line of a log says. What the line does not say is `None` or empty; nothing is estimated.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +28,14 @@ pub struct LogEvent<'a> {
     pub is_relayed: bool,
     /// What lines of its form cannot say, beside what none of the terminator can.
     pub lacks: &'static [AbsentFigure],
+}
+
+/// A figure that a log does not give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AbsentFigure {
+    pub figure: LogFigure,
+    /// Why, or what would give it.
+    pub reason: &'static str,
 }
 
 /// A connection, as one line describes it.

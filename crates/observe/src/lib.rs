@@ -24,7 +24,7 @@ pub mod setup;
 mod syslog;
 
 pub use followed_file::FollowedFile;
-pub use format::{AbsentFigure, BadLine, LogKind, LogParser, UnknownLogKind};
+pub use format::{BadLine, LogKind, LogParser, UnknownLogKind};
 pub use journal_lines::JournalLines;
 pub use lines::LineReader;
 pub use lines::health::{LineHealth, LogTransport};

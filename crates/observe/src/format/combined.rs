@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use records::values::LogFigure;
 
-use super::{AbsentFigure, BadLine, fields, nginx};
-use crate::event::{LogEvent, LoggedRequest};
+use super::bad_line::BadLine;
+use super::{fields, nginx};
+use crate::event::{AbsentFigure, LogEvent, LoggedRequest};
 
 const LACKS: &[AbsentFigure] = &[
     AbsentFigure {

@@ -8,8 +8,12 @@ use records::metrics::RequestFailure;
 use records::values::LogFigure;
 use serde::Deserialize;
 
-use super::{AbsentFigure, BadLine, LogFormat, failure, fields, haproxy_text};
-use crate::event::{LineNumber, LogEvent, LoggedConnection, LoggedFailure, LoggedHandshake, LoggedRequest};
+use super::bad_line::BadLine;
+use super::log_format::LogFormat;
+use super::{failure, fields, haproxy_text};
+use crate::event::{
+    AbsentFigure, LineNumber, LogEvent, LoggedConnection, LoggedFailure, LoggedHandshake, LoggedRequest,
+};
 use crate::local_clock::LocalClock;
 
 /// Reads our JSON, and HAProxy's own HTTP and TCP formats.

@@ -5,8 +5,9 @@ use std::borrow::Cow;
 
 use records::values::LogFigure;
 
-use super::{AbsentFigure, BadLine, fields, haproxy};
-use crate::event::{LogEvent, LoggedConnection, LoggedFailure, LoggedRequest};
+use super::bad_line::BadLine;
+use super::{fields, haproxy};
+use crate::event::{AbsentFigure, LogEvent, LoggedConnection, LoggedFailure, LoggedRequest};
 use crate::local_clock::LocalClock;
 
 const LACKS: &[AbsentFigure] = &[

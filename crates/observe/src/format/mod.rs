@@ -1,10 +1,12 @@
 //! The formats of logs, one a file: a line in, an event out.
 
+mod bad_line;
 mod combined;
 mod failure;
 mod fields;
 mod haproxy;
 mod haproxy_text;
+mod log_format;
 mod nginx;
 mod nginx_error;
 mod nginx_stream;
@@ -14,24 +16,11 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use records::values::LogFigure;
-
-use crate::event::{LineNumber, LogEvent};
+pub use self::bad_line::BadLine;
+use self::log_format::LogFormat;
+use crate::event::{AbsentFigure, LineNumber, LogEvent};
 use crate::local_clock::LocalClock;
 use crate::syslog::SyslogLine;
-
-trait LogFormat: fmt::Debug + Send + Sync {
-    /// Parses a line without its line break and syslog header. Returns `Ok(None)` for a line that counts nothing.
-    ///
-    /// # Errors
-    /// When the line is not of this format.
-    fn parse<'a>(&mut self, line: &'a str, clock: &mut LocalClock) -> Result<Option<LogEvent<'a>>, BadLine>;
-
-    /// The number of a line that cannot be read, if the format has a counter.
-    fn number<'a>(&self, _line: &'a str) -> Option<LineNumber<'a>> {
-        None
-    }
-}
 
 #[derive(Debug)]
 pub struct LogParser {
@@ -69,22 +58,6 @@ impl LogParser {
     pub(crate) fn number<T>(&self, line: &[u8], then: impl FnOnce(&LineNumber<'_>) -> T) {
         self.format.number(&String::from_utf8_lossy(line)).map(|number| then(&number));
     }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadLine {
-    /// Its JSON is not ours, or cut.
-    #[error("{0}")]
-    Json(String),
-    /// A field is not what it must be.
-    #[error("its {0} cannot be read")]
-    Field(&'static str),
-    /// A field has a value that it cannot have.
-    #[error("its {0} is not plausible")]
-    Implausible(&'static str),
-    /// It is of no format that is known.
-    #[error("it is of no known format")]
-    Unknown,
 }
 
 /// A terminator whose logs can be read.
@@ -161,14 +134,6 @@ impl FromStr for LogKind {
             _ => UnknownLogKind::Other(text.to_owned()),
         })
     }
-}
-
-/// A figure that a log does not give.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AbsentFigure {
-    pub figure: LogFigure,
-    /// Why, or what would give it.
-    pub reason: &'static str,
 }
 
 #[cfg(test)]

@@ -6,8 +6,10 @@ use records::metrics::RequestFailure;
 use records::values::LogFigure;
 use serde::Deserialize;
 
-use super::{AbsentFigure, BadLine, LogFormat, combined, fields, nginx_error};
-use crate::event::{LogEvent, LoggedConnection, LoggedHandshake, LoggedRequest};
+use super::bad_line::BadLine;
+use super::log_format::LogFormat;
+use super::{combined, fields, nginx_error};
+use crate::event::{AbsentFigure, LogEvent, LoggedConnection, LoggedHandshake, LoggedRequest};
 use crate::local_clock::LocalClock;
 
 /// What nginx sends as the status of a request whose client went away before one was sent.

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::{BadLine, failure, fields};
+use super::bad_line::BadLine;
+use super::{failure, fields};
 use crate::event::{LogEvent, LoggedConnection, LoggedFailure};
 use crate::local_clock::LocalClock;
 

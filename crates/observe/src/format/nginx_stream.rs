@@ -6,8 +6,10 @@ use records::kinds::ConnectionOutcome;
 use records::values::LogFigure;
 use serde::Deserialize;
 
-use super::{AbsentFigure, BadLine, LogFormat, fields};
-use crate::event::{LogEvent, LoggedConnection, LoggedFailure, LoggedHandshake};
+use super::bad_line::BadLine;
+use super::fields;
+use super::log_format::LogFormat;
+use crate::event::{AbsentFigure, LogEvent, LoggedConnection, LoggedFailure, LoggedHandshake};
 use crate::local_clock::LocalClock;
 
 /// Reads our JSON.

@@ -7,8 +7,10 @@ use records::ids::ClientId;
 use records::kinds::ConnectionOutcome;
 use records::values::LogFigure;
 
-use super::{AbsentFigure, BadLine, LogFormat, failure, fields};
-use crate::event::{LogEvent, LoggedConnection, LoggedFailure, LoggedHandshake};
+use super::bad_line::BadLine;
+use super::log_format::LogFormat;
+use super::{failure, fields};
+use crate::event::{AbsentFigure, LogEvent, LoggedConnection, LoggedFailure, LoggedHandshake};
 use crate::local_clock::LocalClock;
 
 /// The most connections that may be open at once; a line of a further one is a bad line.

@@ -9,8 +9,9 @@ use records::metrics::ProxyCounter;
 use records::text::clean;
 use records::values::{AbsentFigures, LogFigure};
 
+use crate::event::AbsentFigure;
 use crate::event::{LineNumber, LogEvent};
-use crate::format::{AbsentFigure, BadLine, LogParser};
+use crate::format::{BadLine, LogParser};
 use crate::lines::numbers::LineNumbers;
 
 /// The most logs whose line numbers are followed. There are as many as frontends.
