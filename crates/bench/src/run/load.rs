@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::RunPrograms;
+use super::error::LoadFailure;
 use super::recording::LoadRecording;
+use super::server_starter::POLL;
 use super::setup::BenchSetup;
 use super::started::StartedTarget;
 use crate::results::{MachineUsage, ResourceUsage};
@@ -15,9 +16,6 @@ use crate::target::{MachineMeter, SampleTimes, SupervisedCommand, Supervisor, Ti
 const OVERTIME: Duration = Duration::from_secs(30);
 /// How long a load may take whose length depends on the target.
 const LENGTH_MAX: Duration = Duration::from_secs(3_600);
-/// How often progress is shown and an interruption is noticed.
-pub(super) const POLL: Duration = Duration::from_millis(50);
-
 #[derive(Debug)]
 pub(super) struct LoadRun {
     pub(super) recording: LoadRecording,
@@ -63,18 +61,12 @@ pub(super) struct RunningLoad {
     machine: MachineMeter,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum LoadFailure {
-    /// The run is to end.
-    Interrupted,
-    /// It failed, for the reason in words.
-    Failed(String),
-}
-
-impl From<String> for LoadFailure {
-    fn from(reason: String) -> Self {
-        Self::Failed(reason)
-    }
+/// The programs that a run needs.
+pub struct RunPrograms<'a> {
+    /// This program: it generates the load, supervises processes, and is the upstream.
+    pub tlsdash: PathBuf,
+    /// Reads the journal of a load.
+    pub read_recording: &'a dyn Fn(&Path) -> Result<LoadRecording, String>,
 }
 
 pub(super) struct LoadRunner<'a> {

@@ -5,6 +5,14 @@ use std::path::{Path, PathBuf};
 
 use crate::scenario::{BenchTarget, CommandServer, Server};
 
+/// A target that cannot run, since a program or a file is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingTarget {
+    pub name: String,
+    /// What is missing, and a remedy.
+    pub reason: String,
+}
+
 /// A program that is missing, with the Debian package that has it, or a variable that names no file.
 pub(super) fn missing_program(target: &BenchTarget, tlsdash: &Path) -> Option<String> {
     let Server::Commands(servers) = &target.server else { return None };

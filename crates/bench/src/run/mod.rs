@@ -12,6 +12,7 @@
 //! | `setup` | what all targets share: certificates, upstream, folders |
 //! | `started`, `server_starter` | a target that is started for a cell, and each of its servers |
 //! | `missing_program` | programs that are not installed |
+//! | `error` | why a run or a load failed |
 //! | `load` | the generator, and the resources used during the load |
 //! | `cell` | a cell: its check, rate, turns and doubts |
 //! | `progress`, `preview` | the progress of a run, and its plan without running it |
@@ -19,6 +20,7 @@
 
 mod cell;
 mod certificate;
+mod error;
 mod load;
 mod missing_program;
 mod plan;
@@ -31,12 +33,13 @@ mod setup;
 mod started;
 
 use std::collections::HashSet;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
 use rustix::process::geteuid;
 
+pub use error::RunError;
+pub use load::RunPrograms;
+pub use missing_program::{MissingTarget, is_program};
 pub(crate) use plan::PLAN_FORMAT;
 pub use plan::{Cell, CommonRate, RunPlan};
 pub use preview::{commands, preview};
@@ -44,27 +47,14 @@ pub use recording::LoadRecording;
 pub use selection::{Selection, SelectionError};
 
 use self::cell::CellRunner;
-use self::load::{LoadFailure, LoadRunner};
-pub use self::missing_program::is_program;
+use self::error::LoadFailure;
+use self::load::LoadRunner;
 use self::missing_program::missing_program;
 use self::progress::ProgressClock;
 use self::setup::BenchSetup;
 use crate::output::ComparisonProgress;
 use crate::results::{CellKey, CellResult, FolderError, ResultsFolder};
 use crate::scenario::{BenchCase, BenchTarget, Question};
-
-/// The time of a cell besides its load: start, check and stop of the target.
-const CELL_OVERHEAD: Duration = Duration::from_millis(700);
-/// The length that is planned for a load whose length depends on the target.
-const UNKNOWN_LENGTH: Duration = Duration::from_secs(10);
-
-/// The programs that a run needs.
-pub struct RunPrograms<'a> {
-    /// This program: it generates the load, supervises processes, and is the upstream.
-    pub tlsdash: PathBuf,
-    /// Reads the journal of a load.
-    pub read_recording: &'a dyn Fn(&Path) -> Result<LoadRecording, String>,
-}
 
 pub trait Observer {
     /// Something to be known at once.
@@ -80,41 +70,6 @@ pub struct RunEnd {
     pub is_interrupted: bool,
     /// The targets that could not run.
     pub missing: Vec<MissingTarget>,
-}
-
-/// A target that cannot run, since a program or a file is missing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MissingTarget {
-    pub name: String,
-    /// What is missing, and a remedy.
-    pub reason: String,
-}
-
-/// Why a run cannot begin or continue.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    #[error(transparent)]
-    Folder(#[from] FolderError),
-    /// A file that all targets share.
-    #[error("cannot make {what}: {error}")]
-    Files { what: &'static str, error: io::Error },
-    /// The upstream of all targets.
-    #[error("cannot start the upstream: {0}")]
-    Upstream(String),
-    /// A list of cores.
-    #[error("cpus: {0}")]
-    Cpus(String),
-    /// Programs are missing, and all are required.
-    #[error("{}", .0.join("; "))]
-    Missing(Vec<String>),
-    #[error("no target can be run: {}", .0.join("; "))]
-    NoTarget(Vec<String>),
-}
-
-impl RunError {
-    fn files(what: &'static str) -> impl FnOnce(io::Error) -> Self {
-        move |error| Self::Files { what, error }
-    }
 }
 
 /// Measures the cells of a plan that have no result yet, and those that are compared with them. With `requires_all`, a
@@ -272,10 +227,4 @@ fn find_rates(
 /// Whether the targets of two cells, one after the other in the plan, take turns.
 fn takes_turns_with(one: &Cell<'_>, next: &Cell<'_>) -> bool {
     one.is_compared_with(next) && one.case.turns.is_some()
-}
-
-/// How long a cell of a case is planned to take.
-fn planned(case: &BenchCase) -> Duration {
-    let search = if case.question == Question::Capacity { Duration::from_secs(6) } else { Duration::ZERO };
-    case.length().unwrap_or(UNKNOWN_LENGTH) + CELL_OVERHEAD + search
 }

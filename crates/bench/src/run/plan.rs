@@ -1,15 +1,21 @@
 //! The plan of a comparison: which cells are measured, in which order.
 
 use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::RunEnd;
+use super::missing_program::MissingTarget;
 use crate::results::{CellKey, CellResult};
-use crate::scenario::{BenchCase, BenchTarget, Scenario};
+use crate::scenario::{BenchCase, BenchTarget, Question, Scenario};
 
 /// The format of `scenario.json` and `cells.jsonl`. It grows when a value changes its meaning.
 pub(crate) const PLAN_FORMAT: u32 = 2;
+
+/// The time of a cell besides its load: start, check and stop of the target.
+const CELL_OVERHEAD: Duration = Duration::from_millis(700);
+/// The length that is planned for a load whose length depends on the target.
+const UNKNOWN_LENGTH: Duration = Duration::from_secs(10);
 
 /// The content of `scenario.json`: scenario, seed and rates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,6 +60,13 @@ impl<'a> Cell<'a> {
     /// Whether both are of one round and case.
     pub(super) fn is_compared_with(&self, other: &Self) -> bool {
         (self.round, self.case_index) == (other.round, other.case_index)
+    }
+
+    /// How long it is planned to take.
+    pub(super) fn planned(&self) -> Duration {
+        let is_search = self.case.question == Question::Capacity;
+        let search = if is_search { Duration::from_secs(6) } else { Duration::ZERO };
+        self.case.length().unwrap_or(UNKNOWN_LENGTH) + CELL_OVERHEAD + search
     }
 }
 
@@ -115,7 +128,7 @@ impl RunPlan {
 
     /// The scenario as it was run, with notes on changed, found and missing parts. If the baseline is missing, the
     /// first target with cells takes its place.
-    pub fn as_run(&self, end: &RunEnd, done: &[CellResult]) -> Scenario {
+    pub fn as_run(&self, missing: &[MissingTarget], done: &[CellResult]) -> Scenario {
         let mut scenario = self.scenario.clone();
         let rates = self
             .rates
@@ -123,10 +136,10 @@ impl RunPlan {
             .map(|(case, found)| format!("{case}: {:.0} requests per second, {}", found.rate, found.origin));
         let seed = format!("order of the targets drawn from seed {}", self.seed);
         scenario.notes.extend(self.changes.iter().cloned().chain(rates).chain([seed]));
-        scenario.notes.extend(end.missing.iter().map(|missing| missing.reason.clone()));
+        scenario.notes.extend(missing.iter().map(|missing| missing.reason.clone()));
         let has_cells = |target: &str| done.iter().any(|cell| cell.target == target);
         let assertions = scenario.assertions.len();
-        let is_missing = |target: &str| end.missing.iter().any(|missing| missing.name == target);
+        let is_missing = |target: &str| missing.iter().any(|missing| missing.name == target);
         scenario
             .assertions
             .retain(|assertion| !is_missing(&assertion.target) || has_cells(&assertion.target));
@@ -163,7 +176,6 @@ impl RunPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::MissingTarget;
     use crate::scenario::{BenchAssertion, Scenario};
 
     const SCENARIO: &str = "
@@ -235,8 +247,7 @@ path = \"/bytes/100000\"
         let mut plan = RunPlan::example();
         plan.scenario.cases[0].only = vec!["a".to_owned(), "c".to_owned()];
         let of_b = CellResult { round: 1, target: "b".to_owned(), ..CellResult::default() };
-        let end = RunEnd { is_interrupted: false, missing: Vec::new() };
-        let scenario = plan.as_run(&end, &[of_b]);
+        let scenario = plan.as_run(&[], &[of_b]);
         assert_eq!((&*scenario.baseline, scenario.cases.len()), ("b", 1));
         let notes =
             ["the baseline is b, since a has no cells", "without the cases short, which are not for b"];
@@ -254,18 +265,12 @@ path = \"/bytes/100000\"
         };
         plan.scenario.assertions = vec![about("b"), about("c")];
         let missing = ["b", "c"].map(|name| MissingTarget { name: name.to_owned(), reason: String::new() });
-        let end = RunEnd { is_interrupted: false, missing: missing.to_vec() };
         let of = |target: &str| CellResult { target: target.to_owned(), ..CellResult::default() };
-        let scenario = plan.as_run(&end, &[of("a"), of("c")]);
+        let scenario = plan.as_run(&missing, &[of("a"), of("c")]);
         assert_eq!(scenario.assertions, [about("c")], "c has results of an earlier run");
         let note = "an assertion about a missing target was left out".to_owned();
         assert!(scenario.notes.contains(&note), "{:?}", scenario.notes);
-        let complete = RunEnd { is_interrupted: true, missing: Vec::new() };
-        assert_eq!(
-            plan.as_run(&complete, &[of("a")]).assertions.len(),
-            2,
-            "an interrupted run breaches them"
-        );
+        assert_eq!(plan.as_run(&[], &[of("a")]).assertions.len(), 2, "an interrupted run breaches them");
     }
 
     #[test]

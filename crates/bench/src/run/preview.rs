@@ -8,7 +8,6 @@ use records::text::quantity;
 
 use super::missing_program::missing_program;
 use super::plan::RunPlan;
-use super::planned;
 use crate::output::wording::minutes;
 use crate::scenario::{BenchCase, BenchTarget, CommandServer, Question, Server};
 
@@ -107,7 +106,7 @@ fn quoted_word(word: &str) -> String {
 fn length(plan: &RunPlan) -> Duration {
     let needs_search = |case: &BenchCase| case.question == Question::Cost && case.flag("rate").is_none();
     let searches = plan.scenario.cells().filter(|(_, case)| needs_search(case)).count() as u32;
-    let cells: Duration = plan.cells().map(|cell| planned(cell.case)).sum();
+    let cells: Duration = plan.cells().map(|cell| cell.planned()).sum();
     cells + SEARCH * searches
 }
 

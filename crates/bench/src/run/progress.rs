@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use model::figures::FigureUnit;
 
 use super::plan::Cell;
-use super::planned;
 use crate::output::ComparisonProgress;
 use crate::results::CellResult;
 
@@ -36,7 +35,7 @@ impl ProgressClock {
             target: String::new(),
             case: String::new(),
             figures: String::new(),
-            planned: cells.iter().map(|cell| planned(cell.case)).sum(),
+            planned: cells.iter().map(Cell::planned).sum(),
             done: Duration::ZERO,
             took: Duration::ZERO,
             began: Instant::now(),
@@ -63,7 +62,7 @@ impl ProgressClock {
     pub(super) fn finish(&self, cells: &[Cell<'_>], results: &[CellResult]) {
         let Some(result) = results.last() else { return };
         let mut state = self.0.borrow_mut();
-        state.done += cells.iter().map(|cell| planned(cell.case)).sum::<Duration>();
+        state.done += cells.iter().map(Cell::planned).sum::<Duration>();
         let took = state.began.elapsed();
         state.took += took;
         state.figures = format!("last: {} {}", result.target, figures(result));

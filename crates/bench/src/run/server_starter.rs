@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::load::{LoadFailure, POLL};
+use super::error::LoadFailure;
 use super::setup::{BenchSetup, FILE_MODE, set_mode};
 use crate::scenario::{
     BenchTarget, BenchTlsConfig, CommandServer, Endpoint, Launch, PlaceholderValues, core_count,
@@ -17,6 +17,9 @@ use crate::target::{ReadinessError, SupervisedCommand, Supervisor, wait_until_re
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a command may take that prepares a target, such as a compiler.
 const PREPARE_PATIENCE: Duration = Duration::from_secs(300);
+
+/// How often progress is shown and an interruption is noticed.
+pub(super) const POLL: Duration = Duration::from_millis(50);
 
 pub(super) struct ServerStarter<'a> {
     pub(super) setup: &'a BenchSetup,

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::RunError;
 use super::certificate::CertificateFiles;
+use super::error::RunError;
 use crate::scenario::{Endpoint, KeyKind, Placement, Scenario, core_count};
 use crate::target::{SupervisedCommand, Supervisor, wait_until_ready};
 

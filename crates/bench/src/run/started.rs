@@ -8,9 +8,9 @@ use recorder::host::{ProcessTree, TreeMemory};
 use tempfile::TempDir;
 
 use super::certificate::SERVER_NAME;
-use super::load::{LoadFailure, LoadRunner};
+use super::error::LoadFailure;
 use super::server_starter::ServerStarter;
-use super::setup::free_address;
+use super::setup::{BenchSetup, free_address};
 use crate::scenario::{
     BenchTarget, BenchTlsConfig, CommandServer, Endpoint, ExternalServer, Server, UpstreamKind,
 };
@@ -45,23 +45,24 @@ impl StartedTarget {
     /// # Errors
     /// The reason, in words, with the last output of the server, or that it was interrupted.
     pub(super) fn start(
-        generator: &LoadRunner<'_>,
+        setup: &BenchSetup,
+        is_interrupted: &dyn Fn() -> bool,
         tls: &BenchTlsConfig,
         target: &BenchTarget,
     ) -> Result<Self, LoadFailure> {
         match &target.server {
-            Server::Commands(servers) => Self::start_commands(generator, tls, target, servers),
+            Server::Commands(servers) => Self::start_commands(setup, is_interrupted, tls, target, servers),
             Server::Address(server) => Ok(Self::find(tls, server)?),
         }
     }
 
     fn start_commands(
-        generator: &LoadRunner<'_>,
+        setup: &BenchSetup,
+        is_interrupted: &dyn Fn() -> bool,
         tls: &BenchTlsConfig,
         target: &BenchTarget,
         servers: &[CommandServer],
     ) -> Result<Self, LoadFailure> {
-        let setup = generator.setup;
         let (mut supervisors, mut folders) = (Vec::new(), Vec::new());
         let mut behind: Option<Endpoint> = None;
         for (index, server) in servers.iter().enumerate().rev() {
@@ -81,7 +82,7 @@ impl StartedTarget {
             };
             let starter = ServerStarter {
                 setup,
-                is_interrupted: generator.is_interrupted,
+                is_interrupted,
                 tls,
                 target,
                 listen: &listen,

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::results::NegotiatedParameters;
-use crate::run::load::{LoadFailure, LoadRunner};
+use crate::run::error::LoadFailure;
+use crate::run::load::LoadRunner;
 use crate::run::started::StartedTarget;
 use crate::scenario::{BenchCase, BenchTarget, BenchTlsConfig};
 

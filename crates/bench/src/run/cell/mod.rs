@@ -16,7 +16,8 @@ use self::check::{check, expected};
 use self::doubts::{CellEvidence, doubts};
 use self::rates::at_rate;
 use self::turns::Turns;
-use super::load::{LoadFailure, LoadRun, LoadRunner, LoadStart};
+use super::error::LoadFailure;
+use super::load::{LoadRun, LoadRunner, LoadStart};
 use super::plan::Cell;
 use super::recording::LoadRecording;
 use super::started::StartedTarget;
@@ -199,7 +200,12 @@ impl<'a> CellRunner<'a> {
             let reason = format!("it was not started again after {} failures: {}", failures.0, failures.1);
             return Err(LoadFailure::Failed(reason));
         }
-        match StartedTarget::start(&self.generator, &self.scenario.tls, target) {
+        match StartedTarget::start(
+            self.generator.setup,
+            self.generator.is_interrupted,
+            &self.scenario.tls,
+            target,
+        ) {
             Ok(started) => {
                 failures.0 = 0;
                 Ok(started)

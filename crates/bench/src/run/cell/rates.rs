@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::search::{BACK_OFF, Highest, SUSTAINED_SHARE, highest, lower_until};
 use super::{CellMeasurement, CellRunner};
 use crate::run::CommonRate;
-use crate::run::load::{LoadFailure, LoadRun};
+use crate::run::error::LoadFailure;
+use crate::run::load::LoadRun;
 use crate::run::started::StartedTarget;
 use crate::scenario::{BenchCase, BenchTarget, LatencyBound};
 

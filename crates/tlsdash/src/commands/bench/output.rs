@@ -40,7 +40,7 @@ impl BenchOutput {
             anyhow::ensure!(end.is_interrupted, "no cell was measured");
             return Ok(());
         }
-        let scenario = plan.as_run(end, cells);
+        let scenario = plan.as_run(&end.missing, cells);
         let comparison = BenchComparison::of(&scenario, cells);
         let json = output::json(&comparison)?;
         folder.write_comparison(&json).map_err(folder_error)?;
