@@ -10,7 +10,7 @@ use model::figures::{Bound, ConditionError, FigureUnit, Operator, WrongUnit};
 use serde::Serialize;
 
 use super::figure::UnknownCellFigure;
-use super::{BenchComparison, CaseComparison, CellFigure, TargetComparison};
+use super::{CaseComparison, CellFigure, TargetComparison};
 use crate::scenario::{BenchAssertion, ROUNDS_MIN, Scenario};
 
 /// A condition on a target: on its ratio to the baseline, or on a figure.
@@ -92,7 +92,7 @@ pub enum BenchAssertionOutcome {
 }
 
 /// Checks the conditions of a scenario, each in every case that it is about.
-pub(crate) fn check(scenario: &Scenario, comparison: &BenchComparison) -> Vec<BenchAssertionResult> {
+pub(crate) fn check(scenario: &Scenario, cases: &[CaseComparison]) -> Vec<BenchAssertionResult> {
     let of_cases = |assertion: &BenchAssertion| -> Vec<BenchAssertionResult> {
         let is_known = scenario.targets.iter().any(|target| target.name == assertion.target);
         let is_meant = |case: &&CaseComparison| match &assertion.case {
@@ -100,8 +100,8 @@ pub(crate) fn check(scenario: &Scenario, comparison: &BenchComparison) -> Vec<Be
             // The target may be left out of a case; a target that is in none is a breach.
             None => !is_known || case.target(&assertion.target).is_some(),
         };
-        let cases = comparison.cases.iter().filter(is_meant);
-        cases.map(|case| result(assertion, case, &comparison.baseline)).collect()
+        let cases = cases.iter().filter(is_meant);
+        cases.map(|case| result(assertion, case, &scenario.baseline)).collect()
     };
     scenario.assertions.iter().flat_map(of_cases).collect()
 }

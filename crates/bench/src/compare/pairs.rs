@@ -1,11 +1,11 @@
 //! The cells of a target in a case by round, and their figures beside those of the baseline's cells of the same rounds.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use experiment::{Ratio, median};
 
 use super::figure::{CellFigure, Comparability, RATE_ACHIEVED, USAGE_FIGURES};
-use super::{ByRound, CellFigureComparison, Remark, RemarkWeight};
+use super::{CellFigureComparison, Remark, RemarkWeight};
 use crate::results::{CellResult, Doubt, DoubtScope};
 
 /// Latencies are compared if the achieved rates differ by no more than this share.
@@ -15,7 +15,7 @@ const PAIRS_MIN: usize = 2;
 
 /// The cells of a target in a case.
 #[derive(Debug)]
-pub(crate) struct CellsByRound<'a>(ByRound<&'a CellResult>);
+pub(crate) struct CellsByRound<'a>(BTreeMap<u32, &'a CellResult>);
 
 /// The figures that any of these cells has, those of the processes first.
 pub(crate) fn figures_of(cells: &[&CellResult]) -> Vec<CellFigure> {

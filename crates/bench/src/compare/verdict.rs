@@ -9,8 +9,11 @@ use records::kinds::ExperimentOutcome;
 use serde::Serialize;
 
 use super::figure::RATE_ACHIEVED;
-use super::{ALPHA, CaseComparison, CellFigureComparison, TargetComparison, serialize};
+use super::{CaseComparison, CellFigureComparison, TargetComparison, serialize};
 use crate::scenario::ROUNDS_MIN;
+
+/// The error rate of all verdicts of a scenario together, and of each interval.
+const ALPHA: f64 = 0.05;
 
 /// The conclusion from the ratio of a primary figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
