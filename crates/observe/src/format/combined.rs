@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use records::values::LogFigure;
 
-use super::bad_line::BadLine;
-use super::{fields, nginx};
+use super::{BadLine, fields, nginx};
 use crate::event::{AbsentFigure, LogEvent, LoggedRequest};
 
 const LACKS: &[AbsentFigure] = &[

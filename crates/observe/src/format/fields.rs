@@ -7,7 +7,7 @@ use std::time::Duration;
 use records::ids::ClientId;
 use serde::Deserialize;
 
-use super::bad_line::BadLine;
+use super::BadLine;
 
 /// Reads a line of JSON.
 pub(super) fn json<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T, BadLine> {

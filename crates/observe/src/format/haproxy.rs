@@ -8,9 +8,7 @@ use records::metrics::RequestFailure;
 use records::values::LogFigure;
 use serde::Deserialize;
 
-use super::bad_line::BadLine;
-use super::log_format::LogFormat;
-use super::{failure, fields, haproxy_text};
+use super::{BadLine, LogFormat, failure, fields, haproxy_text};
 use crate::event::{
     AbsentFigure, LineNumber, LogEvent, LoggedConnection, LoggedFailure, LoggedHandshake, LoggedRequest,
 };

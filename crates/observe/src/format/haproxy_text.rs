@@ -5,8 +5,7 @@ use std::borrow::Cow;
 
 use records::values::LogFigure;
 
-use super::bad_line::BadLine;
-use super::{fields, haproxy};
+use super::{BadLine, fields, haproxy};
 use crate::event::{AbsentFigure, LogEvent, LoggedConnection, LoggedFailure, LoggedRequest};
 use crate::local_clock::LocalClock;
 

@@ -6,7 +6,7 @@ use super::bad_line::BadLine;
 use crate::event::{LineNumber, LogEvent};
 use crate::local_clock::LocalClock;
 
-pub(super) trait LogFormat: fmt::Debug + Send + Sync {
+pub(crate) trait LogFormat: fmt::Debug + Send + Sync {
     /// Parses a line without its line break and syslog header. Returns `Ok(None)` for a line that counts nothing.
     ///
     /// # Errors

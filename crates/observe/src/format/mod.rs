@@ -17,7 +17,7 @@ use std::fmt;
 use std::str::FromStr;
 
 pub use self::bad_line::BadLine;
-use self::log_format::LogFormat;
+pub(crate) use self::log_format::LogFormat;
 use crate::event::{AbsentFigure, LineNumber, LogEvent};
 use crate::local_clock::LocalClock;
 use crate::syslog::SyslogLine;

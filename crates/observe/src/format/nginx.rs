@@ -6,9 +6,7 @@ use records::metrics::RequestFailure;
 use records::values::LogFigure;
 use serde::Deserialize;
 
-use super::bad_line::BadLine;
-use super::log_format::LogFormat;
-use super::{combined, fields, nginx_error};
+use super::{BadLine, LogFormat, combined, fields, nginx_error};
 use crate::event::{AbsentFigure, LogEvent, LoggedConnection, LoggedHandshake, LoggedRequest};
 use crate::local_clock::LocalClock;
 

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::bad_line::BadLine;
-use super::{failure, fields};
+use super::{BadLine, failure, fields};
 use crate::event::{LogEvent, LoggedConnection, LoggedFailure};
 use crate::local_clock::LocalClock;
 

@@ -6,9 +6,7 @@ use records::kinds::ConnectionOutcome;
 use records::values::LogFigure;
 use serde::Deserialize;
 
-use super::bad_line::BadLine;
-use super::fields;
-use super::log_format::LogFormat;
+use super::{BadLine, LogFormat, fields};
 use crate::event::{AbsentFigure, LogEvent, LoggedConnection, LoggedFailure, LoggedHandshake};
 use crate::local_clock::LocalClock;
 

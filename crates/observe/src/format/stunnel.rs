@@ -7,9 +7,7 @@ use records::ids::ClientId;
 use records::kinds::ConnectionOutcome;
 use records::values::LogFigure;
 
-use super::bad_line::BadLine;
-use super::log_format::LogFormat;
-use super::{failure, fields};
+use super::{BadLine, LogFormat, failure, fields};
 use crate::event::{AbsentFigure, LogEvent, LoggedConnection, LoggedFailure, LoggedHandshake};
 use crate::local_clock::LocalClock;
 

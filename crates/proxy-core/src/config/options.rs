@@ -335,9 +335,7 @@ impl<T: DeclaredOptions> LiveOptions<T> {
         // A change replaces all of them at once, so a panic leaves them consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl<T: DeclaredOptions> LiveOptions<T> {
     pub fn list(&self) -> Vec<Setting> {
         let current = self.current();
         let of = |option: &OptionSpec<T>| {

@@ -7,7 +7,7 @@ use records::kinds::Stamp;
 
 /// One of several merged runs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AlignedRun<'a> {
+pub(in crate::runs) struct AlignedRun<'a> {
     /// Its name, such as its host.
     pub(super) name: &'a str,
     /// Its host, as far as the journal or the run says.

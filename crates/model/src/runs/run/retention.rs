@@ -4,7 +4,7 @@ use crate::runs::series::MetricSeries;
 use records::metrics::Metric;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SeriesRetention {
+pub(in crate::runs) struct SeriesRetention {
     /// Intervals kept of each series.
     pub(super) history: usize,
     /// True if reading started in the middle of the run, with the state from [`super::Run::joined_at`].
@@ -14,7 +14,7 @@ pub(super) struct SeriesRetention {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SeriesStart {
+pub(in crate::runs) struct SeriesStart {
     /// `CLOCK_MONOTONIC` of the run's first record, when all counters were 0; `None` if it was not read.
     pub(super) start_us: Option<u64>,
     pub(super) history: usize,

@@ -370,17 +370,14 @@ impl Http1Exchange {
     }
 
     /// Begins a tunnel: the connection ends with it.
-    pub(in crate::upstream) fn open_tunnel(&mut self, source: Option<ContentSource>) {
+    pub(crate) fn open_tunnel(&mut self, source: Option<ContentSource>) {
         self.content.open_tunnel(source);
         self.framing = Some(Framing::UntilClose);
         (self.tunnel, self.may_be_kept) = (TunnelState::Open, false);
     }
 
     /// Sends what the client has sent in a tunnel; ready once the upstream gets no more.
-    pub(in crate::upstream) fn poll_content(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<(), RequestFailure>> {
+    pub(crate) fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RequestFailure>> {
         let pumped = self.pump(cx);
         self.settle_held();
         pumped?;

@@ -36,7 +36,7 @@ impl AlertEpisode {
 pub(in crate::runs) struct RunAlerts(VecDeque<AlertEpisode>);
 
 impl RunAlerts {
-    pub(in crate::runs::run) fn apply(&mut self, stamp: &Stamp, record: AlertRecord) {
+    pub(in crate::runs) fn apply(&mut self, stamp: &Stamp, record: AlertRecord) {
         let now_us = stamp.mono_us;
         let is_open =
             |episode: &&mut AlertEpisode| episode.ended.is_none() && episode.fired.number == record.number;
@@ -70,14 +70,12 @@ impl RunAlerts {
         self.0.push_back(episode);
     }
 
-    pub(in crate::runs::run) fn iter(
-        &self,
-    ) -> impl DoubleEndedIterator<Item = &AlertEpisode> + ExactSizeIterator {
+    pub(in crate::runs) fn iter(&self) -> impl DoubleEndedIterator<Item = &AlertEpisode> + ExactSizeIterator {
         self.0.iter()
     }
 
     /// The alerts that fired up to a moment, in their state then.
-    pub(in crate::runs::run) fn until(&self, us: u64) -> Self {
+    pub(in crate::runs) fn until(&self, us: u64) -> Self {
         let then = |episode: &AlertEpisode| AlertEpisode {
             ended: episode.ended.clone().filter(|(ended_us, _)| *ended_us <= us),
             ..episode.clone()
@@ -86,7 +84,7 @@ impl RunAlerts {
     }
 
     /// Merges the alerts of several runs by time. Each condition begins with the name of its run.
-    pub(in crate::runs::run) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
+    pub(in crate::runs) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
         let of = |(run, alerts): &(AlignedRun<'_>, &Self)| -> Vec<AlertEpisode> {
             let with_name = |record: &AlertRecord| AlertRecord {
                 condition: format!("{}: {}", run.name, record.condition),
@@ -108,7 +106,7 @@ impl RunAlerts {
         merged
     }
 
-    pub(in crate::runs::run) fn bytes(&self) -> usize {
+    pub(in crate::runs) fn bytes(&self) -> usize {
         let texts = |episode: &AlertEpisode| episode.fired.heap_bytes() + episode.last().heap_bytes();
         self.0.iter().map(|episode| size_of::<AlertEpisode>() + texts(episode)).sum()
     }

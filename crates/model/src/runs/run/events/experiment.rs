@@ -252,7 +252,7 @@ impl Experiments {
     }
 
     /// Merges the experiments of several runs by time.
-    pub(in crate::runs::run) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
+    pub(in crate::runs) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
         let of = |(run, experiments): &(AlignedRun<'_>, &Self)| -> Vec<Experiment> {
             let shifted = |experiment: &Experiment| {
                 let Experiment { state, began_us, last_us, metrics, switches } = experiment.clone();

@@ -23,11 +23,11 @@ pub struct LogLine {
 
 /// The latest lines, oldest first.
 #[derive(Debug, Default)]
-pub(in crate::runs::run) struct RunLog(VecDeque<LogLine>);
+pub(in crate::runs) struct RunLog(VecDeque<LogLine>);
 
 impl RunLog {
     /// Adds a record, if a person should read it.
-    pub(in crate::runs::run) fn apply(&mut self, record: &Record) {
+    pub(in crate::runs) fn apply(&mut self, record: &Record) {
         // Requests have a separate list, and there may be many.
         if matches!(record.body, Body::Request(_)) {
             return;
@@ -42,7 +42,7 @@ impl RunLog {
         self.push(LogLine { mono_us, realtime_us, level, text: message::sentence(record) });
     }
 
-    pub(in crate::runs::run) fn push(&mut self, line: LogLine) {
+    pub(in crate::runs) fn push(&mut self, line: LogLine) {
         if self.0.len() == LINES_MAX {
             self.0.pop_front();
         }
@@ -50,7 +50,7 @@ impl RunLog {
     }
 
     /// The lines of several runs by time, each with the name of its run.
-    pub(in crate::runs::run) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
+    pub(in crate::runs) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
         let of = |(run, log): &(AlignedRun<'_>, &Self)| -> Vec<LogLine> {
             let line = |line: &LogLine| LogLine {
                 mono_us: run.shifted_us(line.mono_us),
@@ -67,15 +67,15 @@ impl RunLog {
     }
 
     /// The lines up to a moment.
-    pub(in crate::runs::run) fn until(&self, us: u64) -> Self {
+    pub(in crate::runs) fn until(&self, us: u64) -> Self {
         Self(self.0.iter().take_while(|line| line.mono_us <= us).cloned().collect())
     }
 
-    pub(in crate::runs::run) fn iter(&self) -> impl DoubleEndedIterator<Item = &LogLine> + ExactSizeIterator {
+    pub(in crate::runs) fn iter(&self) -> impl DoubleEndedIterator<Item = &LogLine> + ExactSizeIterator {
         self.0.iter()
     }
 
-    pub(in crate::runs::run) fn heap_bytes(&self) -> usize {
+    pub(in crate::runs) fn heap_bytes(&self) -> usize {
         self.0.iter().map(|line| size_of::<LogLine>() + line.text.heap_bytes()).sum()
     }
 }

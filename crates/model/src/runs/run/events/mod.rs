@@ -2,6 +2,6 @@
 
 pub(in crate::runs) mod alerts;
 pub(in crate::runs) mod experiment;
-pub(in crate::runs::run) mod log;
+pub(in crate::runs) mod log;
 pub(crate) mod settings;
 pub(in crate::runs) mod timeline;

@@ -7,20 +7,20 @@ use records::setting::{SETTINGS_MAX, Setting, Value, put_setting};
 
 /// The settings of a run, each once.
 #[derive(Debug, Default)]
-pub(in crate::runs::run) struct RunSettings(Vec<Setting>);
+pub(in crate::runs) struct RunSettings(Vec<Setting>);
 
 impl RunSettings {
     /// Adds the settings that a run began with.
-    pub(in crate::runs::run) fn begin(&mut self, settings: &[Setting]) {
+    pub(in crate::runs) fn begin(&mut self, settings: &[Setting]) {
         settings.clone_into(&mut self.0);
     }
 
-    pub(in crate::runs::run) fn apply(&mut self, after: Setting) {
+    pub(in crate::runs) fn apply(&mut self, after: Setting) {
         put_setting(&mut self.0, after);
     }
 
     /// Each setting once: as all runs have it, or each run's value with its name.
-    pub(in crate::runs::run) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
+    pub(in crate::runs) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
         let mut all: Vec<Setting> = Vec::new();
         for setting in members.iter().flat_map(|(_, settings)| settings.all()) {
             if all.len() < SETTINGS_MAX && !all.iter().any(|known| known.name == setting.name) {
@@ -43,7 +43,7 @@ impl RunSettings {
     }
 
     /// Every setting with its value at a moment, as far as its changes are kept.
-    pub(in crate::runs::run) fn resumed_at(&self, us: u64, began: &[Setting], markers: &Markers) -> Self {
+    pub(in crate::runs) fn resumed_at(&self, us: u64, began: &[Setting], markers: &Markers) -> Self {
         let then = |now: &Setting| {
             let changes = markers.iter().filter_map(|marker| match &marker.event {
                 TimelineEvent::Change { after, .. } if after.name == now.name => {
@@ -64,15 +64,15 @@ impl RunSettings {
         Self(self.0.iter().filter_map(then).collect())
     }
 
-    pub(in crate::runs::run) fn all(&self) -> &[Setting] {
+    pub(in crate::runs) fn all(&self) -> &[Setting] {
         &self.0
     }
 
-    pub(in crate::runs::run) fn get(&self, name: &str) -> Option<&Setting> {
+    pub(in crate::runs) fn get(&self, name: &str) -> Option<&Setting> {
         self.0.iter().find(|setting| setting.name == name)
     }
 
-    pub(in crate::runs::run) fn heap_bytes(&self) -> usize {
+    pub(in crate::runs) fn heap_bytes(&self) -> usize {
         self.0.heap_bytes()
     }
 }

@@ -91,7 +91,7 @@ impl Markers {
     }
 
     /// Merges the markers of several runs by time. Each mark begins with the name of its run.
-    pub(in crate::runs::run) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
+    pub(in crate::runs) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
         let of = |(run, markers): &(AlignedRun<'_>, &Self)| -> Vec<Marker> {
             let named = |marker: &Marker| Marker {
                 mono_us: run.shifted_us(marker.mono_us),

@@ -10,7 +10,7 @@ pub struct Certificates(Vec<CertificateRecord>);
 
 impl Certificates {
     /// Takes a record over; one that has been replaced gives way to a new one.
-    pub(in crate::runs::run) fn apply(&mut self, record: CertificateRecord) {
+    pub(in crate::runs) fn apply(&mut self, record: CertificateRecord) {
         if let Some(known) = self.0.iter_mut().find(|known| known.key() == record.key()) {
             *known = record;
             return;
@@ -23,7 +23,7 @@ impl Certificates {
     }
 
     /// The certificates of several runs: one that several serve counts the handshakes of all.
-    pub(in crate::runs::run) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
+    pub(in crate::runs) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
         let mut merged = Self::default();
         for record in members.iter().flat_map(|(_, certificates)| &certificates.0) {
             let same = merged.0.iter_mut().find(|known| known.key() == record.key());
@@ -40,7 +40,7 @@ impl Certificates {
         merged
     }
 
-    pub(in crate::runs::run) fn heap_bytes(&self) -> usize {
+    pub(in crate::runs) fn heap_bytes(&self) -> usize {
         self.0.capacity() * size_of::<CertificateRecord>()
             + self.0.iter().map(HeapSize::heap_bytes).sum::<usize>()
     }

@@ -42,26 +42,26 @@ pub struct ClientStats {
     pub rtt_us: u64,
     /// `CLOCK_MONOTONIC` of its last record, in microseconds.
     pub last_us: u64,
-    pub(in crate::runs::run) epoch: u64,
+    pub(in crate::runs) epoch: u64,
     /// Totals of the epochs before this one.
-    pub(in crate::runs::run) earlier: Counters<ClientCounter>,
+    pub(in crate::runs) earlier: Counters<ClientCounter>,
     /// Totals of this epoch.
-    pub(in crate::runs::run) present: Counters<ClientCounter>,
+    pub(in crate::runs) present: Counters<ClientCounter>,
     /// Records of the run that were known to be lost when its last record was read.
     lost_before: u64,
     history: VecDeque<ClientRate>,
     /// Latencies of its exchanges, all that were read.
-    pub(in crate::runs::run) exchange: Sketch,
+    pub(in crate::runs) exchange: Sketch,
     /// The latest of them, each with the moment of its record, oldest first.
     sketches: VecDeque<(u64, Sketch)>,
     /// The latest recorded connection that ended well, and the latest that failed.
-    pub(in crate::runs::run) connections: [Option<Box<ConnectionRecord>>; 2],
+    pub(in crate::runs) connections: [Option<Box<ConnectionRecord>>; 2],
     /// When they were recorded, `CLOCK_MONOTONIC` in microseconds.
-    pub(in crate::runs::run) connections_us: [u64; 2],
+    pub(in crate::runs) connections_us: [u64; 2],
 }
 
 impl ClientStats {
-    pub(in crate::runs::run) fn new(id: ClientId) -> Self {
+    pub(in crate::runs) fn new(id: ClientId) -> Self {
         Self {
             id,
             open: 0,
@@ -80,17 +80,12 @@ impl ClientStats {
     }
 
     /// Continues in an epoch that it was in before.
-    pub(in crate::runs::run) fn resume(
-        &mut self,
-        epoch: u64,
-        present: Counters<ClientCounter>,
-        last_us: u64,
-    ) {
+    pub(in crate::runs) fn resume(&mut self, epoch: u64, present: Counters<ClientCounter>, last_us: u64) {
         (self.epoch, self.present, self.last_us) = (epoch, present, last_us);
     }
 
     /// Copies the client without rates, latest latencies and connections.
-    pub(in crate::runs::run) fn without_rates(&self) -> Self {
+    pub(in crate::runs) fn without_rates(&self) -> Self {
         let Self {
             id,
             open,
@@ -124,7 +119,7 @@ impl ClientStats {
     }
 
     /// Adds a record, and returns the counts and their time; `None` if unknown.
-    pub(in crate::runs::run) fn apply(
+    pub(in crate::runs) fn apply(
         &mut self,
         stamp: &Stamp,
         record: &ClientRecord,
@@ -158,12 +153,12 @@ impl ClientStats {
         })
     }
 
-    pub(in crate::runs::run) fn remember(&mut self, rate: ClientRate, history: usize) {
+    pub(in crate::runs) fn remember(&mut self, rate: ClientRate, history: usize) {
         make_place(&mut self.history, history);
         self.history.push_back(rate);
     }
 
-    pub(in crate::runs::run) fn time(&mut self, us: u64, sketch: &Sketch, history: usize) {
+    pub(in crate::runs) fn time(&mut self, us: u64, sketch: &Sketch, history: usize) {
         if sketch.is_empty() {
             return;
         }
@@ -247,11 +242,11 @@ impl HeapSize for ClientStats {
 
 /// The state of a run when a client's record is read.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::runs::run) struct Coverage {
+pub(in crate::runs) struct Coverage {
     /// The run's beginning, with all counters at zero, was read.
-    pub(in crate::runs::run) from_start: bool,
+    pub(in crate::runs) from_start: bool,
     /// Records lost since the start.
-    pub(in crate::runs::run) lost: u64,
+    pub(in crate::runs) lost: u64,
     /// True if records were lost in this interval or the previous one.
-    pub(in crate::runs::run) lost_lately: bool,
+    pub(in crate::runs) lost_lately: bool,
 }

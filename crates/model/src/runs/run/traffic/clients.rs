@@ -71,7 +71,7 @@ impl Clients {
     }
 
     /// The clients of several runs, by their addresses; without rates, which are of different clocks.
-    pub(in crate::runs::run) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
+    pub(in crate::runs) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
         let mut merged = Self::new(1);
         for (run, clients) in members {
             merged.turned_away += clients.turned_away;

@@ -137,13 +137,7 @@ impl<R: NamedRecord> Default for NamedTable<R> {
 
 impl<R: NamedPart> NamedTable<R> {
     /// Adds a record; `lost` records of the run are known to be lost by then.
-    pub(in crate::runs::run) fn apply(
-        &mut self,
-        stamp: &Stamp,
-        mut record: R,
-        begun: SeriesStart,
-        lost: u64,
-    ) {
+    pub(in crate::runs) fn apply(&mut self, stamp: &Stamp, mut record: R, begun: SeriesStart, lost: u64) {
         if !self.0.contains_key(record.name()) && self.0.len() >= NAMED_MAX {
             return;
         }
@@ -177,7 +171,7 @@ impl<R: NamedPart> NamedTable<R> {
 
     /// The parts that were idle after a moment, with their totals, and those with a state at that moment. Others are read
     /// again.
-    pub(in crate::runs::run) fn joined_at(&self, us: u64, history: usize) -> Self {
+    pub(in crate::runs) fn joined_at(&self, us: u64, history: usize) -> Self {
         let joined = self.0.iter().filter_map(|(name, part)| {
             let is_idle = part.series.last_us() <= us;
             let states: VecDeque<_> =
@@ -191,7 +185,7 @@ impl<R: NamedPart> NamedTable<R> {
         Self(joined.collect())
     }
 
-    pub(in crate::runs::run) fn heap_bytes(&self) -> usize {
+    pub(in crate::runs) fn heap_bytes(&self) -> usize {
         let part = |(name, part): (&String, &NamedStats<R>)| {
             let states = part.states.iter().map(|(_, told)| size_of::<(u64, R)>() + told.heap_bytes());
             size_of::<NamedStats<R>>()
@@ -219,10 +213,8 @@ impl<R: NamedPart> NamedTable<R> {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-}
 
-impl<R: NamedPart> NamedTable<R> {
-    pub(in crate::runs::run) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
+    pub(in crate::runs) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
         let mut merged = Self::default();
         let names = members.iter().flat_map(|(_, table)| table.0.keys());
         for name in names {

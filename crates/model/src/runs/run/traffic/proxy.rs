@@ -7,17 +7,17 @@ use records::kinds::{ProxyRecord, Stamp};
 use records::metrics::{ProxyCounter, ProxyLatency};
 
 #[derive(Debug, Default)]
-pub(in crate::runs::run) struct ProxyPart {
+pub(in crate::runs) struct ProxyPart {
     /// `None` in a run without a proxy.
-    pub(in crate::runs::run) series: Option<MetricSeries<ProxyCounter, ProxyLatency>>,
-    pub(in crate::runs::run) open: u64,
-    pub(in crate::runs::run) clients_deferred: u64,
-    pub(in crate::runs::run) upstreams_deferred: u64,
+    pub(in crate::runs) series: Option<MetricSeries<ProxyCounter, ProxyLatency>>,
+    pub(in crate::runs) open: u64,
+    pub(in crate::runs) clients_deferred: u64,
+    pub(in crate::runs) upstreams_deferred: u64,
 }
 
 impl ProxyPart {
     /// Adds the record of an interval. If there is a gap after the previous interval, returns that interval's end.
-    pub(in crate::runs::run) fn apply(
+    pub(in crate::runs) fn apply(
         &mut self,
         stamp: &Stamp,
         record: &ProxyRecord,
@@ -29,13 +29,13 @@ impl ProxyPart {
         self.series.get_or_insert_with(|| begun.series()).apply(stamp, counters, latencies)
     }
 
-    pub(in crate::runs::run) fn finish(&mut self, record: &ProxyRecord, begun: SeriesStart) {
+    pub(in crate::runs) fn finish(&mut self, record: &ProxyRecord, begun: SeriesStart) {
         let ProxyRecord { open, clients_deferred: _, upstreams_deferred: _, counters, latencies } = record;
         self.open = *open;
         self.series.get_or_insert_with(|| begun.series()).finish(counters, latencies);
     }
 
-    pub(in crate::runs::run) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
+    pub(in crate::runs) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
         let together = || members.iter().filter(|(run, _)| run.is_together).map(|(_, proxy)| proxy);
         let series = members.iter().map(|(run, proxy)| (proxy.series.as_ref(), run.shift_us));
         Self {
@@ -47,18 +47,18 @@ impl ProxyPart {
     }
 
     /// The part for reading on from the middle of the run: earlier counts are read again.
-    pub(in crate::runs::run) fn resumed(&self, history: usize) -> Self {
+    pub(in crate::runs) fn resumed(&self, history: usize) -> Self {
         let Self { series, open: _, clients_deferred: _, upstreams_deferred: _ } = self;
         Self { series: series.as_ref().map(|_| MetricSeries::new(None, history)), ..Self::default() }
     }
 
     /// Keeps the totals and the last ten seconds only.
-    pub(in crate::runs::run) fn abridge(&mut self) {
+    pub(in crate::runs) fn abridge(&mut self) {
         let Self { series, open: _, clients_deferred: _, upstreams_deferred: _ } = self;
         series.iter_mut().for_each(MetricSeries::abridge);
     }
 
-    pub(in crate::runs::run) fn heap_bytes(&self) -> usize {
+    pub(in crate::runs) fn heap_bytes(&self) -> usize {
         self.series.as_ref().map_or(0, MetricSeries::bytes)
     }
 }

@@ -27,7 +27,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    pub(in crate::runs::run) fn apply(&mut self, stamp: &Stamp, request: Box<RequestRecord>) {
+    pub(in crate::runs) fn apply(&mut self, stamp: &Stamp, request: Box<RequestRecord>) {
         let Stamp { mono_us, realtime_us, .. } = *stamp;
         self.push(RecordedRequest { mono_us, realtime_us, request });
     }
@@ -40,7 +40,7 @@ impl Requests {
         kept.push_back(recorded);
     }
 
-    pub(in crate::runs::run) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
+    pub(in crate::runs) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
         let of = |(run, requests): &(AlignedRun<'_>, &Self)| {
             let Self { errors, others } = requests;
             let shift_us = run.shift_us;
@@ -59,7 +59,7 @@ impl Requests {
         merged
     }
 
-    pub(in crate::runs::run) fn heap_bytes(&self) -> usize {
+    pub(in crate::runs) fn heap_bytes(&self) -> usize {
         let Self { errors, others } = self;
         let all = errors.iter().chain(others);
         all.map(|recorded| size_of::<RecordedRequest>() + recorded.request.heap_bytes()).sum()

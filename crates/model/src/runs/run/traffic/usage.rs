@@ -20,7 +20,7 @@ struct UsageTotals {
 pub struct Usage(BTreeMap<Dimension, BTreeMap<String, UsageTotals>>);
 
 impl Usage {
-    pub(in crate::runs::run) fn apply(&mut self, stamp: &Stamp, record: UsageRecord) {
+    pub(in crate::runs) fn apply(&mut self, stamp: &Stamp, record: UsageRecord) {
         let values = self.0.entry(record.dimension).or_default();
         // One more for `other`.
         if values.len() <= USAGE_VALUES_MAX || values.contains_key(&record.value) {
@@ -28,7 +28,7 @@ impl Usage {
         }
     }
 
-    pub(in crate::runs::run) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
+    pub(in crate::runs) fn merged(members: &[(AlignedRun<'_>, &Self)]) -> Self {
         let mut merged = Self::default();
         for (run, usage) in members {
             for (&dimension, values) in &usage.0 {
@@ -46,7 +46,7 @@ impl Usage {
     }
 
     /// The values that did not change after a moment; others are read again.
-    pub(in crate::runs::run) fn idle_at(&self, us: u64) -> Self {
+    pub(in crate::runs) fn idle_at(&self, us: u64) -> Self {
         let idle = |values: &BTreeMap<String, UsageTotals>| {
             let idle = values.iter().filter(|(_, totals)| totals.last_us <= us);
             idle.map(|(value, totals)| (value.clone(), *totals)).collect()
@@ -54,7 +54,7 @@ impl Usage {
         Self(self.0.iter().map(|(&dimension, values)| (dimension, idle(values))).collect())
     }
 
-    pub(in crate::runs::run) fn heap_bytes(&self) -> usize {
+    pub(in crate::runs) fn heap_bytes(&self) -> usize {
         let value = |value: &String| size_of::<(String, UsageTotals)>() + value.heap_bytes();
         self.0.values().flat_map(BTreeMap::keys).map(value).sum()
     }

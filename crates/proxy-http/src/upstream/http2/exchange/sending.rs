@@ -18,16 +18,13 @@ const SENT_BYTES_MIN: usize = 16 << 10;
 
 impl Http2Exchange {
     /// Begins a tunnel.
-    pub(in crate::upstream) fn open_tunnel(&mut self, source: Option<ContentSource>) {
+    pub(crate) fn open_tunnel(&mut self, source: Option<ContentSource>) {
         self.content.open_tunnel(source);
         (self.send, self.content_left) = (self.withheld.take(), None);
     }
 
     /// Sends what the client has sent in a tunnel; ready once the upstream gets no more.
-    pub(in crate::upstream) fn poll_content(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<(), RequestFailure>> {
+    pub(crate) fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RequestFailure>> {
         let pumped = self.pump(cx);
         self.settle_held();
         pumped?;
