@@ -4,7 +4,6 @@
 //! one limit, and closes it when the figure falls below a lower one, so findings do not flap. The text of a finding is
 //! made when it opens or its severity changes, and again when an open finding is displayed.
 
-mod last_interval;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -15,8 +14,11 @@ use serde::Serialize;
 
 use self::rules::RULES;
 use self::rules::rule::FindingContext;
-use crate::runs::Run;
-use crate::runs::findings::{Finding, FindingText, FindingTracker, Severity};
+use crate::runs::findings::{
+    Finding, FindingText, FindingTracker, HostCounts, RecentSums, RunCounts, Severity,
+};
+use crate::runs::{MetricSeries, Run};
+use records::metrics::{Counters, Dimension, Metric, UsageCounter};
 use records::text::quantity::elapsed_text;
 
 #[derive(Clone, Debug, Serialize)]
@@ -66,11 +68,54 @@ impl FindingSummary {
 pub(crate) fn judge(run: &mut Run) {
     let mut findings = std::mem::take(&mut run.findings);
     if !findings.is_frozen
-        && let Some(now_us) = last_interval::add(&mut findings.sums, run)
+        && let Some(now_us) = add_last_interval(&mut findings.sums, run)
     {
         apply_rules(&mut findings, run, now_us);
     }
     run.findings = findings;
+}
+
+/// Adds the last interval of each part, and gives its end; `None` if there is none that is new.
+fn add_last_interval(sums: &mut RecentSums, run: &Run) -> Option<u64> {
+    let [proxy, tls, http, load] = &mut sums.seen_us;
+    let before = [*proxy, *load];
+    // A refused record is carried by the next one, and a record that journald dropped is missing among those read.
+    let lost = run.reading().lost().saturating_add(run.health().dropped_total);
+    let host = run.host().map_or_else(HostCounts::default, HostCounts::so_far);
+    let not_covered = run.usage().of(Dimension::Name).map(|(_, counters)| counters[UsageCounter::NotCovered]);
+    let not_covered = not_covered.fold(0, u64::saturating_add);
+    let counted = RunCounts {
+        proxy: latest(run.proxy(), proxy),
+        tls: latest(run.tls(), tls),
+        http: latest(run.http(), http),
+        load: latest(run.load(), load),
+        host: host.since(&sums.host_before.unwrap_or(host)),
+        not_covered: not_covered.saturating_sub(sums.not_covered),
+        records_lost: lost.saturating_sub(sums.lost),
+        span_us: length_us(run.proxy()).or_else(|| length_us(run.load())).unwrap_or(0),
+    };
+    if before == [*proxy, *load] {
+        return None;
+    }
+    let now_us = (*proxy).max(*load);
+    (sums.lost, sums.not_covered, sums.host_before) = (lost, not_covered, Some(host));
+    sums.push(now_us, &counted);
+    Some(now_us)
+}
+
+/// The length of the last interval of a series.
+fn length_us<C: Metric, L: Metric>(series: Option<&MetricSeries<C, L>>) -> Option<u64> {
+    Some(series?.intervals().next_back()?.length_us())
+}
+
+/// The counts of the last interval of a series, unless they were read before.
+fn latest<C: Metric, L: Metric>(series: Option<&MetricSeries<C, L>>, seen_us: &mut u64) -> Counters<C> {
+    let last = series.and_then(|series| series.intervals().next_back());
+    let new = last.filter(|interval| interval.end_us > *seen_us);
+    new.map_or_else(Counters::default, |interval| {
+        *seen_us = interval.end_us;
+        interval.counters
+    })
 }
 
 fn apply_rules(findings: &mut FindingTracker, run: &Run, now_us: u64) {

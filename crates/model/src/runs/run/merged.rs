@@ -135,6 +135,7 @@ fn began(members: &[(AlignedRun<'_>, &Run)], settings: &RunSettings) -> RunRecor
         joined(members, |run| run.began().map(of).cloned().unwrap_or_default())
     };
     let by_host = |of: fn(&RunRecord) -> u64| sum_by_host(members, |run| run.began().map_or(0, of));
+    let begun = || members.iter().filter_map(|(_, run)| run.began());
     let together = members.iter().filter(|(aligned, _)| aligned.is_together);
     let workers = together.filter_map(|(_, run)| run.began()).map(|run| run.workers).sum();
     let mut absent = AbsentFigures::default();
@@ -159,12 +160,7 @@ fn began(members: &[(AlignedRun<'_>, &Run)], settings: &RunSettings) -> RunRecor
         log: text(|run| &run.log),
         // What is taken together is a whole of its own.
         service: String::new(),
-        log_resolution_us: members
-            .iter()
-            .filter_map(|(_, run)| run.began())
-            .map(|run| run.log_resolution_us)
-            .max()
-            .unwrap_or(0),
+        log_resolution_us: begun().map(|run| run.log_resolution_us).max().unwrap_or(0),
         absent,
         runs_on: false,
         next_run: String::new(),

@@ -1,12 +1,15 @@
-//! A part of a run that gets one record each interval: its series, and its last record.
+//! A part of a run that gets one record each interval: its series, and its last record. TLS, HTTP mode over all routes and
+//! the load have one each.
 
-use crate::runs::run::aligned::AlignedRun;
+use crate::runs::run::aligned::{AlignedRun, covered_us};
 use crate::runs::run::retention::SeriesStart;
 use crate::runs::series::MetricSeries;
-use records::kinds::Stamp;
 use records::kinds::heap_size::HeapSize;
-use records::metrics::{Counters, Metric};
-use records::values::Latencies;
+use records::kinds::{HttpRecord, LoadRecord, Stamp, TlsRecord};
+use records::metrics::{
+    Counters, HttpCounter, HttpLatency, LoadCounter, LoadLatency, Metric, TlsCounter, TlsLatency,
+};
+use records::values::{EventCounts, Latencies};
 
 /// A record of an interval with totals and latencies.
 pub(in crate::runs) trait MeasuredRecord: Clone + HeapSize {
@@ -73,5 +76,130 @@ impl<R: MeasuredRecord> MeasuredPart<R> {
     pub(in crate::runs) fn heap_bytes(&self) -> usize {
         let Self { series, record } = self;
         series.as_ref().map_or(0, MetricSeries::bytes) + record.heap_bytes()
+    }
+}
+
+impl MeasuredRecord for TlsRecord {
+    type Counter = TlsCounter;
+    type Latency = TlsLatency;
+
+    fn measured(&self) -> (&Counters<TlsCounter>, &Latencies<TlsLatency>) {
+        (&self.counters, &self.latencies)
+    }
+
+    fn without_latencies(self) -> Self {
+        Self { latencies: Latencies::default(), ..self }
+    }
+
+    fn merged(members: &[(AlignedRun<'_>, &MeasuredPart<Self>)]) -> Option<Self> {
+        let all = members.iter().filter_map(|(run, part)| Some((run, part.record.as_ref()?)));
+        all.clone().next()?;
+        Some(all.fold(Self::default(), |mut sum, (run, record)| {
+            let Self { usage_deferred, ages_accepted, ages_expired, counters, latencies: _ } = record;
+            if run.is_together {
+                sum.usage_deferred += usage_deferred;
+            }
+            sum.ages_accepted.add(ages_accepted);
+            sum.ages_expired.add(ages_expired);
+            sum.counters.add(counters);
+            sum
+        }))
+    }
+}
+
+impl MeasuredRecord for HttpRecord {
+    type Counter = HttpCounter;
+    type Latency = HttpLatency;
+
+    fn measured(&self) -> (&Counters<HttpCounter>, &Latencies<HttpLatency>) {
+        (&self.counters, &self.latencies)
+    }
+
+    fn without_latencies(self) -> Self {
+        Self { latencies: Latencies::default(), ..self }
+    }
+
+    fn merged(members: &[(AlignedRun<'_>, &MeasuredPart<Self>)]) -> Option<Self> {
+        let all = || members.iter().filter_map(|(run, part)| Some((run, part.record.as_ref()?)));
+        all().next()?;
+        let mut sum = Self::default();
+        for (run, record) in all() {
+            let Self {
+                requests,
+                queued,
+                upstream_open,
+                upstream_idle,
+                routes_deferred,
+                statuses,
+                grpc_statuses,
+                counters,
+                latencies: _,
+            } = record;
+            if run.is_together {
+                sum.requests += requests;
+                sum.queued += queued;
+                sum.upstream_open += upstream_open;
+                sum.upstream_idle += upstream_idle;
+                sum.routes_deferred += routes_deferred;
+            }
+            sum.statuses.add(statuses);
+            sum.grpc_statuses.add(grpc_statuses);
+            sum.counters.add(counters);
+        }
+        Some(sum)
+    }
+}
+
+impl MeasuredRecord for LoadRecord {
+    type Counter = LoadCounter;
+    type Latency = LoadLatency;
+
+    fn measured(&self) -> (&Counters<LoadCounter>, &Latencies<LoadLatency>) {
+        (&self.counters, &self.latencies)
+    }
+
+    fn without_latencies(self) -> Self {
+        Self { latencies: Latencies::default(), ..self }
+    }
+
+    fn merged(members: &[(AlignedRun<'_>, &MeasuredPart<Self>)]) -> Option<Self> {
+        let loads = || members.iter().filter_map(|(run, part)| Some((run, part.record.as_ref()?)));
+        let mut sum = loads().next_back()?.1.clone();
+        (sum.running, sum.rate, sum.connections, sum.threads) = (false, 0.0, 0, 0);
+        (sum.events, sum.counters) = (EventCounts::default(), Counters::default());
+        for (run, record) in loads() {
+            let Self {
+                running,
+                rate,
+                resume_percent: _,
+                connections,
+                threads,
+                due_us: _,
+                sending_us: _,
+                measured_us: _,
+                events,
+                counters,
+                latencies: _,
+            } = record;
+            if run.is_together {
+                sum.running |= running;
+                sum.rate += rate;
+                sum.connections += connections;
+                sum.threads += threads;
+            }
+            sum.events.add(events);
+            sum.counters.add(counters);
+        }
+        // Rates are divided by the time in which any of the runs measured: simultaneous runs add up, successive ones
+        // do not.
+        let covered = |of: fn(&Self) -> u64| {
+            covered_us(loads().map(|(run, record)| {
+                let start_us = run.span_us.1.saturating_sub(record.measured_us);
+                (start_us, start_us + of(record))
+            }))
+        };
+        (sum.due_us, sum.sending_us) = (covered(|record| record.due_us), covered(|record| record.sending_us));
+        sum.measured_us = covered(|record| record.measured_us);
+        Some(sum)
     }
 }
