@@ -2,7 +2,6 @@
 
 use records::kinds::HttpVersion;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::net::IpAddr;
 use std::rc::Rc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -93,7 +92,7 @@ impl ClientConn {
             conn: session.id(),
             id: client,
             version,
-            is_trusted: ip.is_some_and(|ip| worker.shared.trusted_forwarders.contains(ip)),
+            is_trusted: ip.is_some_and(|ip| shared.trusted_forwarders.contains(ip)),
             address: ip.map_or_else(|| "unknown".into(), |ip| ip.to_string().into()),
             own_fields: own_fields(worker, session),
             tls: TlsVariables {
@@ -274,11 +273,6 @@ impl ClientConn {
             return false;
         }
         true
-    }
-
-    /// Whether it is exactly this address, for a trusted peer to look behind.
-    pub(crate) fn trusts(&self, ip: IpAddr) -> bool {
-        self.worker.shared.trusted_forwarders.contains(ip)
     }
 }
 

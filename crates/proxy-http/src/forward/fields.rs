@@ -47,7 +47,7 @@ pub(super) fn client_of_trusted<B>(
     }
     let is_listed = words(fields, &CONNECTION).any(|word| word.eq_ignore_ascii_case(FORWARDED_FOR.as_str()));
     let values = (!is_listed).then(|| fields.get_all(FORWARDED_FOR).iter().map(HeaderValue::as_bytes));
-    forwarded_client(values.into_iter().flatten(), |ip| client.trusts(ip))
+    forwarded_client(values.into_iter().flatten(), |ip| client.worker.shared.trusted_forwarders.contains(ip))
 }
 
 /// Writes the fields for the upstream.
@@ -63,7 +63,7 @@ pub(super) fn write_request<B>(
     let has_listed = special.has(SpecialField::Connection);
     let mut listed: Vec<&str> =
         has_listed.then(|| words(fields, &CONNECTION)).into_iter().flatten().collect();
-    if websocket.is_some_and(WebSocketRequest::hides_key) {
+    if websocket.is_some_and(|request| request.key.is_some()) {
         listed.push(SEC_WEBSOCKET_KEY.as_str());
     }
     let rules = &client.worker.shared.request_rules;
@@ -84,7 +84,8 @@ pub(super) fn write_request<B>(
         head.joined_field("cookie", fields.get_all(COOKIE).iter().map(HeaderValue::as_bytes), "; ");
     }
     if let Some(request) = websocket {
-        head.websocket(request.own_key(client));
+        // A client of HTTP/1.1 has sent its own.
+        head.websocket(request.key.as_ref().filter(|_| client.version == HttpVersion::Http2));
     } else if special.has(SpecialField::Te) && wants_trailers() {
         head.trailers_wanted();
     }

@@ -10,7 +10,6 @@ use hyper::header::{
     CONNECTION, CONTENT_LENGTH, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE,
 };
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Version};
-use records::kinds::HttpVersion;
 use records::metrics::RequestFailure;
 
 use super::failure::RefusedRequest;
@@ -36,7 +35,7 @@ pub(crate) type PendingTunnel = RefCell<Option<Tunnel>>;
 pub(super) struct WebSocketRequest<'a> {
     /// The key of the side that speaks HTTP/1.1, if the other speaks HTTP/2, which has none: that of the client, or the
     /// proxy's own.
-    key: Option<HeaderValue>,
+    pub(super) key: Option<HeaderValue>,
     /// What a client of HTTP/2 sends once the upstream has agreed.
     pub(super) content: Option<ContentSource>,
     /// `None` for a client of HTTP/2.
@@ -74,16 +73,6 @@ impl<'a> WebSocketRequest<'a> {
             key = Some(fields.get(SEC_WEBSOCKET_KEY).filter(|_| *request.method() == Method::GET)?.clone());
         }
         Some(Self { key, content: None, tunnel: Some(tunnel) })
-    }
-
-    /// The key for the upstream, if it is not the client's own.
-    pub(super) fn own_key(&self, client: &ClientConn) -> Option<&HeaderValue> {
-        self.key.as_ref().filter(|_| client.version == HttpVersion::Http2)
-    }
-
-    /// Whether the upstream does not get the client's key.
-    pub(super) fn hides_key(&self) -> bool {
-        self.key.is_some()
     }
 
     /// Answers the client once the upstream has agreed, and begins the tunnel.

@@ -41,6 +41,12 @@ pub(crate) struct RequestState {
     received_path: OnceCell<Box<str>>,
     began_at: Instant,
     head_at: Instant,
+    figures: RequestFigures,
+}
+
+/// What is noted of a request on its way.
+#[derive(Debug, Default)]
+struct RequestFigures {
     /// The client, if a trusted peer forwarded the request.
     forwarded_for: Cell<Option<ClientId>>,
     route: Cell<Option<usize>>,
@@ -79,22 +85,7 @@ impl RequestHandle {
             uri: request.uri().clone(),
             received_path: OnceCell::default(),
             head_at,
-            forwarded_for: Cell::default(),
-            route: Cell::default(),
-            upstream: Cell::default(),
-            status: Cell::default(),
-            grpc_status: Cell::default(),
-            failure: Cell::default(),
-            queue: Cell::default(),
-            upstream_time: Cell::default(),
-            answered_at: Cell::default(),
-            first_byte: Cell::default(),
-            held: Cell::default(),
-            body_in: Cell::default(),
-            body_out: Cell::default(),
-            is_reused: Cell::default(),
-            is_retried: Cell::default(),
-            is_complete: Cell::default(),
+            figures: RequestFigures::default(),
         }));
         handle.set_head_bytes(0);
         handle
@@ -102,7 +93,7 @@ impl RequestHandle {
 
     /// Stores the client for which a trusted peer has forwarded the request.
     pub(crate) fn set_client(&self, client: ClientId) {
-        self.0.forwarded_for.set(Some(client));
+        self.0.figures.forwarded_for.set(Some(client));
     }
 
     /// The client that makes it, or for which a trusted peer has sent it.
@@ -127,39 +118,39 @@ impl RequestHandle {
     }
 
     pub(crate) fn set_route(&self, route: usize) {
-        self.0.route.set(Some(route));
+        self.0.figures.route.set(Some(route));
     }
 
     pub(crate) fn timeouts(&self) -> RouteTimeouts {
-        let RequestState { route, client, .. } = &*self.0;
+        let RequestState { figures, client, .. } = &*self.0;
         let destinations = &client.worker.shared.routing.destinations;
-        route.get().map_or_else(RouteTimeouts::default, |route| destinations[route].timeouts)
+        figures.route.get().map_or_else(RouteTimeouts::default, |route| destinations[route].timeouts)
     }
 
     /// Notes that it has waited for a connection to an upstream.
     pub(crate) fn add_queued(&self, waited: Duration) {
-        self.0.queue.set(Some(self.0.queue.get().unwrap_or_default() + waited));
+        self.0.figures.queue.set(Some(self.0.figures.queue.get().unwrap_or_default() + waited));
     }
 
     /// Notes the upstream that it is sent to, and whether the connection was a kept one.
     pub(crate) fn set_upstream(&self, upstream: usize, is_reused: bool) {
-        self.0.upstream.set(Some(upstream));
-        self.0.is_reused.set(is_reused);
+        self.0.figures.upstream.set(Some(upstream));
+        self.0.figures.is_reused.set(is_reused);
     }
 
     /// Notes that it is sent a second time.
     pub(crate) fn set_retried(&self) {
-        self.0.is_retried.set(true);
+        self.0.figures.is_retried.set(true);
     }
 
     /// Counts bytes of its body.
     pub(crate) fn received(&self, bytes: u64) {
-        self.0.body_in.set(self.0.body_in.get() + bytes);
+        self.0.figures.body_in.set(self.0.figures.body_in.get() + bytes);
     }
 
     /// Counts bytes of the response's body that were framed for the client.
     pub(crate) fn sent(&self, bytes: u64) {
-        self.0.body_out.set(self.0.body_out.get() + bytes);
+        self.0.figures.body_out.set(self.0.figures.body_out.get() + bytes);
     }
 
     pub(crate) fn method(&self) -> &Method {
@@ -172,11 +163,11 @@ impl RequestHandle {
 
     /// Notes that the upstream, which was sent the request then, has answered now.
     pub(crate) fn set_answered(&self, sent_at: Option<Instant>, now: Instant) {
-        self.0.answered_at.set(Some(now));
+        self.0.figures.answered_at.set(Some(now));
         if let Some(sent_at) = sent_at {
             let took = now.saturating_duration_since(sent_at);
-            self.0.upstream_time.set(Some(took));
-            if let Some(upstream) = self.0.upstream.get() {
+            self.0.figures.upstream_time.set(Some(took));
+            if let Some(upstream) = self.0.figures.upstream.get() {
                 self.0.client.count_exchange(upstream, took);
             }
         }
@@ -184,34 +175,34 @@ impl RequestHandle {
 
     /// Notes that the response begins: hyper gets an upstream's as soon as its head is read.
     pub(crate) fn begin_response(&self, status: u16) {
-        let now = self.0.answered_at.get().unwrap_or_else(Instant::now);
-        self.0.status.set(Some(status));
-        self.0.first_byte.set(Some(now.saturating_duration_since(self.0.head_at)));
+        let now = self.0.figures.answered_at.get().unwrap_or_else(Instant::now);
+        self.0.figures.status.set(Some(status));
+        self.0.figures.first_byte.set(Some(now.saturating_duration_since(self.0.head_at)));
     }
 
     /// Notes the status of a call of gRPC; `None` if it is not a number.
     pub(crate) fn set_grpc_status(&self, status: Option<u16>) {
-        self.0.grpc_status.set(status);
+        self.0.figures.grpc_status.set(status);
     }
 
     pub(crate) fn fail(&self, failure: RequestFailure) {
-        self.0.failure.set(Some(failure));
+        self.0.figures.failure.set(Some(failure));
         self.set_complete();
     }
 
     /// Whether the client is known to have given it up.
     pub(crate) fn is_abandoned(&self) -> bool {
-        self.0.failure.get() == Some(RequestFailure::ClientGone)
+        self.0.figures.failure.get() == Some(RequestFailure::ClientGone)
     }
 
     /// Records that its response is over.
     pub(crate) fn set_complete(&self) {
-        self.0.is_complete.set(true);
+        self.0.figures.is_complete.set(true);
     }
 
     /// Notes that the client will not get all of the response.
     pub(crate) fn set_cut(&self) {
-        self.0.is_complete.set(false);
+        self.0.figures.is_complete.set(false);
     }
 }
 
@@ -231,11 +222,11 @@ impl Drop for RequestHandle {
 
 impl RequestState {
     fn client_id(&self) -> ClientId {
-        self.forwarded_for.get().unwrap_or(self.client.id)
+        self.figures.forwarded_for.get().unwrap_or(self.client.id)
     }
 
     fn set_held(&self, bytes: usize) {
-        self.client.held.release_request(self.held.replace(bytes));
+        self.client.held.release_request(self.figures.held.replace(bytes));
         self.client.held.hold_request(bytes);
     }
 
@@ -248,31 +239,31 @@ impl RequestState {
     /// it has not.
     pub(crate) fn count(&self, cut: Option<RequestFailure>, now: Instant) -> Option<RequestFailure> {
         self.set_held(0);
-        let cut = cut.or_else(|| (!self.is_complete.get()).then_some(RequestFailure::ClientGone));
-        let failure = self.failure.get().or(cut);
+        let cut = cut.or_else(|| (!self.figures.is_complete.get()).then_some(RequestFailure::ClientGone));
+        let failure = self.figures.failure.get().or(cut);
         let ClientConn { worker, conn, version, .. } = &*self.client;
         let finished = FinishedRequest {
-            route: self.route.get(),
+            route: self.figures.route.get(),
             conn: *conn,
             client: self.client_id(),
             version: *version,
             method: self.method.as_str(),
             path: if worker.shared.records_paths { self.path() } else { "" },
-            upstream: self.upstream.get().map_or("", |index| worker.upstreams.name(index)),
-            status: self.status.get(),
-            grpc_status: self.grpc_status.get(),
+            upstream: self.figures.upstream.get().map_or("", |index| worker.upstreams.name(index)),
+            status: self.figures.status.get(),
+            grpc_status: self.figures.grpc_status.get(),
             failure,
-            queue: self.queue.get(),
-            upstream_time: self.upstream_time.get(),
-            first_byte: self.first_byte.get(),
+            queue: self.figures.queue.get(),
+            upstream_time: self.figures.upstream_time.get(),
+            first_byte: self.figures.first_byte.get(),
             duration: Some(now.saturating_duration_since(self.began_at)),
-            body_in: self.body_in.get(),
-            body_out: self.body_out.get(),
-            is_reused: self.is_reused.get(),
-            is_retried: self.is_retried.get(),
+            body_in: self.figures.body_in.get(),
+            body_out: self.figures.body_out.get(),
+            is_reused: self.figures.is_reused.get(),
+            is_retried: self.figures.is_retried.get(),
         };
         worker.count_end(&finished);
-        if let Some(upstream) = self.upstream.get() {
+        if let Some(upstream) = self.figures.upstream.get() {
             worker.count_exchange(upstream, &finished);
         }
         failure
