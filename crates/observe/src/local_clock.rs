@@ -6,8 +6,6 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 
-use crate::format::BadLine;
-
 /// A log is not in order by less than this.
 const DISORDER_US: u64 = Duration::from_secs(30 * 60).as_micros() as u64;
 /// The longest time that the end of summer time repeats.
@@ -39,13 +37,9 @@ impl LocalClock {
         Self { zone: TimeZone::UTC, now, last: None, latest_us: 0 }
     }
 
-    /// A time in a format of `strptime`, in microseconds since 1970.
-    ///
-    /// # Errors
-    /// When the text is no such time.
-    pub(crate) fn parse(&mut self, format: &str, text: &str) -> Result<u64, BadLine> {
-        let time = DateTime::strptime(format, text).ok();
-        time.and_then(|time| self.us(time)).ok_or(BadLine::Field("time"))
+    /// A time in a format of `strptime`, in microseconds since 1970; `None` if the text is no such time.
+    pub(crate) fn parse(&mut self, format: &str, text: &str) -> Option<u64> {
+        self.us(DateTime::strptime(format, text).ok()?)
     }
 
     /// The latest year's that is not in the future. `of_year` gives the time in a year, if that has such a day.

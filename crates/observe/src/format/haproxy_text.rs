@@ -23,7 +23,7 @@ pub(super) fn parse<'a>(line: &'a str, clock: &mut LocalClock) -> Result<LogEven
     let (time, rest) = rest.split_once("] ").ok_or(BadLine::Unknown)?;
     let address = source.rsplit_once(':').map_or(source, |(address, _)| address);
     // Local time without a zone.
-    let time_us = clock.parse("%d/%b/%Y:%H:%M:%S%.f", time)?;
+    let time_us = clock.parse("%d/%b/%Y:%H:%M:%S%.f", time).ok_or(BadLine::Field("time"))?;
     let base = LogEvent { time_us: Some(time_us), lacks: LACKS, ..LogEvent::of(fields::client(address)?) };
     // in/1: SSL handshake failure
     if let Some((_, error)) = rest.split_once(": ").filter(|(place, _)| !place.contains(' ')) {

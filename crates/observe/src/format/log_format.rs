@@ -1,8 +1,7 @@
-//! What each format does.
+//! What each format does, and why it cannot read a line.
 
 use std::fmt;
 
-use super::bad_line::BadLine;
 use crate::event::{LineNumber, LogEvent};
 use crate::local_clock::LocalClock;
 
@@ -17,4 +16,20 @@ pub(crate) trait LogFormat: fmt::Debug + Send + Sync {
     fn number<'a>(&self, _line: &'a str) -> Option<LineNumber<'a>> {
         None
     }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadLine {
+    /// Its JSON is not ours, or cut.
+    #[error("{0}")]
+    Json(String),
+    /// A field is not what it must be.
+    #[error("its {0} cannot be read")]
+    Field(&'static str),
+    /// A field has a value that it cannot have.
+    #[error("its {0} is not plausible")]
+    Implausible(&'static str),
+    /// It is of no format that is known.
+    #[error("it is of no known format")]
+    Unknown,
 }

@@ -1,6 +1,5 @@
 //! The formats of logs, one a file: a line in, an event out.
 
-mod bad_line;
 mod combined;
 mod failure;
 mod fields;
@@ -16,7 +15,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-pub use self::bad_line::BadLine;
+pub use self::log_format::BadLine;
 pub(crate) use self::log_format::LogFormat;
 use crate::event::{AbsentFigure, LineNumber, LogEvent};
 use crate::local_clock::LocalClock;

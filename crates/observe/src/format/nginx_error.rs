@@ -19,7 +19,7 @@ pub(super) fn parse<'a>(
     let (time, rest) = line.split_once(" [").filter(|(time, _)| is_time(time))?;
     let (_, message) = rest.split_once("] ")?;
     let Some((what, whence)) = message.split_once(HANDSHAKING) else { return Some(Ok(None)) };
-    let time_us = clock.parse("%Y/%m/%d %H:%M:%S", time);
+    let time_us = clock.parse("%Y/%m/%d %H:%M:%S", time).ok_or(BadLine::Field("time"));
     Some(time_us.and_then(|time_us| event(what, whence, time_us)).map(Some))
 }
 

@@ -92,8 +92,8 @@ impl LogFormat for Stunnel {
             return Ok(None);
         };
         let time = Some(time.trim_end()).filter(|time| !time.is_empty());
-        let time_us = time.map(|time| clock.parse("%Y.%m.%d %H:%M:%S", time)).transpose()?;
-        connection.event(bytes?, time_us).map(Some)
+        let time_us = time.map(|time| clock.parse("%Y.%m.%d %H:%M:%S", time).ok_or(BadLine::Field("time")));
+        connection.event(bytes?, time_us.transpose()?).map(Some)
     }
 }
 
