@@ -162,13 +162,9 @@ fn measure_together(
     found: Option<f64>,
     journals: &[PathBuf],
 ) -> Option<Vec<CellResult>> {
-    match (cells, found.or_else(|| cells[0].case.constant_rate())) {
-        ([cell], _) => runner.measure(cell, found, &journals[0]).map(|result| vec![result]),
-        (cells, Some(rate)) => runner.measure_in_turns(cells, rate, journals),
-        // No rate was found for them.
-        (cells, None) => {
-            cells.iter().zip(journals).map(|(cell, journal)| runner.measure(cell, None, journal)).collect()
-        }
+    match found.or_else(|| cells[0].case.constant_rate()) {
+        Some(rate) if cells.len() > 1 => runner.measure_in_turns(cells, rate, journals),
+        _ => cells.iter().zip(journals).map(|(cell, journal)| runner.measure(cell, found, journal)).collect(),
     }
 }
 

@@ -64,8 +64,7 @@ impl<'a> Cell<'a> {
 
     /// How long it is planned to take.
     pub(super) fn planned(&self) -> Duration {
-        let is_search = self.case.question == Question::Capacity;
-        let search = if is_search { Duration::from_secs(6) } else { Duration::ZERO };
+        let search = Duration::from_secs(6) * u32::from(self.case.question == Question::Capacity);
         self.case.length().unwrap_or(UNKNOWN_LENGTH) + CELL_OVERHEAD + search
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -156,13 +157,11 @@ fn make_folder(path: &Path) -> io::Result<()> {
 
 /// Sets permissions, whatever the umask.
 pub(super) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
 /// The first folder on the way to the temporary folder that other users may not enter.
 pub(super) fn closed_folder(temporary: &Path) -> Option<PathBuf> {
-    use std::os::unix::fs::PermissionsExt as _;
     let is_closed =
         |path: &&Path| fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o001 == 0);
     temporary.ancestors().filter(is_closed).last().map(Path::to_owned)
@@ -175,16 +174,10 @@ fn write_static_files(scenario: &Scenario, folder: &Path) -> io::Result<()> {
     }
     let sizes: BTreeSet<usize> =
         scenario.cases.iter().filter_map(|case| case.path.strip_prefix("/bytes/")?.parse().ok()).collect();
+    // The same body as the upstream's.
+    let block: Vec<u8> = (b'a'..=b'z').cycle().take(64 * 1024).collect();
     for size in sizes.into_iter().filter(|size| *size <= FILE_BYTES_MAX) {
-        // The same body as the upstream's.
-        let body: Vec<u8> = (b'a'..=b'z')
-            .cycle()
-            .take(64 * 1024)
-            .collect::<Vec<_>>()
-            .into_iter()
-            .cycle()
-            .take(size)
-            .collect();
+        let body: Vec<u8> = block.iter().copied().cycle().take(size).collect();
         let file = folder.join(size.to_string());
         fs::write(&file, body)?;
         set_mode(&file, FILE_MODE)?;
