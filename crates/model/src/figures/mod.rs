@@ -49,7 +49,7 @@ pub enum FigureSide {
     Process,
     /// The journal: lost, merged or malformed records.
     Journal,
-    /// The process named by `--observe-pid`.
+    /// The process named by `--observe-pid`, or by `--pid` or `--unit` of `observe`.
     Observed,
     /// The proxy; full names begin with `proxy.`.
     Proxy,

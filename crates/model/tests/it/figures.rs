@@ -21,7 +21,10 @@ const SIDES: [(FigureSide, &str); 7] = [
     ),
     (FigureSide::Run, "Numbers of the run"),
     (FigureSide::Process, "CPU time of the process\n\nThreads are grouped by name."),
-    (FigureSide::Observed, "Numbers of an observed process\n\nOnly with `--observe-pid`."),
+    (
+        FigureSide::Observed,
+        "Numbers of an observed process\n\nOnly with `--observe-pid`, or `observe` with `--pid` or `--unit`.",
+    ),
     (FigureSide::Journal, "Numbers of the journal\n\nOnly if the run was read from a journal."),
 ];
 

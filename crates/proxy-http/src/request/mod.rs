@@ -7,7 +7,7 @@
 //! | time | from | to |
 //! |---|---|---|
 //! | queue | the pool's refusal | a connection of the pool, which may not be connected yet, or the end of the wait without one |
-//! | upstream | head handed to the upstream's socket | head of the response read |
+//! | upstream | HTTP/1.1: the upstream's socket took the first byte of the head; HTTP/2: the head was queued on its connection | head of the response read |
 //! | first byte | head handed over by hyper | head of the response handed to hyper |
 //! | request | HTTP/1.1: the worker's turn that read its first byte, or the end of the request before it if that came later; HTTP/2: its head handed over by hyper | first complete flush after the response was framed |
 //!

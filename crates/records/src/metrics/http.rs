@@ -140,8 +140,8 @@ metrics! {
     HttpLatency {
         Queue = "HTTP_QUEUE", Histogram, "HISTFAAA…", "Waiting for an upstream connection, of requests that waited, also in vain."
             => figure: "http.queue", title: "HTTP queue", alias: "queue", start: "all upstream connections in use when the request came", end: "upstream connection assigned, or the request gave up", metric: "http_queue_seconds";
-        Upstream = "HTTP_UPSTREAM", Histogram, "HISTFAAA…", "Request head sent to the upstream to its response head received."
-            => figure: "http.upstream", title: "HTTP upstream", alias: "upstream", start: "request head sent to the upstream", end: "response head received", metric: "http_upstream_seconds";
+        Upstream = "HTTP_UPSTREAM", Histogram, "HISTFAAA…", "Request head sent to the upstream (HTTP/2: queued on its connection) to its response head received."
+            => figure: "http.upstream", title: "HTTP upstream", alias: "upstream", start: "request head sent to the upstream (HTTP/2: queued on its connection)", end: "response head received", metric: "http_upstream_seconds";
         FirstByte = "HTTP_FIRST_BYTE", Histogram, "HISTFAAA…", "Request head received to the first byte of the response handed to the client."
             => figure: "http.first_byte", title: "HTTP first byte", alias: "ttfb", start: HEAD, end: HANDED;
         Request = "HTTP_REQUEST", Histogram, "HISTFAAA…", "First byte of the request (HTTP/2: its complete header) to the last byte of the response taken by the kernel: slow clients are in it."
@@ -184,7 +184,7 @@ metrics! {
 metrics! {
     /// The proxy's latencies for each route.
     RouteLatency {
-        Upstream = "ROUTE_UPSTREAM", Histogram, "HISTFAAA…", "Request head sent to the upstream to its response head received."
+        Upstream = "ROUTE_UPSTREAM", Histogram, "HISTFAAA…", "Request head sent to the upstream (HTTP/2: queued on its connection) to its response head received."
             => figure: "upstream", metric: "route_upstream_seconds";
         FirstByte = "ROUTE_FIRST_BYTE", Histogram, "HISTFAAA…", "Request head received to the first byte of the response handed to the client."
             => figure: "first_byte", metric: "route_first_byte_seconds";

@@ -61,7 +61,7 @@ metrics! {
             => figure: "tls_resumed", metric: "upstream_handshake_seconds", kind: "resumed";
         TlsCompute = "UPSTREAM_TLS_COMPUTE", Histogram, "HISTFAAA…", "Time spent inside the TLS library during a handshake with this upstream, full or resumed."
             => figure: "tls_compute", metric: "upstream_handshake_compute_seconds";
-        FirstByte = "UPSTREAM_FIRST_BYTE", Histogram, "HISTFAAA…", "Last byte a client sent before this upstream answered to the first byte of the answer; in HTTP mode, request head sent to response head received."
+        FirstByte = "UPSTREAM_FIRST_BYTE", Histogram, "HISTFAAA…", "Last byte a client sent before this upstream answered to the first byte of the answer; in HTTP mode, request head sent (HTTP/2: queued on its connection) to response head received."
             => figure: "first_byte", metric: "upstream_first_byte_seconds";
     }
 }
