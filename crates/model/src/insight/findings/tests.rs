@@ -541,7 +541,7 @@ fn a_client_that_makes_most_full_handshakes_is_named_unless_they_are_the_own_loa
         assert_eq!(open(&recorder), expected, "{of_load}");
         if of_load == 0 {
             let told = finding_text(&recorder, "busy-client");
-            assert_eq!(told.title, "One client makes 91 % of the full handshakes");
+            assert_eq!(told.title, "One client made 91 % of the last minute's full handshakes");
             assert_eq!(told.whom, ["127.0.0.1: 12,000 full handshakes"]);
         }
         flood(&mut recorder, 120, 0);

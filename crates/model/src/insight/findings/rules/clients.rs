@@ -154,7 +154,7 @@ fn busy_client(context: &FindingContext<'_>) -> Option<Severity> {
 
 fn busy_client_text(context: &FindingContext<'_>) -> FindingText {
     let (client, full, whole) = busiest(context).unwrap_or((ClientId::Other, 0, 0));
-    FindingText::new(format!("One client makes {} of the full handshakes", percent(share(full, whole))))
+    FindingText::new(format!("One client made {} of the last minute's full handshakes", percent(share(full, whole))))
         .figure("full handshakes of this client, last minute", out_of(full, whole))
         .advise(
             "see what it does: it should keep its connections open, or resume its sessions; --handshake-rate bounds each \
