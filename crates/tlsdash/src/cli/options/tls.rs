@@ -55,11 +55,15 @@ impl TlsFileOptions {
     pub(crate) fn load(&self, settings: &OptionValues<TlsSettings>, is_loaded: bool) -> anyhow::Result<Tls> {
         let is_auth_given = settings.is_given("client-auth");
         let is_crl_expired_given = settings.is_given("client-crl-expired");
-        let settings = settings.values().clone();
+        let mut settings = settings.values().clone();
         settings.check().map_err(usage)?;
         let client_ca = self.client_ca.as_deref().map(Authorities::load).transpose().map_err(usage)?;
         if client_ca.is_none() && is_auth_given {
             return Err(usage("--client-auth needs --client-ca: the authorities that vouch for clients"));
+        }
+        if client_ca.is_none() {
+            // Nobody is asked for one, whatever the default says.
+            settings.client_auth = ClientAuth::Off.into();
         }
         if client_ca.is_none() && !self.client_crl.is_empty() {
             return Err(usage("--client-crl needs --client-ca: the authorities that vouch for clients"));
