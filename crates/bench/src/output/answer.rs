@@ -19,7 +19,8 @@ pub struct CaseAnswer {
 
 impl CaseAnswer {
     pub fn of(case: &CaseComparison, baseline: &str) -> Self {
-        let with_ratio = case.targets.iter().filter_map(|target| Some((target, ratio_of(case, target)?)));
+        let with_ratio =
+            case.targets.iter().filter_map(|target| Some((target, target.figure(&case.figure)?.ratio?)));
         let with_ratio: Vec<(&TargetComparison, Ratio)> = with_ratio.collect();
         let is_decided =
             |target: &TargetComparison| outcome_of(target) != Some(ExperimentOutcome::Inconclusive);
@@ -66,10 +67,6 @@ impl CaseAnswer {
 
 fn outcome_of(target: &TargetComparison) -> Option<ExperimentOutcome> {
     target.verdict.as_ref().map(|verdict| verdict.outcome)
-}
-
-fn ratio_of(case: &CaseComparison, target: &TargetComparison) -> Option<Ratio> {
-    target.figure(&case.figure)?.ratio
 }
 
 /// A ratio as a difference in percent, such as `10.0 % less`; a multiple if it is large.

@@ -129,12 +129,11 @@ impl SharedUpstream {
         let mut command =
             SupervisedCommand::new(argv.to_vec(), folder.to_owned(), folder.join("upstream.output"));
         command.cpus.clone_from(&placement.upstream);
-        let failed = |reason: String| RunError::Upstream(reason);
-        let mut supervisor =
-            Supervisor::start(tlsdash, &command).map_err(|error| failed(error.to_string()))?;
+        let failed = |error: &dyn std::fmt::Display| RunError::Upstream(error.to_string());
+        let mut supervisor = Supervisor::start(tlsdash, &command).map_err(|error| failed(&error))?;
         for endpoint in [Endpoint::Unix(socket.clone()), Endpoint::Tcp(tcp)] {
             wait_until_ready(&mut supervisor, &endpoint, UPSTREAM_PATIENCE, &|| false)
-                .map_err(|error| failed(error.to_string()))?;
+                .map_err(|error| failed(&error))?;
         }
         set_mode(&socket, SOCKET_MODE).map_err(RunError::files("the upstream's socket"))?;
         Ok(Self { supervisor, socket, tcp, threads })

@@ -95,16 +95,12 @@ impl StartedTarget {
         }
         supervisors.reverse();
         let Some(Endpoint::Tcp(address)) = behind else { return Err("it has no servers".to_owned().into()) };
-        let flags = if target.has_tls() {
-            let mut flags = vec![
-                format!("--ca={}", setup.certificate(target.certificate).chain.display()),
-                format!("--sni={SERVER_NAME}"),
-            ];
+        let mut flags = Vec::new();
+        if target.has_tls() {
+            flags.push(format!("--ca={}", setup.certificate(target.certificate).chain.display()));
+            flags.push(format!("--sni={SERVER_NAME}"));
             flags.extend(tls.load_flags());
-            flags
-        } else {
-            Vec::new()
-        };
+        }
         let pids: Vec<u32> = supervisors.iter().map(Supervisor::pid).collect();
         let trees: io::Result<Vec<_>> = supervisors.iter().map(Supervisor::tree).collect();
         let trees = trees.map_err(|error| format!("cannot observe its processes: {error}"))?;
