@@ -135,7 +135,7 @@ pub(crate) struct ProxyOptions {
     #[arg(long, value_name = "PLAN")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) load: Option<ParsedValue<Plan>>,
-    /// Worker threads, each with its own event loop [default: one per core]
+    /// Worker threads, each with its own event loop (1 to 256) [default: one per core]
     #[arg(long, value_name = "N", value_parser = workers)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) workers: Option<NonZeroUsize>,
