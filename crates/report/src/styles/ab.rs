@@ -7,8 +7,8 @@ use records::histogram::Histogram;
 use records::metrics::LoadLatency;
 use records::values::{EventCount, LoadEvent};
 
+use super::run_view::{LatencyStats, RunView, mean, or_dash};
 use super::units::{ms, whole_ms};
-use super::{LatencyStats, RunView, mean, or_dash};
 
 pub(super) fn text(view: &RunView<'_>) -> String {
     let mut out = String::new();

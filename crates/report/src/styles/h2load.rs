@@ -6,8 +6,8 @@ use model::figures::answers;
 use records::histogram::Histogram;
 use records::metrics::LoadLatency;
 
+use super::run_view::{LatencyStats, RunView, mean, or_dash};
 use super::units::{binary, h2load, percent};
-use super::{LatencyStats, RunView, mean, or_dash};
 
 /// The failures that h2load counts as errored: there was no answer with a status.
 const ERRORED: &[&str] = &["connect", "tls", "reset", "short", "protocol", "body"];

@@ -2,8 +2,8 @@
 
 use records::text::table::{Align, TextTable};
 
+use super::run_view::{LatencyStats, RunView, mean, or_dash, ratio};
 use super::units::ms;
-use super::{LatencyStats, RunView, mean, or_dash, ratio};
 
 pub(super) fn text(view: &RunView<'_>) -> String {
     let load = &view.load;

@@ -1,5 +1,6 @@
 use records::delta::{LoadDelta, LoadState};
 use records::metrics::LoadCounter as C;
+use records::metrics::LoadLatency;
 
 use super::*;
 use crate::tests::load_run::model;

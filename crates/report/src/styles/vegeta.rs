@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use records::values::LoadEvent;
 
+use super::run_view::{LatencyStats, RunView, mean, or_dash, ratio};
 use super::units::go;
-use super::{LatencyStats, RunView, mean, or_dash, ratio};
 
 /// Kinds of errors that are listed.
 const ERRORS_MAX: usize = 20;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::run_view::{LatencyStats, RunView, or_dash, ratio};
 use super::units::{percent, wrk, wrk_aligned, wrk_bytes, wrk_number};
-use super::{LatencyStats, RunView, or_dash, ratio};
 
 pub(super) fn text(view: &RunView<'_>) -> String {
     let load = &view.load;
