@@ -8,8 +8,8 @@
 //!
 //! The [`model::runs::Model`] is the single source of every figure. `view_model`, and the `model` of a pane, take from it what
 //! one moment shows. Each pane and each screen has a folder in `panes` or `screens`: what it shows (`model`), what the state
-//! keeps of it (`list`), what a person does with it (`state`), how it is drawn (`view`); `frame` lays them out. `table` has
-//! what all tables share. `input::keymap` is the one table of keys; footer and help are made from it. Models and lists know
+//! keeps of it (`rows`), what a person does with it (`state`), how it is drawn (`view`); `frame` lays them out. `table` has
+//! what all tables share. `input::keymap` is the one table of keys; footer and help are made from it. Models and rows know
 //! no state, states no view, and nothing but `lib` knows `app`. The dashboard knows nothing of the proxy and the load
 //! beyond their records and settings.
 

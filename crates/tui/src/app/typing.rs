@@ -14,7 +14,7 @@ use crate::clock::ClockReading;
 use crate::input::intent::List;
 use crate::screens::prompt::entry::PaletteEntry;
 use crate::screens::prompt::palette;
-use crate::screens::prompt::{Prompt, PromptPurpose, is_page, recording_path};
+use crate::screens::prompt::state::{Prompt, PromptPurpose, is_page, recording_path};
 use crate::state::State;
 use crate::state::screen::Screen;
 use crate::table::Table as _;

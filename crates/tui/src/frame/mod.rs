@@ -19,7 +19,8 @@ use ratatui::widgets::Paragraph;
 
 use crate::panes::{self, PaneId};
 use crate::screens;
-use crate::screens::prompt::{self, PromptPurpose};
+use crate::screens::prompt::palette_view;
+use crate::screens::prompt::state::PromptPurpose;
 use crate::state::State;
 use crate::state::screen::Screen;
 use crate::theme::format;
@@ -63,7 +64,7 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
     if let Some(PromptPurpose::Palette { found, selected }) =
         state.prompt.as_ref().map(|prompt| &prompt.purpose)
     {
-        prompt::palette_view::render(state, frame, found, *selected);
+        palette_view::render(state, frame, found, *selected);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a person can ask for, independent of key and click.
 
-use crate::panes::PaneId;
+use crate::panes::model::PaneId;
 use crate::table::{ChoiceEdit, ListMove};
 
 /// A request of the user, independent of the key.

@@ -1,6 +1,6 @@
 //! The lists that keys act on: their names, and the panes that show them.
 
-use super::id::PaneId;
+use super::model::PaneId;
 use crate::input::intent::List;
 
 impl List {

@@ -1,6 +1,6 @@
 //! Selections of panes, and what they need.
 
-use super::id::PaneId;
+use super::model::PaneId;
 use crate::input::intent::Preset;
 use crate::input::requirement::KeyRequirement;
 

@@ -5,7 +5,7 @@ use crate::input::intent::{
     Choice, Direction, Intent, List, PaneAction, PlayControl, Preset, QuickControl, SeekTarget, SettingEdit,
 };
 use crate::input::requirement::KeyRequirement;
-use crate::panes::PaneId;
+use crate::panes::model::PaneId;
 use crate::table::{ChoiceEdit, ListMove};
 
 /// Columns of a long step through time.

@@ -7,7 +7,7 @@ use records::metrics::LatencyClass;
 use records::setting::{Applies, Setting};
 
 use super::form::{ExperimentForm, FormField};
-use crate::screens::prompt::{Prompt, PromptPurpose};
+use crate::screens::prompt::state::{Prompt, PromptPurpose};
 use crate::state::State;
 
 /// The lengths that a plan knows by name.

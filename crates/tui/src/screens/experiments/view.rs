@@ -20,7 +20,7 @@ use records::text::quantity;
 
 use super::figures::{FigureWidths, estimate, figure_lines, outcome};
 use super::{bar, form_view as experiment_form};
-use crate::screens::prompt::PromptPurpose;
+use crate::screens::prompt::state::PromptPurpose;
 use crate::state::State;
 use crate::theme::format;
 use crate::widgets::parts::{heading, put};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::PromptPurpose;
+use super::state::PromptPurpose;
 
 /// The number of texts that are kept of each kind of prompt.
 const HISTORY_MAX: usize = 50;

@@ -12,8 +12,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Clear;
 
 use super::completion::Completion;
-use super::{Prompt, PromptPurpose};
-use super::{is_page, recording_path};
+use super::state::{Prompt, PromptPurpose, is_page, recording_path};
 use crate::input::intent::List;
 use crate::state::State;
 use crate::theme::Theme;

@@ -5,7 +5,7 @@ use records::setting::{SettingKind, Value};
 
 use super::completion::Completion;
 use super::entry::PaletteEntry;
-use super::{Prompt, PromptPurpose};
+use super::state::{Prompt, PromptPurpose};
 use crate::input::intent::List;
 use crate::panes::pane;
 use crate::state::{State, shown_run};

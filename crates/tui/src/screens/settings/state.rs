@@ -6,8 +6,8 @@ use records::command::Command;
 use records::setting::{Applies, Setting, SettingInfo, SettingKind, Value};
 use records::text::clean;
 
+use super::model::Tuning;
 use super::quick_control;
-use super::tuning::Tuning;
 use crate::clock::ClockReading;
 use crate::input::intent::Direction;
 use crate::screens::settings::changes::AppliedChange;
@@ -193,7 +193,7 @@ mod tests {
     use crate::app::action::Action;
     use crate::app::testing::{TestDashboard, options};
     use crate::input::intent::{Intent, SettingEdit};
-    use crate::screens::prompt::Prompt;
+    use crate::screens::prompt::state::Prompt;
     use crate::state::screen::Screen;
 
     fn press(stage: &mut TestDashboard, keys: &str) {

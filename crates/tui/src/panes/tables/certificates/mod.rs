@@ -2,6 +2,6 @@
 
 mod columns;
 pub(crate) mod detail_view;
-pub(crate) mod list;
 pub(crate) mod model;
+pub(crate) mod rows;
 pub(crate) mod view;

@@ -1,6 +1,6 @@
 //! Hosts that are watched, in a line each, and their sum.
 
 pub(crate) mod columns;
-pub(crate) mod list;
 pub(crate) mod model;
+pub(crate) mod rows;
 pub(crate) mod view;

@@ -2,7 +2,7 @@
 
 pub(crate) mod detail_view;
 pub(crate) mod grid;
-pub(crate) mod list;
 pub(crate) mod model;
+pub(crate) mod rows;
 pub(crate) mod state;
 pub(crate) mod view;

@@ -4,7 +4,7 @@ use model::runs::Usage;
 use records::metrics::Dimension;
 
 use super::model::{UsageRow, usage_rows};
-use crate::panes::PaneLayout;
+use crate::panes::model::PaneLayout;
 use crate::table::RowList;
 
 #[derive(Clone, Debug)]
