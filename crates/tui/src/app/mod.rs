@@ -5,7 +5,6 @@ pub(crate) mod export;
 pub(crate) mod layout_file;
 pub(crate) mod mouse;
 pub(crate) mod navigation;
-pub(crate) mod notify;
 pub(crate) mod offscreen;
 pub(crate) mod outcome;
 pub(crate) mod plain;

@@ -3,11 +3,14 @@
 use crossterm::event::KeyEvent;
 use model::history::Update;
 use model::runs::Level;
+use records::ids::RunId;
+use records::kinds::{AlertRecord, AlertState, Body};
 
 use super::action::{Action, Effect};
 use super::want::{arrange, want};
 use crate::clock::ClockReading;
 use crate::frame::layout;
+use crate::options::AlertNotify;
 use crate::screens::help::view;
 use crate::state::State;
 use crate::state::screen::Screen;
@@ -50,7 +53,7 @@ pub(crate) fn update(state: &mut State, action: Action, now: ClockReading) -> Ve
             vec![DRAW]
         }
         Action::Update(news) => {
-            let notification = super::notify::notification(state, &news);
+            let notification = notification(state, &news);
             apply_update(state, news, now);
             std::iter::once(Effect::Draw(Urgency::Soon)).chain(notification).collect()
         }
@@ -112,6 +115,29 @@ fn apply_update(state: &mut State, news: Update, now: ClockReading) {
         }
         Update::Ignored(..) => {}
     }
+}
+
+/// Returns the notification of an update that was just recorded. What the journal held at the start, and what is
+/// replayed, notifies nobody.
+fn notification(state: &State, update: &Update) -> Option<Effect> {
+    let Update::Batch(batch) = update else { return None };
+    if !state.caught_up || state.options.alert_notify == AlertNotify::Off {
+        return None;
+    }
+    let shown = state.options.run.or(state.shown);
+    // A service that is shown has the alerts of them all.
+    let is_shown = |run: RunId| shown.is_some_and(|shown| run == shown || run == shown.whole());
+    let fired = |record: &AlertRecord| record.state == AlertState::Fired;
+    let mut alerts = batch.records.iter().filter_map(|record| match &record.body {
+        Body::Alert(alert) if fired(alert) && is_shown(record.stamp.run) => Some(alert.sentence.0.clone()),
+        _ => None,
+    });
+    let first = alerts.next()?;
+    let more = match alerts.count() {
+        0 => String::new(),
+        n => format!(" (and {n} more)"),
+    };
+    Some(Effect::Notify(format!("{first}{more}")))
 }
 
 /// Redraws only if the passing of time changes the screen.
