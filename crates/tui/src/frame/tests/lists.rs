@@ -92,7 +92,7 @@ fn the_wheel_zooms_the_plot_and_a_drag_zooms_to_its_range() {
     mouse(&mut stage, MouseEventKind::ScrollDown, (100, row));
     assert!(stage.screen(160, 48).contains("2 s a column"), "{}", stage.screen(160, 48));
     mouse(&mut stage, MouseEventKind::Down(MouseButton::Left), (100, row));
-    mouse(&mut stage, MouseEventKind::Up(MouseButton::Left), (140, row));
+    mouse(&mut stage, MouseEventKind::Up(MouseButton::Left), (134, row));
     let screen = stage.screen(160, 48);
     assert!(screen.contains("1 s a column") && screen.contains("FROZEN at +03:1"), "{screen}");
     stage.press('\x1b');

@@ -45,7 +45,8 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     if let Some(group) = cursor(state).and_then(|at| group_at(&groups, at)) {
         let texts: Vec<String> =
             group.markers.iter().map(|marker| words(marker, theme.glyphs.marker())).collect();
-        let text = format::cut(&format!(" {} ", texts.join(", ")), axis.cells, theme.glyphs);
+        let text =
+            format::cut(&format!(" {} ", texts.join(", ")), usize::from(axis.end() - axis.x), theme.glyphs);
         // Beside the cursor, or as far to the right as it fits.
         let x = (group.x + 1).min(axis.end() - format::width(&text) as u16).max(axis.x);
         frame.buffer_mut().set_string(x, area.y, text, theme.notice());

@@ -198,7 +198,7 @@ const OFF_ROWS_MAX: usize = 2;
 /// least important first.
 fn values(state: &State, frame: &mut Frame<'_>, area: Rect, scale: LogScale) {
     let axis = TimeAxis::of(state, area);
-    let x = axis.end() + 1;
+    let x = axis.right() + 1;
     let room = usize::from(area.right().saturating_sub(x));
     if room == 0 || is_at_cursor(state) {
         return;

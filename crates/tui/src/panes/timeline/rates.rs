@@ -46,7 +46,7 @@ fn draw(state: &State, frame: &mut Frame<'_>, row: Rect, name: &str, of: ColumnF
             frame.buffer_mut()[(x, row.y)].set_char(character).set_style(style);
         }
     }
-    let x = axis.end() + 1;
+    let x = axis.right() + 1;
     let latest = columns().filter_map(|(_, column)| of(column)).next_back();
     // The values of an earlier moment are in the heading.
     let latest = latest.filter(|_| !plot::is_at_cursor(state));

@@ -9,6 +9,10 @@ use crate::state::State;
 /// The cells of the row labels at the left.
 pub(crate) const LABEL_CELLS: u16 = 8;
 
+/// How often the columns move to the left while as many pass as fit. Between that the newest ones fill blank cells: each
+/// move changes most cells of the plot, which a terminal is sent.
+const STEPS: usize = 16;
+
 /// Returns the number of columns in a pane of this width.
 pub(crate) fn columns(width: u16) -> usize {
     usize::from(width.saturating_sub(LABEL_CELLS + value_cells(width)))
@@ -33,6 +37,8 @@ fn young_cells(cells: usize, known: usize) -> usize {
 pub(crate) struct TimeAxis {
     pub(crate) x: u16,
     pub(crate) cells: usize,
+    /// Blank cells at the right, for the next columns.
+    ahead: usize,
     /// The cells of all columns.
     width: usize,
     /// Columns at the left that do not fit.
@@ -43,10 +49,24 @@ pub(crate) struct TimeAxis {
 impl TimeAxis {
     pub(crate) fn of(state: &State, area: Rect) -> Self {
         let (cells, known) = (columns(area.width), state.timeline.columns().len());
-        let shown = known.min(cells);
-        let width = if state.is_fitted() { cells } else { shown * young_cells(cells, known) };
         let x = area.x + LABEL_CELLS.min(area.width);
-        Self { x, cells, width: if shown == 0 { 0 } else { width }, hidden: known - shown, shown }
+        if known == 0 || state.is_fitted() {
+            let width = if known == 0 { 0 } else { cells };
+            return Self {
+                x,
+                cells,
+                ahead: 0,
+                width,
+                hidden: known - known.min(cells),
+                shown: known.min(cells),
+            };
+        }
+        let step = (cells / STEPS).max(1);
+        let newest = state.timeline.end_us(known - 1) / state.timeline.column_us().max(1);
+        let ahead = step - 1 - (newest % step as u64) as usize;
+        let times = young_cells(cells, known + step);
+        let shown = known.min((cells / times).saturating_sub(ahead));
+        Self { x, cells, ahead: ahead * times, width: shown * times, hidden: known - shown, shown }
     }
 
     /// Returns the cells of all columns.
@@ -56,6 +76,11 @@ impl TimeAxis {
 
     /// Returns the cell after the last column.
     pub(crate) fn end(self) -> u16 {
+        self.right() - self.ahead as u16
+    }
+
+    /// Returns the cell after all that columns may have.
+    pub(crate) fn right(self) -> u16 {
         self.x + self.cells as u16
     }
 
@@ -74,8 +99,10 @@ impl TimeAxis {
         Some(from(at)..from(at + 1))
     }
 
+    /// Returns the column at a cell; at the blank ones behind it, the newest.
     pub(crate) fn place_at(self, x: u16) -> Option<usize> {
         let cell = usize::from(x.checked_sub(self.start())?);
+        let cell = if x < self.right() { cell.min(self.width.saturating_sub(1)) } else { cell };
         (cell < self.width).then(|| self.hidden + ((cell + 1) * self.shown - 1) / self.width)
     }
 }

@@ -137,7 +137,8 @@ fn the_column_at_the_worst_latency_holds_it_when_ticks_wander() {
             let screen = stage.screen(160, 48);
             let seconds = if wander_us < 0 { 19 } else { 20 };
             let is_said = screen.contains(&format!("FROZEN at +00:{seconds}"));
-            let names = |line: &str| line.contains("at the cursor  p99") || line.ends_with("░ max 266");
+            let names =
+                |line: &str| line.contains("at the cursor  p99") || line.trim_end().ends_with(" max 266");
             let is_named = screen.lines().any(|line| line.contains("max 266") && names(line));
             assert!(is_said && is_named && screen.contains("max 266 ms"), "{wander_us} {zoom}: {screen}");
             let latencies = &stage.state.figures().unwrap().latencies;
