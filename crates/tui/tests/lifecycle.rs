@@ -164,7 +164,7 @@ fn y_gives_the_terminal_what_it_is_to_copy() {
     session.press("y");
     // What begins with "tlsdash :844", in base64.
     session.until_written("the screen is copied", |_, written| holds(written, "\x1b]52;c;dGxzZGFzaCA6ODQ0"));
-    session.until("it is said", |screen| screen.contents().contains("the screen copied to the terminal"));
+    session.until("it is said", |screen| screen.contents().contains("the screen sent to the terminal"));
     session.press("jy");
     session.until_written("the address 10.0.0.23 is copied, and nothing else", |_, written| {
         holds(written, "\x1b]52;c;MTAuMC4wLjIz\x1b\\")

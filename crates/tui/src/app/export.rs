@@ -161,7 +161,7 @@ mod tests {
         let mut stage = TestDashboard::live(options(), 3);
         let screen = stage.screen(80, 24);
         assert_eq!(copied(&stage.press('y')), screen);
-        assert!(stage.screen(120, 24).contains("the screen copied to the terminal's clipboard"));
+        assert!(stage.screen(120, 24).contains("the screen sent to the terminal's clipboard"));
         stage.press('j');
         // The one whose connections fail comes first.
         assert_eq!(copied(&stage.press('y')), "10.0.0.23");

@@ -36,7 +36,6 @@ pub(crate) fn outcome(state: &State, intent: Intent) -> Option<String> {
 /// Returns which panes are shown, or what has become of the one in focus.
 fn arranged(state: &State, action: PaneAction) -> Option<String> {
     let panes = &state.panes;
-    let shown = || PaneId::ALL.into_iter().filter(|id| panes.shows(*id)).map(PaneId::name);
     Some(match action {
         PaneAction::FocusNext | PaneAction::FocusPrevious => format!("focus on {}", panes.focus?.name()),
         PaneAction::Taller | PaneAction::Shorter => {
@@ -46,7 +45,12 @@ fn arranged(state: &State, action: PaneAction) -> Option<String> {
         // The settings beside the panes are seen.
         PaneAction::Preset(Preset::Tuning) => return None,
         _ if panes.maximised.is_none() && panes.hidden.is_empty() => "all panes".to_owned(),
-        _ => format!("only {}", shown().collect::<Vec<_>>().join(", ")),
+        _ => {
+            let (shown, hidden): (Vec<_>, Vec<_>) = PaneId::ALL.into_iter().partition(|id| panes.shows(*id));
+            let (words, named) =
+                if hidden.len() < shown.len() { ("all panes but", hidden) } else { ("only", shown) };
+            format!("{words} {}", named.into_iter().map(PaneId::name).collect::<Vec<_>>().join(", "))
+        }
     })
 }
 

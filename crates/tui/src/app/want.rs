@@ -28,6 +28,10 @@ pub(crate) fn want(state: &mut State, intent: Intent, now: ClockReading) -> Vec<
         return Vec::new();
     }
     state.message = None;
+    // Any other key takes leaving back.
+    if !matches!(intent, Intent::Quit | Intent::Copy) {
+        state.recorded.stay();
+    }
     match intent {
         Intent::Quit if state.may_leave(now) => return vec![Effect::Leave(Exit::Quit)],
         Intent::Quit => {}
@@ -152,7 +156,7 @@ fn copy(state: &mut State, now: ClockReading) -> Vec<Effect> {
         _ => ("the screen".to_owned(), super::export::screen_text(state)),
     };
     // The terminal does not report whether it copied the text.
-    state.answer(Level::Notice, format!("{what} copied to the terminal's clipboard (OSC 52)"), now);
+    state.answer(Level::Notice, format!("{what} sent to the terminal's clipboard (OSC 52)"), now);
     vec![DRAW, Effect::Copy(text)]
 }
 

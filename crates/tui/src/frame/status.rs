@@ -185,7 +185,9 @@ fn title(state: &State, width: u16) -> Line<'static> {
         run = format!("{place} {run}");
     }
     let mut extra = String::new();
-    let experiment = crate::screens::experiments::view::badge(state).unwrap_or_default();
+    let experiment = crate::screens::experiments::view::badge(state);
+    // It says how far the experiment is now.
+    let experiment = experiment.filter(|_| state.past_us().is_none()).unwrap_or_default();
     // The zone of the times on the screen.
     let zone = figures.map_or_else(String::new, |_| state.options.zone.name(state.last_realtime_us()));
     for part in [&experiment, setup, &run, &zone].into_iter().filter(|part| !part.is_empty()) {

@@ -12,6 +12,8 @@ use super::{Column, ColumnUnit, Row, rows_text};
 pub(crate) struct ChoiceLine {
     pub(crate) name: &'static str,
     pub(crate) meaning: &'static str,
+    /// False for a pane that is not on the screen.
+    pub(crate) has_room: bool,
     pub(crate) is_chosen: bool,
 }
 
@@ -165,7 +167,7 @@ impl<R: Row> Table for TableState<R> {
     fn column_choices(&self) -> Vec<ChoiceLine> {
         let line = |at: usize| {
             let Column { name, meaning, .. } = &R::columns()[at];
-            ChoiceLine { name, meaning, is_chosen: self.columns.contains(&at) }
+            ChoiceLine { name, meaning, has_room: true, is_chosen: self.columns.contains(&at) }
         };
         listed_columns(self).into_iter().map(line).collect()
     }

@@ -15,6 +15,7 @@ impl State {
                 let line = |&id: &PaneId| ChoiceLine {
                     name: id.name(),
                     meaning: id.meaning(),
+                    has_room: self.sight.panes.iter().any(|(shown, _)| *shown == id),
                     is_chosen: !self.panes.hidden.contains(&id),
                 };
                 self.choosable_panes().iter().map(line).collect()

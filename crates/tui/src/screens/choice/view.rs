@@ -58,8 +58,9 @@ fn line(state: &State, choice: &ChoiceLine, is_selected: bool, cells: usize) -> 
     let pointer = if is_selected { theme.glyphs.pointer() } else { ' ' };
     let sign = if choice.is_chosen { 'x' } else { ' ' };
     let name = format!("{pointer}[{sign}] {}", choice.name);
-    let meaning =
-        format::cut(&format::phrase(choice.meaning), cells.saturating_sub(NAME_CELLS + 1), theme.glyphs);
+    let room = if choice.is_chosen && !choice.has_room { "no room now: " } else { "" };
+    let meaning = format!("{room}{}", format::phrase(choice.meaning));
+    let meaning = format::cut(&meaning, cells.saturating_sub(NAME_CELLS + 1), theme.glyphs);
     let style = if choice.is_chosen { theme.figure() } else { theme.label() };
     let line = Line::from(vec![
         Span::styled(format!("{name:<NAME_CELLS$} "), style),

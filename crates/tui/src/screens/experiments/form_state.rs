@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use model::alerts::Alerts;
 use model::figures::{Figure, Statistic};
 use records::metrics::LatencyClass;
 use records::setting::{Applies, Setting};
@@ -18,7 +19,9 @@ impl State {
     /// during the run.
     pub(crate) fn type_experiment(&mut self) {
         let can_change = |setting: &&Setting| {
-            setting.applies != Applies::Restart && self.control.refusal(&setting.name).is_none()
+            setting.applies != Applies::Restart
+                && !Alerts::is_setting(&setting.name)
+                && self.control.refusal(&setting.name).is_none()
         };
         let selected = self.settings().get(self.tuning.selected).filter(can_change);
         let setting = selected.or_else(|| self.settings().iter().find(can_change));

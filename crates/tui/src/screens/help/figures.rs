@@ -66,6 +66,7 @@ pub(super) const FIGURES: [FigureGroup; 7] = [
         panes: &[PaneId::Clients],
         is_of_http: false,
         figures: &[
+            ("out▼", "the order; a row moves once its figure has changed by a tenth"),
             ("why", "why its latest failed connection with a record failed"),
             ("full", "share of full handshakes in the window"),
             ("total", "bytes both ways since it came"),

@@ -21,7 +21,7 @@ impl State {
             return true;
         };
         self.recorded.ask(question, now);
-        self.answer(Level::Warning, question, now);
+        self.notice(Level::Warning, question, now);
         false
     }
 
@@ -76,6 +76,9 @@ mod tests {
         assert!(screen.contains("[NOT RECORDING 00:02]"), "{screen}");
         stage.pass(20);
         assert!(!leaves(&stage.want(Intent::Quit)), "it is asked anew");
+        stage.want(Intent::Back);
+        let footer = stage.screen(120, 40).lines().last().unwrap_or_default().to_owned();
+        assert!(!footer.contains("quit again") && !leaves(&stage.want(Intent::Quit)), "{footer}");
         stage.act(Action::Update(Update::Recording(RecordingStatus::Ended)));
         assert!(leaves(&stage.want(Intent::Quit)));
     }

@@ -41,6 +41,11 @@ impl RecordingState {
         self.leaving = Some((now.instant, question));
     }
 
+    /// Drops the question.
+    pub(crate) fn stay(&mut self) {
+        self.leaving = None;
+    }
+
     /// Returns what a person who wants to leave is asked at the moment.
     pub(crate) fn question(&self) -> Option<&'static str> {
         self.leaving.map(|(_, question)| question)

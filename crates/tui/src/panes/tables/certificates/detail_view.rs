@@ -55,6 +55,12 @@ fn lines(row: &CertificateRow) -> Vec<NamedLine> {
         ("OCSP", staple),
         ("renewal", renewal),
         ("faults", none(&record.faults, "none known")),
-        ("not loaded", none(&record.refusal, "its files are in use as they are")),
+        (
+            "not loaded",
+            none(
+                &record.refusal,
+                if record.file.is_empty() { "it has no files" } else { "its files are in use as they are" },
+            ),
+        ),
     ]
 }
