@@ -6,6 +6,7 @@ use records::codec::message::without_connection;
 use super::State;
 use super::message::Message;
 use crate::clock::ClockReading;
+use crate::view_model::LOG_CONNECTIONS_MAX;
 
 /// The number of the dashboard's own notices that are kept.
 const NOTICES_MAX: usize = 50;
@@ -24,7 +25,9 @@ impl State {
     pub(crate) fn log(&self, n: usize) -> Vec<RepeatedLine<'_>> {
         let mut merged: Vec<RepeatedLine<'_>> = Vec::new();
         let lines = self.log_lines();
-        let oldest_us = lines.first().map(|line| line.realtime_us);
+        let of_connections: Vec<_> = lines.iter().filter(|line| line.is_of_connection()).collect();
+        let is_full = of_connections.len() >= LOG_CONNECTIONS_MAX;
+        let oldest_us = of_connections.first().filter(|_| is_full).map(|line| line.realtime_us);
         for line in lines.into_iter().rev() {
             if merged.len() == n && !merged.iter().any(|later| later.is_near(line)) {
                 break;
@@ -94,7 +97,7 @@ pub(crate) struct RepeatedLine<'a> {
     pub(crate) times: u64,
     /// The wall clock of the first.
     pub(crate) first_us: u64,
-    /// Whether the first is the oldest line that is kept: there may have been more.
+    /// Whether the first is the oldest line about a connection that is kept: there may have been more.
     pub(crate) is_at_least: bool,
 }
 

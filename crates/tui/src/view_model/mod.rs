@@ -30,6 +30,8 @@ use records::values::ProcessCpu;
 
 /// Log lines that are taken: more than any screen shows.
 const LOG_LINES_MAX: usize = 200;
+/// Of these, lines about connections.
+pub(crate) const LOG_CONNECTIONS_MAX: usize = 100;
 /// Intervals whose length is compared to find the usual one.
 const INTERVALS_COMPARED: usize = 60;
 /// What lengths of intervals are rounded to, in microseconds, if they are not shorter than any tlsdash has.
@@ -206,7 +208,12 @@ fn warnings(
 /// The latest log lines up to a moment.
 fn log_until(run: &Run, us: u64) -> Vec<LogLine> {
     let newest_first = run.log().rev().skip_while(|line| line.mono_us > us);
-    let mut lines: Vec<LogLine> = newest_first.take(LOG_LINES_MAX).cloned().collect();
+    let mut connections = 0;
+    let is_kept = |line: &&LogLine| {
+        connections += usize::from(line.is_of_connection());
+        connections <= LOG_CONNECTIONS_MAX || !line.is_of_connection()
+    };
+    let mut lines: Vec<LogLine> = newest_first.filter(is_kept).take(LOG_LINES_MAX).cloned().collect();
     lines.reverse();
     lines
 }

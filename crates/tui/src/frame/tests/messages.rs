@@ -247,7 +247,7 @@ fn a_repeated_line_is_counted_alike_however_many_lines_are_shown() {
 fn a_line_repeated_beyond_what_is_kept_is_counted_as_at_least() {
     let mut stage = TestDashboard::live(options(), 900);
     let screen = stage.screen(160, 48);
-    assert!(screen.contains("×200+ in 13.3 min"), "{screen}");
+    assert!(screen.contains("×100+ in 6.6 min"), "{screen}");
 }
 
 #[test]

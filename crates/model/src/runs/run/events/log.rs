@@ -9,6 +9,8 @@ use records::kinds::{Body, Level, Record, Stamp};
 
 /// Log lines that are kept, the latest.
 const LINES_MAX: usize = 1_000;
+/// Of these, lines about connections, of which one client may cause many a second: what else happened stays.
+const CONNECTIONS_MAX: usize = 500;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
@@ -19,6 +21,13 @@ pub struct LogLine {
     pub level: Level,
     /// The record as a sentence.
     pub text: String,
+}
+
+impl LogLine {
+    /// Whether it is about a single connection.
+    pub fn is_of_connection(&self) -> bool {
+        message::without_connection(&self.text).is_some()
+    }
 }
 
 /// The latest lines, oldest first.
@@ -43,6 +52,12 @@ impl RunLog {
     }
 
     pub(in crate::runs) fn push(&mut self, line: LogLine) {
+        let of_connection = |line: &LogLine| line.is_of_connection();
+        if of_connection(&line) && self.0.iter().filter(|line| of_connection(line)).count() >= CONNECTIONS_MAX
+        {
+            let oldest = self.0.iter().position(of_connection);
+            oldest.and_then(|at| self.0.remove(at));
+        }
         if self.0.len() == LINES_MAX {
             self.0.pop_front();
         }
@@ -77,5 +92,26 @@ impl RunLog {
 
     pub(in crate::runs) fn heap_bytes(&self) -> usize {
         self.0.iter().map(|line| size_of::<LogLine>() + line.text.heap_bytes()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_fails_all_the_time_drives_nothing_else_out() {
+        let line = |us, text: String| LogLine { mono_us: us, realtime_us: us, level: Level::Warning, text };
+        let mut log = RunLog::default();
+        for us in 0..5_000 {
+            if us % 100 == 0 {
+                log.push(line(us, format!("mark {us}")));
+            }
+            log.push(line(us, format!("127.0.0.9 not-tls: no TLS (connection {us})")));
+        }
+        let of_connections = log.iter().filter(|line| line.is_of_connection());
+        assert_eq!((of_connections.count(), log.iter().len()), (CONNECTIONS_MAX, CONNECTIONS_MAX + 50));
+        assert!(log.iter().is_sorted_by_key(|line| line.mono_us));
+        assert!(log.iter().next_back().is_some_and(|line| line.text.contains("(connection 4999)")));
     }
 }
