@@ -66,7 +66,7 @@ struct SuggestedWindow {
     leaf: CertificateDer<'static>,
 }
 
-/// Renews one certificate. It has no clock: moments are given.
+/// Renews one certificate. The time of day is given; only the length of an order is measured.
 pub struct Renewal {
     client: AcmeClient,
     store: AcmeStore,
@@ -96,7 +96,7 @@ impl Renewal {
         if let Some(leaf) = &leaf {
             self.ask_for_window(leaf, now).await;
         }
-        if let Some(next) = self.not_due(leaf.as_ref(), now) {
+        if let Some(next) = self.wait_until(leaf.as_ref(), now) {
             return self.report(RenewalOutcome::Waiting, next);
         }
         let lock = match self.store.lock() {
@@ -106,7 +106,7 @@ impl Renewal {
         };
         // The process that had the lock may have renewed it.
         let former = Leaf::read(&self.store);
-        if let Some(next) = self.not_due(former.as_ref(), now) {
+        if let Some(next) = self.wait_until(former.as_ref(), now) {
             return self.report(RenewalOutcome::Waiting, next);
         }
         let begun = Instant::now();
@@ -120,8 +120,9 @@ impl Renewal {
         }
     }
 
-    /// When the certificate is to be ordered that follows the present one; `None`: now.
-    fn not_due(&mut self, leaf: Option<&Leaf>, now: SystemTime) -> Option<SystemTime> {
+    /// When to order the next certificate: when the present one is due, or a pause after a failure ends; `None`: now. A
+    /// certificate that is not due ends the failure.
+    fn wait_until(&mut self, leaf: Option<&Leaf>, now: SystemTime) -> Option<SystemTime> {
         let due = leaf.map_or(now, |leaf| {
             let window = self.window.as_ref().filter(|window| window.leaf == leaf.der);
             renewal_moment(leaf.validity, window.map(|window| (window.start, window.end)), self.chance)
@@ -147,7 +148,7 @@ impl Renewal {
 
     fn finish(&mut self, remark: Option<String>, now: SystemTime) -> RenewalReport {
         self.asked = Wait { since: now, until: now + ASK_MIN };
-        match self.not_due(Leaf::read(&self.store).as_ref(), now) {
+        match self.wait_until(Leaf::read(&self.store).as_ref(), now) {
             Some(next) => self.report(RenewalOutcome::Renewed { remark }, next),
             None => self.fail("the authority's certificate is due for renewal already".to_owned(), now),
         }

@@ -22,10 +22,8 @@ pub(crate) fn percent(share: f64) -> String {
     match percent {
         ..=0.0 => "0 %".to_owned(),
         ..0.1 => "less than 0.1 %".to_owned(),
-        // 9.95 and more would round to 10.0.
-        ..9.95 => format!("{percent:.1} %"),
-        // Not all of them.
-        99.5..99.95 => format!("{percent:.1} %"),
+        // 9.95 and more would round to 10.0, and 99.5 and more to all of them.
+        ..9.95 | 99.5..99.95 => format!("{percent:.1} %"),
         99.95..100.0 => "over 99.9 %".to_owned(),
         _ => format!("{percent:.0} %"),
     }

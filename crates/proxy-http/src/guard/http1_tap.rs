@@ -1,5 +1,5 @@
-//! Follows the requests of an HTTP/1.1 connection: hyper gets a head by itself, and what it cannot take of a request line in
-//! another form. Where content ends, hyper says once it has read the head.
+//! Follows the requests of an HTTP/1.1 connection: hyper gets each head by itself, with a request line that it accepts in
+//! place of one that it would refuse. Where content ends, hyper says once it has read the head.
 
 use std::cell::{Cell, RefCell};
 

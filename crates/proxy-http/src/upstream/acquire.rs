@@ -51,7 +51,7 @@ struct ConnectionWait<'a> {
 /// the key, and if it cannot be reached the others.
 ///
 /// # Errors
-/// With the last upstream's failure.
+/// With the last upstream's failure, or that of the queue.
 pub(crate) async fn acquire(
     handle: &RequestHandle,
     destination: &Destination,

@@ -57,8 +57,8 @@ impl UsageTable {
         let is_due = |row: &PublishedUsage| {
             row.sent_us.is_none_or(|sent_us| now_us.saturating_sub(sent_us) >= TURN_US_MIN)
         };
-        let changed = self.rows.iter().filter(|(_, row)| is_due(row));
-        let mut due: Vec<_> = changed.filter_map(|(key, row)| Some((row.unsent_since_us?, key))).collect();
+        let rows = self.rows.iter().filter(|(_, row)| is_due(row));
+        let mut due: Vec<_> = rows.filter_map(|(key, row)| Some((row.unsent_since_us?, key))).collect();
         due.sort_unstable();
         due.truncate(budget.min(EACH_INTERVAL));
         due.into_iter().map(|(_, key)| key.clone()).collect()

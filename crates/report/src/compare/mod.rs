@@ -97,10 +97,11 @@ pub fn comparison<'a>(
     command: &'a str,
 ) -> Result<Comparison<'a>, NotComparable> {
     let differs = differences(a.run, b.run);
-    let forced = unlike(a.run, b.run, &differs);
-    if !forced.is_empty() && !how.force {
-        return Err(NotComparable::Unlike(forced));
+    let unlike = unlike(a.run, b.run, &differs);
+    if !unlike.is_empty() && !how.force {
+        return Err(NotComparable::Unlike(unlike));
     }
+    let forced = unlike;
     let metrics = if how.metrics.is_empty() { usual(a.run, b.run) } else { how.metrics.clone() };
     if metrics.is_empty() {
         return Err(NotComparable::NoCommonFigure);

@@ -1,14 +1,12 @@
-//! A dashboard without a terminal, for benchmarks and for screens as text.
+//! A dashboard without a terminal, for benchmarks.
 
 use std::cell::Cell;
-use std::convert::Infallible;
 use std::io::{self, Write};
 use std::rc::Rc;
 use std::time::Duration;
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use model::history::Update;
-use ratatui::backend::{CrosstermBackend, TestBackend};
+use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
 
@@ -77,16 +75,6 @@ impl Offscreen {
         self.apply(Action::Tick)
     }
 
-    /// Presses the key of a character; returns whether to draw.
-    pub fn press(&mut self, key: char) -> bool {
-        let event = KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE);
-        if self.state.prompt.is_some() {
-            return self.apply(Action::Type(event));
-        }
-        let intent = self.state.options.keymap.intent(&event, self.state.context());
-        intent.is_some_and(|intent| self.apply(Action::Want(intent)))
-    }
-
     fn apply(&mut self, action: Action) -> bool {
         let effects = update(&mut self.state, action, self.now);
         effects.iter().any(|effect| matches!(effect, Effect::Draw(_) | Effect::Redraw))
@@ -98,23 +86,5 @@ impl Offscreen {
         let before = self.written.0.get();
         self.terminal.draw(|frame| view(&self.state, frame)).expect("counting bytes cannot fail");
         self.written.0.get() - before
-    }
-
-    /// Returns the screen as text, a line per row.
-    pub fn text(&mut self) -> String {
-        prepare(&mut self.state, self.now);
-        let backend = TestBackend::new(self.size.width, self.size.height);
-        let drawn: Result<_, Infallible> = Terminal::new(backend).and_then(|mut terminal| {
-            terminal.draw(|frame| view(&self.state, frame))?;
-            Ok(terminal.backend().buffer().clone())
-        });
-        let Ok(buffer) = drawn;
-        let mut text = String::new();
-        for row in buffer.content().chunks(usize::from(self.size.width.max(1))) {
-            let line: String = row.iter().map(ratatui::buffer::Cell::symbol).collect();
-            text.push_str(line.trim_end());
-            text.push('\n');
-        }
-        text
     }
 }

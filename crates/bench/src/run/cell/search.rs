@@ -1,4 +1,4 @@
-//! Searches for a rate: the highest that a target sustains, and one that all targets sustain.
+//! Searches for the highest rate that a target sustains.
 
 /// A cost case runs at this share of the capacity of the slowest target.
 pub(super) const SUSTAINED_SHARE: f64 = 0.65;
