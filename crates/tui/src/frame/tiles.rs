@@ -243,7 +243,6 @@ fn failed(state: &State, figures: &ViewModel) -> Tile {
         course_style: if is_failing { theme.critical() } else { theme.quiet() },
         long,
         short: causes.into_iter().next().or(connections).unwrap_or(total),
-        ..Tile::default()
     }
 }
 
