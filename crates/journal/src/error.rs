@@ -83,6 +83,14 @@ pub enum ReadError {
     /// The folders of a journald instance cannot be determined.
     #[error(transparent)]
     Instance(#[from] InstanceError),
+
+    /// A store of logs cannot be read.
+    #[error("cannot read {place}: {reason}")]
+    Store {
+        place: String,
+        /// What it answered, or why it did not.
+        reason: String,
+    },
     #[error("cannot {operation} {}: {source}", path.display())]
     Io {
         /// The operation that failed, such as `read`.

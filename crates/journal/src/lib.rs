@@ -27,6 +27,7 @@
 
 mod archive;
 mod entry;
+mod entry_source;
 mod error;
 mod hash;
 mod instance;
@@ -38,6 +39,7 @@ mod tail;
 mod writer;
 
 pub use entry::{ENTRY_BYTES_MAX, ENTRY_FIELDS_MAX, EntryBuf, EntryFault};
+pub use entry_source::EntrySource;
 pub use error::{ReadError, SendError, WriteError};
 pub use instance::{InstanceError, JournaldInstance};
 pub use layout::FileState;

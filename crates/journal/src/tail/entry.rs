@@ -15,7 +15,7 @@ pub struct Entry {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct EntryHeader {
+struct EntryHeader {
     seqnum: u64,
     realtime_us: u64,
     monotonic_us: u64,
@@ -82,7 +82,7 @@ fn name_hash(name: &str) -> u64 {
 }
 
 impl EntryHeader {
-    pub(super) fn of(object: EntryObject<'_>) -> Self {
+    fn of(object: EntryObject<'_>) -> Self {
         Self {
             seqnum: object.seqnum(),
             realtime_us: object.realtime_us(),
@@ -94,8 +94,25 @@ impl EntryHeader {
 }
 
 impl Entry {
-    pub(super) fn new(header: EntryHeader, fields: Vec<EntryField>) -> Self {
-        Self { header, fields }
+    /// Makes an entry that comes from no file: its [monotonic clock](Self::monotonic_us) and
+    /// [sequence number](Self::seqnum) are 0, and its boot is that of its field `_BOOT_ID`.
+    ///
+    /// The names and values must be shorter than 4 GiB together.
+    pub fn from_fields<'a>(realtime_us: u64, fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut text = String::new();
+        let spans: Vec<FieldSpan> =
+            fields.into_iter().map(|(name, value)| FieldSpan::append(name, value, &mut text)).collect();
+        let text = Rc::from(text);
+        let fields = spans.into_iter().map(|span| EntryField::new(&text, span, None)).collect();
+        let header = EntryHeader { seqnum: 0, realtime_us, monotonic_us: 0, boot_id: 0, xor_hash: 0 };
+        let mut entry = Self { header, fields };
+        let boot_id = entry.text("_BOOT_ID").and_then(|id| u128::from_str_radix(id, 16).ok());
+        entry.header.boot_id = boot_id.unwrap_or_default();
+        entry
+    }
+
+    pub(super) fn of_object(object: EntryObject<'_>, fields: Vec<EntryField>) -> Self {
+        Self { header: EntryHeader::of(object), fields }
     }
 
     /// Returns the emptied buffer of its fields.
@@ -162,5 +179,22 @@ impl Entry {
         let hash = name_hash(name);
         let fields = self.fields.iter().filter(move |field| field.span.name_hash == hash);
         fields.filter(move |field| field.name() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_of_no_file_keeps_order_repeats_and_its_boot() {
+        let fields =
+            [("A", "1=2"), ("_BOOT_ID", "d27b8501be984d02a15d65fffc6d18d5"), ("A", ""), ("B", "ä\n")];
+        let entry = Entry::from_fields(7, fields);
+        assert_eq!((entry.realtime_us(), entry.monotonic_us(), entry.seqnum()), (7, 0, 0));
+        assert_eq!(entry.boot_id(), 0xd27b_8501_be98_4d02_a15d_65ff_fc6d_18d5);
+        let read: Vec<_> = entry.iter().collect();
+        assert_eq!(read, fields.map(|(name, value)| (name, value.as_bytes())));
+        assert_eq!((entry.text("A"), entry.text("C")), (Some(""), None));
     }
 }

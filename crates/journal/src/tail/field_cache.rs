@@ -14,7 +14,7 @@ use std::rc::Rc;
 use foldhash::fast::RandomState;
 
 use super::data_reader::{DataReader, Encoding};
-use super::entry::{Entry, EntryField, EntryHeader, FieldSpan};
+use super::entry::{Entry, EntryField, FieldSpan};
 use super::entry_scanner::EntryObject;
 use super::field_reader::FieldReader;
 use super::object_reader::ObjectReader;
@@ -117,7 +117,7 @@ impl FieldCache {
         let mut fields = self.spare_buffers.pop().unwrap_or_default();
         fields.extend(object.items().filter_map(|offset| self.by_offset.get(&offset)?.clone()));
         self.step_bytes += object.bytes.len();
-        Ok(Entry::new(EntryHeader::of(object), fields))
+        Ok(Entry::of_object(object, fields))
     }
 
     /// Loads the entry's fields that are not in the cache.
