@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use foldhash::HashSet;
-use journal::{Entry, ReadError, Tail, Timestamps};
+use journal::{Entry, EntrySource, ReadError, Timestamps};
 
 use crate::history::{
     Admission, BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, EntryFilter, RunFilter, SeenRecords, Update,
@@ -34,7 +34,7 @@ pub struct Follower {
     ending: Arc<AtomicBool>,
     suppressed_total: Arc<AtomicU64>,
     bytes_read: Arc<AtomicU64>,
-    thread: JoinHandle<()>,
+    thread: JoinHandle<Result<(), ReadError>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -47,13 +47,13 @@ pub enum FollowError {
 
 impl Follower {
     /// Follows the journal that `open` opens, and delivers the records of runs that pass the filter; other records are
-    /// not decoded. Both closures run on the follower's thread, because a tail cannot leave the thread that opened it.
+    /// not decoded. Both closures run on the follower's thread, because a source need not be able to leave the thread that opened it.
     /// `deliver` may block; it returns false to end the follower.
     ///
     /// # Errors
     /// When the journal cannot be opened.
     pub fn start(
-        open: impl FnOnce() -> Result<Tail, ReadError> + Send + 'static,
+        open: impl FnOnce() -> Result<Box<dyn EntrySource>, ReadError> + Send + 'static,
         filter: RunFilter,
         deliver: impl FnMut(Update) -> bool + Send + 'static,
     ) -> Result<Self, FollowError> {
@@ -85,10 +85,13 @@ impl Follower {
     }
 
     /// Reads and delivers the journal's present entries, and ends.
-    pub fn finish(self) {
+    ///
+    /// # Errors
+    /// When they could not all be read. It was delivered as a notice too.
+    pub fn finish(self) -> Result<(), ReadError> {
         self.ending.store(true, Ordering::Release);
         // A panic there has been reported by the panic hook; here it only means that nothing more is delivered.
-        let _ = self.thread.join();
+        self.thread.join().unwrap_or(Ok(()))
     }
 
     pub fn is_finished(&self) -> bool {
@@ -97,16 +100,16 @@ impl Follower {
 }
 
 fn run(
-    open: impl FnOnce() -> Result<Tail, ReadError>,
+    open: impl FnOnce() -> Result<Box<dyn EntrySource>, ReadError>,
     opened: &SyncSender<Result<(), ReadError>>,
     ending: &AtomicBool,
     mut batches: BatchBuilder<impl FnMut(Update) -> bool>,
-) {
-    let mut tail = match open() {
-        Ok(tail) => tail,
+) -> Result<(), ReadError> {
+    let mut source = match open() {
+        Ok(source) => source,
         Err(error) => {
             let _ = opened.send(Err(error));
-            return;
+            return Ok(());
         }
     };
     let _ = opened.send(Ok(()));
@@ -114,22 +117,23 @@ fn run(
     while batches.is_listening {
         // Read before polling: entries written before the request to end must still be delivered.
         let last = ending.load(Ordering::Acquire);
-        let error = batches.drain(&mut tail).err();
-        if let Some(error) = &error
+        let drained = batches.drain(&mut *source);
+        if let Err(error) = &drained
             && !failing
         {
             batches.deliver(Update::Notice(Level::Warning, error.to_string()));
         }
-        failing = error.is_some();
+        failing = drained.is_err();
         if !batches.is_live && !failing {
             batches.is_live = true;
             batches.deliver(Update::CaughtUp);
         }
         if last {
-            return;
+            return drained;
         }
         std::thread::sleep(POLL);
     }
+    Ok(())
 }
 
 /// Whether records of a newer schema were seen: those are reported as such, not as malformed.
@@ -187,10 +191,10 @@ impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
     }
 
     /// Reads all entries there are, and delivers them.
-    fn drain(&mut self, tail: &mut Tail) -> Result<(), ReadError> {
+    fn drain(&mut self, source: &mut dyn EntrySource) -> Result<(), ReadError> {
         let mut more = true;
         while more && self.is_listening {
-            let progress = tail.poll(|entry| self.take(entry))?;
+            let progress = source.poll(&mut |entry| self.take(entry))?;
             more = progress.more;
             self.batch.skipped_bytes += progress.skipped_bytes;
             self.bytes_read.fetch_add(progress.walked_bytes, Ordering::Relaxed);
@@ -209,7 +213,7 @@ impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
         if entry.text(&field::KIND.name).is_some() {
             self.add_entry(entry);
         } else if let Some(notice) = SuppressedMessages::of(entry) {
-            let at = (entry.boot_id(), entry.monotonic_us());
+            let at = (entry.boot_id(), entry.realtime_us());
             if self.seen.insert_notice(at, &notice) {
                 self.add_suppressed(notice);
             }

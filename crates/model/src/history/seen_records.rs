@@ -52,15 +52,15 @@ impl SeenRecords {
         run.insert(stamp.seq)
     }
 
-    /// Remembers a message that journald wrote at this time of a boot, `CLOCK_MONOTONIC` in microseconds; false if it was
+    /// Remembers a message that journald wrote in this boot at this time, `CLOCK_REALTIME` in microseconds; false if it was
     /// read before.
     pub(crate) fn insert_notice(
         &mut self,
-        (boot, mono_us): (u128, u64),
+        (boot, realtime_us): (u128, u64),
         notice: &SuppressedMessages,
     ) -> bool {
         let is_same = |(its_boot, its_us, other): &(u128, u64, SuppressedMessages)| {
-            (*its_boot, *its_us) == (boot, mono_us) && other == notice
+            (*its_boot, *its_us) == (boot, realtime_us) && other == notice
         };
         if self.notices.iter().any(is_same) {
             return false;
@@ -68,7 +68,7 @@ impl SeenRecords {
         if self.notices.len() == NOTICES_MAX {
             self.notices.pop_front();
         }
-        self.notices.push_back((boot, mono_us, notice.clone()));
+        self.notices.push_back((boot, realtime_us, notice.clone()));
         true
     }
 }

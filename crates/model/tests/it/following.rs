@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use journal::{EntryBuf, FileOptions, FileWriter, Start, Tail, Timestamps};
+use journal::{EntryBuf, EntrySource, FileOptions, FileWriter, Start, Tail, Timestamps};
 use model::history::{BATCH_BYTES_MAX, Batch, Follower, RunFilter, Update, WriterFilter};
 use model::runs::Model;
 use records::codec::{Origin, encode};
@@ -50,14 +50,14 @@ fn follow(path: &Path) -> (Follower, Receiver<Update>) {
 fn follow_only(path: &Path, filter: RunFilter) -> (Follower, Receiver<Update>) {
     let (send, updates) = channel();
     let path = path.to_owned();
-    let open = move || Tail::open(&path, Start::File);
+    let open = move || Ok(Box::new(Tail::open(&path, Start::File)?) as Box<dyn EntrySource>);
     (Follower::start(open, filter, move |update| send.send(update).is_ok()).unwrap(), updates)
 }
 
 /// All that one reading of what is there delivers.
 fn read_only(path: &Path, filter: RunFilter) -> Vec<Update> {
     let (follower, updates) = follow_only(path, filter);
-    follower.finish();
+    follower.finish().unwrap();
     updates.iter().collect()
 }
 
@@ -67,7 +67,7 @@ fn records_written_before_the_end_are_delivered_first() {
     write(&mut writer, (1..=5_000).map(mark));
     let (follower, updates) = follow(&path);
     write(&mut writer, (5_001..=10_000).map(mark));
-    follower.finish();
+    follower.finish().unwrap();
     let mut seqs = Vec::new();
     let mut caught_up = 0;
     for update in updates {
@@ -91,7 +91,7 @@ fn a_follower_ends_when_nobody_listens_and_does_not_ask_again() {
         asked.send(()).unwrap();
         false
     };
-    let open = move || Tail::open(&path, Start::File);
+    let open = move || Ok(Box::new(Tail::open(&path, Start::File)?) as Box<dyn EntrySource>);
     let follower = Follower::start(open, RunFilter::default(), deliver).unwrap();
     let deadline = Instant::now() + Duration::from_secs(10);
     while !follower.is_finished() {
@@ -113,7 +113,7 @@ fn a_journal_of_a_later_version_is_told_once_and_not_as_damage() {
     };
     write(&mut writer, (1..=3).map(later));
     let (follower, updates) = follow(&path);
-    follower.finish();
+    follower.finish().unwrap();
     let notices: Vec<_> = updates
         .iter()
         .filter_map(|update| if let Update::Notice(_, text) = update { Some(text) } else { None })
@@ -188,7 +188,7 @@ fn records_of_another_writer_are_not_records_of_the_run() {
     write(&mut writer, [by(&mark(1), unit, &[]), by(&alien, unit, &[("_PID", "1")])]);
     write(&mut writer, [by(&mark(u64::MAX), unit, &[("_PID", "1")]), by(&mark(2), unit, &[])]);
     let (follower, updates) = follow(&path);
-    follower.finish();
+    follower.finish().unwrap();
     let batches = batches(&updates);
     assert_eq!(batches.iter().map(|batch| batch.records.len()).collect::<Vec<_>>(), [1, 1, 1]);
     assert_eq!(batches[0].writer.origin.pid, Some(std::process::id()));
@@ -210,7 +210,7 @@ fn drops_by_journald_reach_the_process_and_the_model() {
     write(&mut writer, [by(&dropped(10_000, own, unit, "journal"), "", &[])]);
     let (follower, updates) = follow(&path);
     let told = follower.suppressed_total();
-    follower.finish();
+    follower.finish().unwrap();
     assert_eq!(told.load(std::sync::atomic::Ordering::Relaxed), 37);
     let model = model_of(batches(&updates));
     assert_eq!(model.current().unwrap().reading().suppressed(), 37);
@@ -224,7 +224,7 @@ fn the_lag_of_another_boot_is_not_known() {
     write(&mut writer, [by(&mark(1), "", &[])]);
     write(&mut writer, [by(&mark(2), "", &[("_BOOT_ID", "0123456789abcdef0123456789abcdef")])]);
     write(&mut writer, [mark(3)]);
-    follower.finish();
+    follower.finish().unwrap();
     let live: Vec<_> = batches(&updates).iter().map(|batch| batch.read_mono_us.is_some()).collect();
     assert_eq!(live, [true, false, false]);
 }
@@ -418,7 +418,7 @@ fn copies_of_a_journal_that_grow_beside_it_are_read_once() {
     await_record(900);
     write(&mut again, 1..=901);
     await_record(901);
-    follower.finish();
+    follower.finish().unwrap();
     received.extend(updates.iter());
     let batches = batches_of(received);
     let seqs = batches.iter().flat_map(|batch| batch.records.iter().map(|record| record.stamp.seq));
@@ -455,7 +455,7 @@ fn a_received_file_that_is_cut_and_replaced_while_watched_loses_nothing_that_com
     let mut writer = file_in(folder.path(), "remote-a.journal");
     write(&mut writer, (1..=700).map(|seq| by(&mark(seq), "tlsdash.service", &[])));
     await_that(&|batches| last(batches) == Some(700));
-    follower.finish();
+    follower.finish().unwrap();
     batches.extend(batches_of(updates.iter()));
     let seqs = batches.iter().flat_map(|batch| batch.records.iter().map(|record| record.stamp.seq));
     assert!(seqs.eq(1..=700));

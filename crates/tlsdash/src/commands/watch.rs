@@ -121,7 +121,8 @@ fn show(
     let (commands, _) = sync_channel(1);
     let shown = frontend::show(frontend, options, inbox, commands)?;
     let ending = spawn("ending", move || {
-        follower.finish();
+        // An error of its reading has been shown as a notice.
+        let _ = follower.finish();
         // The recorder ends a recording in order once the dashboard is gone. A panic there has been reported.
         let _ = recorder.join();
     })?;

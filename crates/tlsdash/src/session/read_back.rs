@@ -61,7 +61,8 @@ impl ReadBack {
     /// Waits for the run's last record, then stops. Returns whether the record was read.
     pub(super) fn finish(self) -> bool {
         let came = self.stopped.recv_timeout(LAST_RECORD).is_ok();
-        self.follower.finish();
+        // An error of its reading has been delivered as a notice.
+        let _ = self.follower.finish();
         // The follower has read the journal to its end, so the record may have arrived meanwhile.
         came || self.stopped.try_recv().is_ok()
     }

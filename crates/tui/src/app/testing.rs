@@ -74,7 +74,8 @@ fn infos() -> Vec<SettingInfo> {
 
 /// The options for watching a journal that can be read again.
 pub(crate) fn watching() -> Options {
-    let history = HistoryReader::start(|_| unreachable!("nobody asks it"), TimeRange::ALL, |_| true).unwrap();
+    let history =
+        HistoryReader::start(|_, _| unreachable!("nobody asks it"), TimeRange::ALL, |_| true).unwrap();
     Options { watches: true, history: Some(history), ..options() }
 }
 

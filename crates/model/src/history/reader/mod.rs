@@ -12,7 +12,7 @@ mod tests;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use journal::{ReadError, Start, Tail};
+use journal::{EntrySource, ReadError, Start};
 
 use crate::runs::Model;
 use records::codec::{Origin, Writer};
@@ -146,13 +146,13 @@ impl RequestSlot {
 }
 
 impl HistoryReader {
-    /// Starts the thread. `open` opens the journal; only records within `range` are delivered. `deliver` may block. It
+    /// Starts the thread. `open` opens the journal to read a run, and may leave out others; only records within `range` are delivered. `deliver` may block. It
     /// returns false once nobody receives replies, which ends the current request.
     ///
     /// # Errors
     /// If the thread cannot be started.
     pub fn start(
-        open: impl Fn(Start) -> Result<Tail, ReadError> + Send + 'static,
+        open: impl Fn(Start, RunId) -> Result<Box<dyn EntrySource>, ReadError> + Send + 'static,
         range: TimeRange,
         deliver: impl FnMut(HistoryReply) -> bool + Send + 'static,
     ) -> io::Result<Self> {
@@ -179,7 +179,7 @@ struct ReaderThread<'d, O, D> {
 
 impl<O, D> ReaderThread<'_, O, D>
 where
-    O: Fn(Start) -> Result<Tail, ReadError>,
+    O: Fn(Start, RunId) -> Result<Box<dyn EntrySource>, ReadError>,
     D: FnMut(HistoryReply) -> bool,
 {
     fn run(mut self) {
@@ -214,7 +214,7 @@ where
         // Records carry totals. A limited range subtracts those before it, and so needs the records before it too.
         let is_unlimited = self.range == TimeRange::ALL;
         let start = if is_unlimited && since_us > 0 { Start::Since(since_us) } else { Start::Oldest };
-        let mut cursor = RunCursor::new((self.open)(start)?, (run, origin), self.range);
+        let mut cursor = RunCursor::new((self.open)(start, run)?, (run, origin), self.range);
         loop {
             let progress = cursor.read(until_us, last_seq, |writer, record| {
                 model.apply_from(writer, record, None);

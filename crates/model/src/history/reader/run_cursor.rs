@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use journal::{Entry, ReadError, Tail};
+use journal::{Entry, EntrySource, ReadError};
 
 use crate::history::SeenRecords;
 use records::codec;
@@ -27,7 +27,7 @@ pub(super) enum ReadProgress {
 
 /// A position in the journal, delivering one run's records.
 pub(super) struct RunCursor {
-    tail: Tail,
+    source: Box<dyn EntrySource>,
     filter: RecordSelector,
 }
 
@@ -49,7 +49,11 @@ struct RecordSelector {
 }
 
 impl RunCursor {
-    pub(super) fn new(tail: Tail, (run, origin): (RunId, Origin), range: TimeRange) -> Self {
+    pub(super) fn new(
+        source: Box<dyn EntrySource>,
+        (run, origin): (RunId, Origin),
+        range: TimeRange,
+    ) -> Self {
         let filter = RecordSelector {
             run,
             run_text: run.to_string(),
@@ -63,7 +67,7 @@ impl RunCursor {
             last_us: 0,
             has_stopped: false,
         };
-        Self { tail, filter }
+        Self { source, filter }
     }
 
     /// Reads one poll towards a moment. `last_seq` is the highest sequence number known of the run: reading stops there.
@@ -90,10 +94,10 @@ impl RunCursor {
 
     /// True if the journal holds more.
     fn poll(&mut self) -> Result<bool, ReadError> {
-        let Self { tail, filter } = self;
+        let Self { source, filter } = self;
         let mut tries = 0;
         loop {
-            match tail.poll(|entry| filter.take(entry)) {
+            match source.poll(&mut |entry| filter.take(entry)) {
                 Ok(progress) => return Ok(progress.more),
                 Err(_) if tries < TRIES => tries += 1,
                 Err(error) => return Err(error),

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use journal::{FileOptions, FileWriter};
+use journal::{FileOptions, FileWriter, Tail};
 
 use super::*;
 use crate::history::slice_tests::recorded as simulated;
@@ -38,7 +38,7 @@ fn recording(folder: &Path) -> (PathBuf, Vec<Record>) {
 fn reader(path: &Path) -> (HistoryReader, Receiver<HistoryReply>) {
     let (send, told) = channel();
     let path = path.to_owned();
-    let open = move |start| Tail::open(&path, start);
+    let open = move |start, _| Ok(Box::new(Tail::open(&path, start)?) as Box<dyn EntrySource>);
     (HistoryReader::start(open, TimeRange::ALL, move |news| send.send(news).is_ok()).unwrap(), told)
 }
 

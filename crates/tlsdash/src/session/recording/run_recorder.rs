@@ -106,7 +106,8 @@ fn write(mut recording: ActiveRecording, read: &Receiver<Update>, events: &Dashb
 impl RecordedFollower {
     /// Reads the present contents of the journal, and ends.
     fn end(self) {
-        self.follower.finish();
+        // An error of its reading has been delivered as a notice.
+        let _ = self.follower.finish();
         // A panic there has been reported by the panic hook.
         let _ = self.writing.join();
     }
