@@ -3,11 +3,13 @@
 
 #![forbid(unsafe_code)]
 
+mod https;
 mod refusal;
 mod sessions;
 mod trust;
 mod verify;
 
+pub use https::{IdentityError, authorities, check_identity, io_reason, provider};
 pub use refusal::{TrustFlags, advice, reason};
 pub use sessions::{SessionReset, SessionStore};
 pub use trust::{KnownCertificates, Trust};

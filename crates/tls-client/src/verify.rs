@@ -68,11 +68,18 @@ fn web_pki(
 }
 
 fn system_roots() -> Result<RootCertStore, TrustError> {
-    let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    let (good, _) = roots.add_parsable_certificates(found.certs);
+    let (good, _) = roots.add_parsable_certificates(system_certificates()?);
     if good > 0 {
         return Ok(roots);
+    }
+    Err(TrustError::System("none of them can be used".to_owned()))
+}
+
+pub(crate) fn system_certificates() -> Result<Vec<CertificateDer<'static>>, TrustError> {
+    let found = rustls_native_certs::load_native_certs();
+    if !found.certs.is_empty() {
+        return Ok(found.certs);
     }
     Err(TrustError::System(match found.errors.first() {
         Some(error) => error.to_string(),
@@ -81,7 +88,7 @@ fn system_roots() -> Result<RootCertStore, TrustError> {
 }
 
 /// The certificates of a file, or what is wrong with it.
-fn read_listed(path: &Path) -> Result<Arc<[CertificateDer<'static>]>, String> {
+pub(crate) fn read_listed(path: &Path) -> Result<Arc<[CertificateDer<'static>]>, String> {
     let pem = std::fs::read(path).map_err(|error| error.to_string())?;
     let listed = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
     let listed = listed.map_err(|error| error.to_string())?;
