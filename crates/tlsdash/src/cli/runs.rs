@@ -12,9 +12,9 @@ use crate::value::ParsedValue;
 /// Which runs are read, and of when.
 #[derive(Args, Debug)]
 pub(crate) struct RunsArgs {
-    /// Journals to read: a file with its archives, a folder of files, `system`, or `namespace:NAME`; runs of several are
-    /// merged. @FROM..TO behind one selects a time range, such as @13:05..13:10 (UTC), @-10m.. or @mark:2..mark:3
-    /// [default: where `--journal auto` writes]
+    /// Journals to read: a file with its archives, a folder of files, `system`, `namespace:NAME`, or a log store as
+    /// logs+http://HOST:PORT; runs of several are merged. @FROM..TO behind one selects a time range, such as
+    /// @13:05..13:10 (UTC), @-10m.. or @mark:2..mark:3 [default: where `--journal auto` writes]
     #[arg(value_name = "SOURCE")]
     pub(crate) sources: Vec<OsString>,
     /// The run, by its id (TLSDASH_RUN) or the first characters of it [default: the newest of each host]

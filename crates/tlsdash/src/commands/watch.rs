@@ -9,6 +9,7 @@ use anyhow::Context;
 use clap::Args;
 use model::history::{Follower, HistoryReader, Moment, Update, WriterFilter};
 use model::runs::Level;
+use records::ids::RunId;
 use records::slice::RunSlice;
 use tui::{DashboardSender, Event, RemoteControl, ReplayStart, Speed};
 
@@ -28,8 +29,9 @@ use crate::summary;
 
 #[derive(Args, Debug)]
 pub(crate) struct WatchArgs {
-    /// Journal to watch: a file with its archives, a folder of files, `system`, or `namespace:NAME`; @FROM..TO behind it
-    /// selects a time range, such as @13:05..13:10, @-10m.. or @mark:2..mark:3 [default: where `--journal auto` writes]
+    /// Journal to watch: a file with its archives, a folder of files, `system`, `namespace:NAME`, or a log store as
+    /// logs+http://HOST:PORT; @FROM..TO behind it selects a time range, such as @13:05..13:10, @-10m.. or
+    /// @mark:2..mark:3 [default: where `--journal auto` writes]
     #[arg(value_name = "SOURCE")]
     pub(crate) source: Option<OsString>,
     /// Play the recording from its start, or from --from, at this speed: 1/4, 1/2, 1, 2, 4, 8, 16, 32 or 64
@@ -120,9 +122,12 @@ fn show(
     // No run of this process takes commands.
     let (commands, _) = sync_channel(1);
     let shown = frontend::show(frontend, options, inbox, commands)?;
+    let is_slow = part.place.is_all_or_nothing();
     let ending = spawn("ending", move || {
-        // An error of its reading has been shown as a notice.
-        let _ = follower.finish();
+        // A store may take minutes for what nobody will see. An error has been shown as a notice.
+        if !is_slow {
+            let _ = follower.finish();
+        }
         // The recorder ends a recording in order once the dashboard is gone. A panic there has been reported.
         let _ = recorder.join();
     })?;
@@ -161,13 +166,13 @@ fn follow(part: &SourcePart<'_>, events: DashboardSender) -> anyhow::Result<Foll
         };
         events.send(Event::Update(update)).is_ok()
     };
-    Ok(Follower::start(opener(&part.place, warn), part.filter.clone(), deliver)?)
+    Ok(Follower::start(opener(&part.place, &part.filter.id_prefix, warn), part.filter.clone(), deliver)?)
 }
 
 /// Starts the reader of moments that the dashboard no longer holds.
 fn history_reader(part: &SourcePart<'_>, events: DashboardSender) -> anyhow::Result<HistoryReader> {
     let place = part.place.clone();
-    let open = move |start| place.opener(start)();
+    let open = move |start, run: RunId| place.opener(start, &run.to_string())();
     let deliver = move |news| events.history(news).is_ok();
     HistoryReader::start(open, part.filter.range, deliver).context("cannot start the thread dashboard-read")
 }

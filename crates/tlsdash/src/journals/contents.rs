@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
-use journal::{ReadError, Start, Tail};
+use journal::{EntrySource, ReadError, Start};
 use model::history::{Follower, RunFilter, Update};
 use model::runs::{Model, RUNS_BYTES_MAX, RUNS_MERGED_MAX, Run};
 use records::ids::RunId;
@@ -48,7 +48,7 @@ impl<'a> JournalContents<'a> {
         let (updates, read) = sync_channel(4);
         let warn = |text| crate::say(format_args!("warning: {text}"));
         let deliver = move |update| updates.send(update).is_ok();
-        let follower = Follower::start(opener(place, warn), filter.clone(), deliver)?;
+        let follower = Follower::start(opener(place, &filter.id_prefix, warn), filter.clone(), deliver)?;
         let walked = follower.bytes_read();
         let ending = spawn("ending", move || follower.finish())?;
         let mut contents =
@@ -69,8 +69,11 @@ impl<'a> JournalContents<'a> {
             }
         }
         bar.clear();
-        // The channel is closed, so everything was delivered.
-        let _ = ending.join();
+        // The channel is closed, so everything was delivered. A panic there has been reported.
+        let end = ending.join().unwrap_or(Ok(()));
+        if place.is_all_or_nothing() {
+            end?;
+        }
         let unread = unread(&contents.model);
         if contents.model.current().is_none() && (!notices.is_empty() || !unread.is_empty()) {
             // To this version, the records of a newer tlsdash are all malformed.
@@ -230,14 +233,15 @@ fn unread(model: &Model) -> Vec<String> {
 /// own records in the system's journal, and needs to know why no others are found.
 pub(crate) fn opener(
     source: &JournalSource,
+    id_prefix: &str,
     warn: impl FnOnce(String) + Send + 'static,
-) -> impl FnOnce() -> Result<Tail, ReadError> + Send + 'static {
-    let open = source.opener(Start::Oldest);
+) -> impl FnOnce() -> Result<Box<dyn EntrySource>, ReadError> + Send + 'static {
+    let open = source.opener(Start::Oldest, id_prefix);
     move || {
-        let tail = open()?;
-        if let Some(why) = tail.refusal() {
+        let opened = open()?;
+        if let Some(why) = opened.refusal() {
             warn(why.to_string());
         }
-        Ok(tail)
+        Ok(opened)
     }
 }

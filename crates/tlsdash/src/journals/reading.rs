@@ -271,9 +271,7 @@ pub(crate) fn place(
     writers: &WriterArgs,
 ) -> anyhow::Result<JournalSource> {
     match source {
-        Some(text) => {
-            JournalSource::parse(text).map_err(|error| usage(format!("{mode} {}: {error}", text.display())))
-        }
+        Some(text) => JournalSource::parse(text).map_err(|error| usage(format!("{mode} {error}"))),
         None => choice::auto_source(writers),
     }
 }

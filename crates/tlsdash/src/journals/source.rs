@@ -1,11 +1,12 @@
-//! A readable journal: a file with its archives, a folder of files, or journald's.
+//! A readable journal: a file with its archives, a folder of files, journald's, or a store of logs.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
-use journal::{Entry, InstanceError, JournaldInstance, ReadError, Start, Tail};
+use journal::{Entry, EntrySource, InstanceError, JournaldInstance, ReadError, Start, Tail};
+use log_store::{StoreReader, StoreUrl, StoreUrlError};
 use model::history::WriterFilter;
 use records::ids::{RUN_PARTS_MAX, RunId};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -22,27 +23,51 @@ pub(crate) enum JournalSource {
     Path(PathBuf),
     /// The files of journald.
     Instance(JournaldInstance),
+    /// A store that journals are sent to.
+    Store(Box<StoreUrl>),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SourceError {
+    #[error("{}: {error}", shown(.text))]
+    Instance { text: OsString, error: InstanceError },
+    /// Without the text, which may have a password.
+    #[error("SOURCE: {0}")]
+    Store(#[from] StoreUrlError),
+}
+
+fn shown(text: &OsStr) -> String {
+    records::text::clean::text(&text.to_string_lossy())
 }
 
 impl JournalSource {
-    /// Parses `system`, `namespace:NAME`, `file:PATH` and plain paths.
+    /// Parses `system`, `namespace:NAME`, `file:PATH`, `logs+http://…`, `logs+https://…` and plain paths.
     ///
     /// # Errors
-    /// If the name of a namespace is invalid.
-    pub(crate) fn parse(text: &OsStr) -> Result<Self, InstanceError> {
+    /// If the name of a namespace or the URL is invalid.
+    pub(crate) fn parse(text: &OsStr) -> Result<Self, SourceError> {
         let Some(text) = text.to_str() else { return Ok(Self::Path(text.into())) };
+        if StoreUrl::is_one(text) {
+            return Ok(Self::Store(Box::new(text.parse()?)));
+        }
+        let refuse = |error| SourceError::Instance { text: text.into(), error };
         match text.split_once(':') {
             None if text == "system" => Ok(Self::Instance(JournaldInstance::system())),
-            Some(("namespace", _)) => text.parse().map(Self::Instance),
+            Some(("namespace", _)) => text.parse().map(Self::Instance).map_err(refuse),
             Some(("file", path)) => Ok(Self::Path(path.into())),
             _ => Ok(Self::Path(text.into())),
         }
     }
 
-    /// Returns a function that opens it. A tail stays on the thread that opened it, so the function is called there.
-    pub(crate) fn opener(&self, start: Start) -> impl FnOnce() -> Result<Tail, ReadError> + Send + 'static {
-        let source = self.clone();
-        move || Ok(source.open(start)?.only_with(FIELDS))
+    /// Returns a function that opens it; a store leaves out runs whose ids do not begin with `id_prefix`. What is opened
+    /// stays on the thread that opened it, so the function is called there.
+    pub(crate) fn opener(
+        &self,
+        start: Start,
+        id_prefix: &str,
+    ) -> impl FnOnce() -> Result<Box<dyn EntrySource>, ReadError> + Send + 'static {
+        let (source, id_prefix) = (self.clone(), id_prefix.to_owned());
+        move || source.open(start, FIELDS, &id_prefix)
     }
 
     /// Returns a function that opens it for a run that begins now, and skips the records of others. A file of our own
@@ -50,34 +75,51 @@ impl JournalSource {
     pub(crate) fn opener_of_run(
         &self,
         run: RunId,
-    ) -> impl FnOnce() -> Result<Tail, ReadError> + Send + 'static {
+    ) -> impl FnOnce() -> Result<Box<dyn EntrySource>, ReadError> + Send + 'static {
         let source = self.clone();
         move || {
             let start = match source {
                 Self::Path(_) => Start::File,
-                Self::Instance(_) => Start::End,
+                Self::Instance(_) | Self::Store(_) => Start::End,
             };
             let ids = (0..=RUN_PARTS_MAX).map(|number| format!("TLSDASH_RUN={}", run.part(number)));
             // Clients cannot forge messages of journald itself.
             let fields: Vec<String> = ids.chain(["_TRANSPORT=driver".to_owned()]).collect();
-            Ok(source.open(start)?.only_with(&fields.iter().map(String::as_str).collect::<Vec<_>>()))
+            source.open(start, &fields.iter().map(String::as_str).collect::<Vec<_>>(), &run.family())
         }
     }
 
-    fn open(&self, start: Start) -> Result<Tail, ReadError> {
-        match self {
+    fn open(
+        &self,
+        start: Start,
+        fields: &[&str],
+        id_prefix: &str,
+    ) -> Result<Box<dyn EntrySource>, ReadError> {
+        let tail = match self {
             Self::Path(path) => {
                 allow_many_files();
                 Tail::open(path, start)
             }
             Self::Instance(instance) => Tail::open_instance(instance, start),
-        }
+            Self::Store(url) => return Ok(Box::new(StoreReader::open(url, start, id_prefix)?)),
+        };
+        Ok(Box::new(tail?.only_with(fields)))
+    }
+
+    /// Whether it is read as a whole or not at all. What is left of a damaged file is all that there is, but a store
+    /// that fails has the rest.
+    pub(crate) fn is_all_or_nothing(&self) -> bool {
+        matches!(self, Self::Store(_))
     }
 
     /// Whether journald keeps it on this host, where every user may write, and trusted fields name the writer. False
-    /// for the files of systemd-journal-remote, and for files made or copied elsewhere.
+    /// for the files of systemd-journal-remote, for stores, and for files made or copied elsewhere.
     pub(crate) fn is_of_this_host(&self) -> bool {
-        let Self::Path(path) = self else { return true };
+        let path = match self {
+            Self::Path(path) => path,
+            Self::Instance(_) => return true,
+            Self::Store(_) => return false,
+        };
         let Ok(path) = path.canonicalize() else { return false };
         JOURNALD.iter().any(|folder| {
             let folder = Path::new(folder).canonicalize().unwrap_or_else(|_| folder.into());
@@ -85,7 +127,7 @@ impl JournalSource {
         })
     }
 
-    /// Its size in bytes, as far as it is known.
+    /// Its size in bytes, as far as it is known; 0 for a store.
     pub(crate) fn size_bytes(&self) -> u64 {
         match self {
             Self::Path(path) if path.is_dir() => files_in(path, 2),
@@ -100,16 +142,17 @@ impl JournalSource {
             Self::Instance(instance) => {
                 instance.folders().into_iter().flatten().map(|folder| files_in(&folder, 1)).sum()
             }
+            Self::Store(_) => 0,
         }
     }
 
     /// Whether it holds a readable record of one of the `writers`.
     pub(crate) fn holds_records(&self, writers: &WriterFilter) -> bool {
-        let Ok(mut tail) = self.opener(Start::Oldest)() else { return false };
+        let Ok(mut source) = self.opener(Start::Oldest, "")() else { return false };
         let mut found = false;
         while !found {
             let is_wanted = |entry: &Entry| entry.text("TLSDASH_KIND").is_some() && writers.admit(entry);
-            match tail.poll(|entry| found = found || is_wanted(entry)) {
+            match source.poll(&mut |entry| found = found || is_wanted(entry)) {
                 Ok(progress) if progress.more => {}
                 Ok(_) | Err(_) => break,
             }
@@ -152,6 +195,7 @@ impl fmt::Display for JournalSource {
             Self::Path(path) if path.is_dir() => f.write_str(&printable(path)),
             Self::Path(path) => write!(f, "file:{}", printable(path)),
             Self::Instance(instance) => write!(f, "{instance}"),
+            Self::Store(url) => write!(f, "{url}"),
         }
     }
 }
@@ -173,5 +217,9 @@ mod tests {
         }
         assert!(parse("namespace:").is_err());
         assert!(parse("namespace:a/b").is_err());
+        let store = "logs+http://h:9428?query=_time:1h";
+        assert_eq!(parse(store).unwrap(), JournalSource::Store(Box::new(store.parse().unwrap())));
+        let error = parse("logs+http://u:geheim@h").unwrap_err().to_string();
+        assert!(!error.contains("geheim"), "{error}");
     }
 }

@@ -9,7 +9,7 @@ use crate::common::{TlsdashProcess, outside, run, stderr, tlsdash};
 use serde_json::Value;
 
 /// The entries of a run of the demo, in the export format.
-fn record(folder: &Path) -> (PathBuf, Vec<u8>) {
+pub(crate) fn record(folder: &Path) -> (PathBuf, Vec<u8>) {
     let path = folder.join("own.journal");
     let mut command = tlsdash(folder);
     command.args(["demo", "--headless", "--duration", "4s", "--interval", "250ms"]);
@@ -49,7 +49,7 @@ fn json(state: &Path, args: &[&str]) -> Value {
 }
 
 /// All that commands say of a journal, without its name.
-fn all_figures(state: &Path, source: &str) -> Vec<Value> {
+pub(crate) fn all_figures(state: &Path, source: &str) -> Vec<Value> {
     let range = format!("{source}@1s..3s");
     let mut all = vec![
         json(state, &["report", source, "--json", "-"]),

@@ -15,6 +15,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("tlsdash-recorder", &["tlsdash-journal", "tlsdash-records"]),
     ("tlsdash-model", &["tlsdash-journal", "tlsdash-records"]),
     ("tlsdash-tls-client", &["tlsdash-records"]),
+    ("tlsdash-log-store", &["tlsdash-journal", "tlsdash-records", "tlsdash-tls-client"]),
     ("tlsdash-acme", &["tlsdash-output-file", "tlsdash-tls-client"]),
     ("tlsdash-proxy-core", &["tlsdash-hello", "tlsdash-records", "tlsdash-tls-client"]),
     ("tlsdash-proxy-http", &["tlsdash-http-codec", "tlsdash-proxy-core", "tlsdash-records"]),
@@ -54,6 +55,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         &[
             "tlsdash-acme",
             "tlsdash-journal",
+            "tlsdash-log-store",
             "tlsdash-output-file",
             "tlsdash-records",
             "tlsdash-recorder",
@@ -143,6 +145,7 @@ const DASHBOARD: [&[&str]; 5] = [
 const CONFINED: &[(&str, &[&str])] = &[
     ("rustls", &["tlsdash-tls-client", "tlsdash-acme", "tlsdash-proxy-core", "tlsdash-loadgen"]),
     ("instant-acme", &["tlsdash-acme"]),
+    ("ureq", &["tlsdash-log-store"]),
     ("aws-lc-rs", &["tlsdash-proxy-core", "tlsdash-proxy-http"]),
     ("x509-parser", &["tlsdash-acme", "tlsdash-proxy-core"]),
     ("ratatui", &["tlsdash-tui"]),

@@ -12,11 +12,11 @@ use crate::terminal::TestTerminal;
 use serde_json::Value;
 
 /// A process that is killed with the test.
-struct SystemdProgram(Child);
+pub(crate) struct SystemdProgram(pub(crate) Child);
 
 impl SystemdProgram {
     /// Starts a program of the package `systemd-journal-remote`.
-    fn start(name: &str, args: &[&str]) -> Self {
+    pub(crate) fn start(name: &str, args: &[&str]) -> Self {
         let mut command = Command::new(format!("/lib/systemd/{name}"));
         command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn();

@@ -32,6 +32,7 @@ mod journald;
 mod lifecycle;
 mod load;
 mod load_styles;
+mod log_store;
 mod metrics;
 mod notices;
 mod outputs;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use journal::{Entry, EntryBuf, FileOptions, FileWriter, Start, Tail, Timestamps};
+use journal::{Entry, EntryBuf, EntrySource, FileOptions, FileWriter, Start, Timestamps};
 use model::history::{Downsampler, EntryFilter, RunFilter, SeenRecords};
 use model::runs::{Model, Run};
 use records::codec::Writer;
@@ -26,7 +26,8 @@ use crate::session::recording::check_new;
 
 #[derive(Args, Debug)]
 pub(crate) struct CompactArgs {
-    /// Journal to read: a file with its archives, a folder of files, `system`, or `namespace:NAME`; it is not changed
+    /// Journal to read: a file with its archives, a folder of files, `system`, `namespace:NAME`, or a log store as
+    /// logs+http://HOST:PORT; it is not changed
     #[arg(value_name = "SOURCE")]
     pub(crate) source: OsString,
     /// File to write, which must not exist
@@ -117,8 +118,8 @@ struct CopySource<'a> {
 
 fn write(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<()> {
     let source = whole.source;
-    let mut tail = source.opener(Start::Oldest)()?;
-    if let Some(why) = tail.refusal() {
+    let mut original = source.opener(Start::Oldest, "")()?;
+    if let Some(why) = original.refusal() {
         bail!("{source} cannot be read completely, and the copy would lack records: {why}");
     }
     // The trusted fields are those of the original's process.
@@ -133,7 +134,7 @@ fn write(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<()> {
     };
     let mut writers = Writers::new();
     let mut filter = EntryFilter::new(whole.filter.clone());
-    read(&mut tail, source, |entry| {
+    read(&mut *original, source, |entry| {
         let is_record = entry.text("TLSDASH_KIND").is_some();
         if is_record && !filter.admits(entry) { Ok(()) } else { copy.take(entry, &mut writers) }
     })?;
@@ -146,14 +147,14 @@ fn write(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<()> {
 
 /// Passes every entry to `take`.
 fn read(
-    tail: &mut Tail,
+    original: &mut dyn EntrySource,
     source: &JournalSource,
     mut take: impl FnMut(&Entry) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut bar = Bar::new(|| source.size_bytes());
     let (mut walked, mut failed) = (0, Ok(()));
     loop {
-        let progress = tail.poll(|entry| {
+        let progress = original.poll(&mut |entry| {
             if failed.is_ok() {
                 failed = take(entry);
             }
@@ -247,10 +248,13 @@ fn compare(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<String> {
         let same = after.run(run.id()).is_some_and(|copied| figures(&before, run) == figures(&after, copied));
         ensure!(same, "the copy of run {} would not say the same, and was not kept", run.id().short());
     }
+    let original = match whole.source.size_bytes() {
+        0 => String::new(),
+        bytes => format!(" in place of {:.1} MB", bytes as f64 / 1e6),
+    };
     Ok(format!(
-        "of {:.1} MB in place of {:.1} MB, with the same totals and latencies of {}",
+        "of {:.1} MB{original}, with the same totals and latencies of {}",
         copy.size_bytes() as f64 / 1e6,
-        whole.source.size_bytes() as f64 / 1e6,
         counted(before.runs().count() as u64, "run")
     ))
 }

@@ -19,8 +19,9 @@ use crate::value::{time, time_or_none};
 
 #[derive(Args, Debug)]
 pub(crate) struct CompareArgs {
-    /// Journal of the first run: a file with its archives, a folder of files, `system`, or `namespace:NAME`; @FROM..TO
-    /// behind it selects a time range, such as @13:05..13:10 (UTC), @-10m.. or @mark:2..mark:3
+    /// Journal of the first run: a file with its archives, a folder of files, `system`, `namespace:NAME`, or a log
+    /// store as logs+http://HOST:PORT; @FROM..TO behind it selects a time range, such as @13:05..13:10 (UTC), @-10m..
+    /// or @mark:2..mark:3
     #[arg(value_name = "A")]
     pub(crate) a: OsString,
     /// Journal of the second run; without it, A's, with --run-b, or else what the A/B experiments of A came to

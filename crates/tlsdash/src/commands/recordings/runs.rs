@@ -27,8 +27,8 @@ use crate::summary;
 
 #[derive(Args, Debug)]
 pub(crate) struct ListRunsArgs {
-    /// Journal to read: a file with its archives, a folder of files, `system`, or `namespace:NAME`; @FROM..TO behind it
-    /// selects a time range [default: where `--journal auto` writes]
+    /// Journal to read: a file with its archives, a folder of files, `system`, `namespace:NAME`, or a log store as
+    /// logs+http://HOST:PORT; @FROM..TO behind it selects a time range [default: where `--journal auto` writes]
     #[arg(value_name = "SOURCE")]
     pub(crate) source: Option<OsString>,
     /// Format of the output

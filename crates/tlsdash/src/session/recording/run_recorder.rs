@@ -76,10 +76,9 @@ impl RunRecorder {
         let path = recording.path().display().to_string();
         let (updates, read) = sync_channel(UPDATES_MAX);
         // From the oldest record on, so totals count from the beginning of the recording.
-        let follower = Follower::start(self.place.opener(Start::Oldest), filter, move |update| {
-            updates.send(update).is_ok()
-        })
-        .context("cannot read the journal a second time")?;
+        let open = self.place.opener(Start::Oldest, &filter.id_prefix);
+        let follower = Follower::start(open, filter, move |update| updates.send(update).is_ok())
+            .context("cannot read the journal a second time")?;
         let events = self.events.clone();
         let writing = spawn("dashboard-record", move || write(recording, &read, &events))?;
         Ok((RecordedFollower { follower, writing }, path))

@@ -1,0 +1,108 @@
+//! The lines of answers: JSON objects of texts.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use journal::Entry;
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+
+use crate::client::{Reason, shown};
+
+/// The most fields of a line, as journald's.
+const FIELDS_MAX: usize = 1024;
+
+/// Names and values of a line; a name may come twice.
+struct Line<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+/// A text, borrowed where it has no escapes.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Line<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Line<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of texts")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Line<'de>, M::Error> {
+                let mut fields = Vec::new();
+                while let Some((Text(name), Text(value))) = map.next_entry::<Text<'_>, Text<'_>>()? {
+                    if fields.len() == FIELDS_MAX {
+                        return Err(serde::de::Error::custom("too many fields"));
+                    }
+                    fields.push((name, value));
+                }
+                Ok(Line(fields))
+            }
+        }
+        deserializer.deserialize_map(Fields)
+    }
+}
+
+impl<'a> Line<'a> {
+    fn parse(bytes: &'a [u8]) -> Result<Self, Reason> {
+        serde_json::from_slice(bytes)
+            .map_err(|_| format!("an unexpected line in its answer: {}", shown(bytes)))
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| &**value)
+    }
+
+    fn time_us(&self) -> Option<u64> {
+        let time: jiff::Timestamp = self.get("_time")?.parse().ok()?;
+        time.as_microsecond().try_into().ok()
+    }
+}
+
+/// An entry of a line. Fields that the store adds are left out.
+pub(crate) fn entry(bytes: &[u8]) -> Result<Entry, Reason> {
+    let line = Line::parse(bytes)?;
+    let realtime_us = line.time_us().ok_or_else(|| format!("a line without _time: {}", shown(bytes)))?;
+    let fields = line.0.iter().filter_map(|(name, value)| match &**name {
+        "_msg" => Some(("MESSAGE", &**value)),
+        name if name.bytes().any(|byte| byte.is_ascii_lowercase()) => None,
+        name => Some((name, &**value)),
+    });
+    Ok(Entry::from_fields(realtime_us, fields))
+}
+
+/// The second at which a bucket of a census begins, and its count.
+pub(crate) fn bucket(bytes: &[u8]) -> Result<(u64, u64), Reason> {
+    let line = Line::parse(bytes)?;
+    let parsed = line.time_us().zip(line.get("n").and_then(|n| n.parse().ok()));
+    let (time_us, count) = parsed.ok_or_else(|| format!("an unexpected count: {}", shown(bytes)))?;
+    Ok((time_us / 1_000_000, count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_has_the_fields_of_the_journal_only() {
+        let line = r#"{"A":"1","_time":"2026-11-28T06:38:17.768184Z","_msg":"a\nb","A":"2","_PID":"7","_stream":"{}",
+            "_stream_id":"0","level":"info"}"#;
+        let entry = entry(line.as_bytes()).unwrap();
+        assert_eq!(entry.realtime_us(), 1_795_847_897_768_184);
+        let fields: Vec<_> =
+            entry.iter().map(|(name, value)| (name, str::from_utf8(value).unwrap())).collect();
+        assert_eq!(fields, [("A", "1"), ("MESSAGE", "a\nb"), ("A", "2"), ("_PID", "7")]);
+    }
+
+    #[test]
+    fn a_line_that_is_no_object_of_texts_is_shown_shortened() {
+        let long = format!("<html>\u{1b}[31m{}", "x".repeat(200));
+        for text in [&*long, "[]", "{\"a\":1}", "{\"a\":\"1\"", "{\"a\":\"1\"}"] {
+            let error = entry(text.as_bytes()).unwrap_err();
+            assert!(error.len() < 120 && !error.contains('\u{1b}'), "{error}");
+        }
+        assert_eq!(bucket(b"{\"_time\":\"1970-01-01T00:00:05Z\",\"n\":\"3\"}"), Ok((5, 3)));
+        assert!(bucket(b"{\"_time\":\"1970-01-01T00:00:05Z\",\"n\":\"x\"}").is_err());
+    }
+}

@@ -1,0 +1,277 @@
+//! Reads and follows a store.
+//!
+//! A census counts the entries of each hour, and those of each second of the hours that lack some; seconds that lack some
+//! are read. The first reading takes all. Later, the latest minute is counted once a second, and a second is read once its
+//! count stands still, so nothing half written is read; a census of all hours finds what was uploaded late.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use journal::{Entry, EntrySource, FileState, PollProgress, ReadError, Start};
+
+use crate::answer;
+use crate::census::{Counts, HOUR, ReadCounts, Window, windows};
+use crate::client::{Client, Reason};
+use crate::url::StoreUrl;
+
+/// The latest seconds, which are counted often.
+const RECENT_S: u64 = 60;
+/// The hours whose seconds are counted with one query.
+const HOURS_MAX: u64 = 12;
+/// The lines of a census: ten years of hours.
+const CENSUS_LINES_MAX: usize = 100_000;
+/// How often a window is read that has fewer entries than were counted.
+const TRIES_MAX: u32 = 3;
+
+/// How often a store is asked.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    recent: Duration,
+    all: Duration,
+    /// After an error.
+    retry: Duration,
+}
+
+const PACE: Pace =
+    Pace { recent: Duration::from_secs(1), all: Duration::from_secs(30), retry: Duration::from_secs(1) };
+
+/// The entries of a store that are records, or journald's messages about dropped ones.
+#[derive(Debug)]
+pub struct StoreReader {
+    place: String,
+    client: Client,
+    /// What is read, in LogsQL.
+    filter: String,
+    pace: Pace,
+    read: ReadCounts,
+    /// The latest seconds by the census before.
+    recent: Counts,
+    queue: VecDeque<Query>,
+    next_recent: Instant,
+    next_all: Instant,
+    /// Until all that was there at first has been read.
+    is_first: bool,
+    failed: Option<(Instant, Reason)>,
+}
+
+#[derive(Debug)]
+enum Query {
+    /// Counts the seconds from one to before another, and reads those that lack entries.
+    Seconds {
+        from: u64,
+        to: u64,
+        tries: u32,
+    },
+    Window(Window, u32),
+}
+
+impl StoreReader {
+    /// Opens a store for the records of the runs whose ids begin with `id_prefix`. Does not connect.
+    ///
+    /// # Errors
+    /// If a file that the URL names cannot be read or used.
+    pub fn open(url: &StoreUrl, start: Start, id_prefix: &str) -> Result<Self, ReadError> {
+        let place = url.to_string();
+        let client = Client::new(url).map_err(|reason| ReadError::Store { place: place.clone(), reason })?;
+        let now = Instant::now();
+        Ok(Self {
+            place,
+            client,
+            filter: filter(url, start, id_prefix),
+            pace: PACE,
+            read: ReadCounts::default(),
+            recent: Counts::new(),
+            queue: VecDeque::new(),
+            next_recent: now,
+            next_all: now,
+            is_first: true,
+            failed: None,
+        })
+    }
+
+    /// Sends the next query that is due, if there is one.
+    fn step(&mut self, each: &mut dyn FnMut(&Entry)) -> Result<PollProgress, Reason> {
+        let mut progress = PollProgress {
+            entries: 0,
+            more: false,
+            rotations: 0,
+            skipped_bytes: 0,
+            walked_bytes: 0,
+            writer: FileState::Online,
+        };
+        let now = Instant::now();
+        match self.queue.pop_front() {
+            Some(Query::Window(window, tries)) => self.read_window(&window, tries, (&mut progress, each))?,
+            Some(Query::Seconds { from, to, tries }) => self.count_seconds(from, to, tries)?,
+            None if now >= self.next_all => {
+                self.count_hours()?;
+                self.next_all = Instant::now() + self.pace.all;
+            }
+            None if now >= self.next_recent => {
+                self.count_recent()?;
+                self.next_recent = Instant::now() + self.pace.recent;
+            }
+            None => {}
+        }
+        progress.more = !self.queue.is_empty();
+        self.is_first &= progress.more;
+        Ok(progress)
+    }
+
+    /// Queues a count of the seconds of all hours that lack entries, several hours together.
+    fn count_hours(&mut self) -> Result<(), Reason> {
+        let mut groups: Vec<(u64, u64)> = Vec::new();
+        for (hour, count) in self.census("", "1h")? {
+            if !self.read.lacks_hour(hour, count) {
+                continue;
+            }
+            self.read.forget_hour(hour);
+            match groups.last_mut().filter(|(from, to)| *to == hour && hour - *from < HOURS_MAX * HOUR) {
+                Some((_, to)) => *to = hour + HOUR,
+                None => groups.push((hour, hour + HOUR)),
+            }
+        }
+        self.queue.extend(groups.into_iter().map(|(from, to)| Query::Seconds { from, to, tries: 0 }));
+        Ok(())
+    }
+
+    /// Queues the seconds that lack entries. The recent ones are left to [`Self::count_recent`] once all was read.
+    fn count_seconds(&mut self, from: u64, to: u64, tries: u32) -> Result<(), Reason> {
+        let counted = self.census(&range(from, to), "1s")?;
+        let settled = if self.is_first { u64::MAX } else { self.recent_from() };
+        let is_wanted = |second, count| second < settled && self.read.lacks_second(second, count);
+        let found = windows(&counted, is_wanted);
+        for window in found.into_iter().rev() {
+            self.queue.push_front(Query::Window(window, tries));
+        }
+        Ok(())
+    }
+
+    /// Queues the recent seconds that lack entries and have the count of a census before.
+    fn count_recent(&mut self) -> Result<(), Reason> {
+        let counted = self.census(&format!("_time:>={}", time(self.recent_from())), "1s")?;
+        let is_settled =
+            |second, count| self.read.lacks_second(second, count) && self.recent.get(&second) == Some(&count);
+        let found = windows(&counted, is_settled);
+        self.queue.extend(found.into_iter().map(|window| Query::Window(window, 0)));
+        self.recent = counted;
+        Ok(())
+    }
+
+    /// The first of the recent seconds. If all writers' clocks are behind this one, theirs counts.
+    fn recent_from(&self) -> u64 {
+        let now = now_s();
+        self.read.newest().map_or(now, |newest| newest.min(now)).saturating_sub(RECENT_S)
+    }
+
+    /// Counts entries by buckets of time.
+    fn census(&self, range: &str, bucket: &str) -> Result<Counts, Reason> {
+        let query = format!("{} {range} | stats by (_time:{bucket}) count() n", self.filter);
+        let mut counts = Counts::new();
+        self.client.ask(&query, &mut |line| {
+            let (second, count) = answer::bucket(line)?;
+            counts.insert(second, count);
+            if counts.len() > CENSUS_LINES_MAX {
+                return Err("it has more than can be counted: narrow it down with ?query=_time:1h".to_owned());
+            }
+            Ok(())
+        })?;
+        Ok(counts)
+    }
+
+    /// Passes the entries of a window to `each`, in order. If they are fewer than were counted, they are counted again.
+    fn read_window(
+        &mut self,
+        window: &Window,
+        tries: u32,
+        (progress, each): (&mut PollProgress, &mut dyn FnMut(&Entry)),
+    ) -> Result<(), Reason> {
+        let Window { from, to, entries: counted } = *window;
+        let mut entries = Vec::new();
+        let query = format!("{} {}", self.filter, range(from, to));
+        progress.walked_bytes = self.client.ask(&query, &mut |line| {
+            entries.push(answer::entry(line)?);
+            Ok(())
+        })?;
+        entries.sort_by_cached_key(order);
+        let mut read = Counts::new();
+        for entry in &entries {
+            *read.entry(entry.realtime_us() / 1_000_000).or_default() += 1;
+            each(entry);
+        }
+        self.read.insert(read);
+        progress.entries = entries.len() as u64;
+        if progress.entries < counted {
+            if tries + 1 == TRIES_MAX {
+                return Err(format!(
+                    "it counts {counted} entries from {} on, and returns {}",
+                    time(from),
+                    progress.entries
+                ));
+            }
+            self.queue.push_front(Query::Seconds { from, to, tries: tries + 1 });
+        }
+        Ok(())
+    }
+}
+
+impl EntrySource for StoreReader {
+    fn poll(&mut self, each: &mut dyn FnMut(&Entry)) -> Result<PollProgress, ReadError> {
+        let now = Instant::now();
+        if let Some((_, reason)) = self.failed.as_ref().filter(|(until, _)| now < *until) {
+            return Err(ReadError::Store { place: self.place.clone(), reason: reason.clone() });
+        }
+        match self.step(each) {
+            Ok(progress) => {
+                self.failed = None;
+                Ok(progress)
+            }
+            Err(reason) => {
+                let error = ReadError::Store { place: self.place.clone(), reason: reason.clone() };
+                // What was read is known. The rest is found by counting all.
+                self.queue.clear();
+                self.recent.clear();
+                self.next_all = now;
+                self.failed = Some((Instant::now() + self.pace.retry, reason));
+                Err(error)
+            }
+        }
+    }
+}
+
+/// The order of time; within a microsecond, that of runs and of their numbers.
+fn order(entry: &Entry) -> (u64, Box<str>, u64) {
+    let run = entry.text("TLSDASH_RUN").unwrap_or_default();
+    let seq = entry.text("TLSDASH_SEQ").and_then(|seq| seq.parse().ok()).unwrap_or_default();
+    (entry.realtime_us(), run.into(), seq)
+}
+
+fn filter(url: &StoreUrl, start: Start, id_prefix: &str) -> String {
+    let runs = if id_prefix.is_empty() { String::new() } else { format!(" TLSDASH_RUN:=\"{id_prefix}\"*") };
+    let since = match start {
+        Start::Oldest | Start::File => None,
+        Start::Since(realtime_us) => Some(realtime_us / 1_000_000),
+        Start::End => Some(now_s()),
+    };
+    let since = since.map_or_else(String::new, |second| format!(" _time:>={}", time(second)));
+    let further = url.parameters.query.as_ref().map_or_else(String::new, |query| format!(" ({query})"));
+    format!("(TLSDASH_KIND:*{runs} or N_DROPPED:*){since}{further}")
+}
+
+/// The time of this host, in seconds since 1970.
+fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+fn range(from: u64, to: u64) -> String {
+    format!("_time:[{},{})", time(from), time(to))
+}
+
+/// A second as LogsQL has it.
+fn time(second: u64) -> String {
+    let second = i64::try_from(second).ok().and_then(|second| jiff::Timestamp::from_second(second).ok());
+    second.unwrap_or(jiff::Timestamp::MAX).to_string()
+}

@@ -1,0 +1,312 @@
+//! The reader before a small store of canned answers.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::*;
+
+/// 2026-11-28T06:00:00Z
+const BEGIN: u64 = 1_795_845_600;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What the store holds and how it answers; tests change it while it runs.
+#[derive(Default)]
+struct Store {
+    /// The lines of entries by second.
+    entries: BTreeMap<u64, Vec<String>>,
+    /// An answer in place of its own ones, as it is sent.
+    fixed: Option<Vec<u8>>,
+    /// Leaves out this many lines of answers with entries.
+    withheld: usize,
+    is_gzip: bool,
+    /// The heads and queries that it was sent.
+    requests: Vec<(String, String)>,
+}
+
+impl Store {
+    fn add(&mut self, second: u64, seq: u64) {
+        let time = time(BEGIN + second).replace('Z', &format!(".{seq:06}Z"));
+        let line = format!(r#"{{"TLSDASH_KIND":"x","TLSDASH_SEQ":"{seq}","_time":"{time}","_msg":"m"}}"#);
+        self.entries.entry(BEGIN + second).or_default().insert(0, line);
+    }
+
+    fn queries(&self, part: &str) -> usize {
+        self.requests.iter().filter(|(_, query)| query.contains(part)).count()
+    }
+
+    /// Answers as VictoriaLogs does the three queries of the reader.
+    fn answer(&self, query: &str) -> Vec<u8> {
+        let bound = |begin: &str| {
+            let rest = &query[query.find(begin)? + begin.len()..];
+            let at = rest.find('Z')? + 1;
+            Some(rest[..at].parse::<jiff::Timestamp>().unwrap().as_second() as u64)
+        };
+        let from = bound("_time:[").or_else(|| bound("_time:>=")).unwrap_or(0);
+        let to = bound("Z,").unwrap_or(u64::MAX);
+        let seconds = self.entries.range(from..to);
+        let bucket = if query.contains("_time:1h)") { HOUR } else { 1 };
+        if !query.contains("| stats") {
+            // Latest first.
+            let lines: Vec<&str> =
+                seconds.rev().flat_map(|(_, lines)| lines.iter().flat_map(|line| [&**line, "\n"])).collect();
+            return lines[self.withheld.min(lines.len())..].concat().into_bytes();
+        }
+        let mut counts = Counts::new();
+        for (second, lines) in seconds {
+            *counts.entry(second - second % bucket).or_default() += lines.len() as u64;
+        }
+        let line = |(at, n): (&u64, &u64)| format!("{{\"_time\":\"{}\",\"n\":\"{n}\"}}\n", time(*at));
+        // In no order, as VictoriaLogs.
+        counts.iter().rev().map(line).collect::<String>().into_bytes()
+    }
+}
+
+type Shared = Arc<Mutex<Store>>;
+
+/// Starts a store; it ends with the tests.
+fn store() -> (Shared, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("logs+http://{}", listener.local_addr().unwrap());
+    let shared = Shared::default();
+    let store = Arc::clone(&shared);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let store = Arc::clone(&store);
+            std::thread::spawn(move || serve(stream.unwrap(), &store));
+        }
+    });
+    (shared, url)
+}
+
+/// Answers the requests of a connection.
+fn serve(mut stream: TcpStream, store: &Shared) -> Option<()> {
+    let mut reader = BufReader::new(stream.try_clone().ok()?);
+    loop {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if reader.read_line(&mut head).ok()? == 0 {
+                return None;
+            }
+        }
+        let head = head.to_lowercase();
+        let length = head.split("content-length: ").nth(1)?.split("\r\n").next()?.parse().ok()?;
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).ok()?;
+        let body = String::from_utf8(body).ok()?.replace('+', " ");
+        let query = percent_encoding::percent_decode_str(body.strip_prefix("query=")?).decode_utf8().ok()?;
+        let mut store = store.lock().unwrap();
+        store.requests.push((head, query.clone().into_owned()));
+        if let Some(fixed) = &store.fixed {
+            stream.write_all(fixed).ok()?;
+            return None;
+        }
+        let mut content = store.answer(&query);
+        let mut encoding = "";
+        if store.is_gzip {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+            encoder.write_all(&content).ok()?;
+            (content, encoding) = (encoder.finish().ok()?, "Content-Encoding: gzip\r\n");
+        }
+        drop(store);
+        let length = content.len();
+        let mut answer =
+            format!("HTTP/1.1 200 OK\r\n{encoding}Content-Length: {length}\r\n\r\n").into_bytes();
+        answer.extend(content);
+        stream.write_all(&answer).ok()?;
+    }
+}
+
+fn open(url: &str) -> StoreReader {
+    let mut reader = StoreReader::open(&url.parse().unwrap(), Start::Oldest, "").unwrap();
+    let retry = Duration::from_millis(20);
+    reader.pace = Pace { recent: retry, all: Duration::from_millis(200), retry };
+    reader
+}
+
+/// The numbers of the entries that can be read now.
+fn drain(reader: &mut StoreReader) -> Result<Vec<u64>, String> {
+    let mut read = Vec::new();
+    loop {
+        let polled = reader.poll(&mut |entry| read.push(entry.text("TLSDASH_SEQ").unwrap().parse().unwrap()));
+        if !polled.map_err(|error| error.to_string())?.more {
+            return Ok(read);
+        }
+    }
+}
+
+/// Reads until these have been read, in whatever order, and nothing else.
+fn expect(reader: &mut StoreReader, wanted: &[u64]) {
+    let (mut read, deadline) = (Vec::new(), Instant::now() + PATIENCE);
+    while read.len() < wanted.len() {
+        assert!(Instant::now() < deadline, "read {read:?}, not {wanted:?}");
+        read.extend(drain(reader).unwrap());
+    }
+    assert_eq!(read, wanted);
+}
+
+fn refused(fixed: &[u8]) -> String {
+    let (store, url) = store();
+    store.lock().unwrap().fixed = Some(fixed.to_vec());
+    let error = drain(&mut open(&url)).unwrap_err();
+    let reason = error.strip_prefix(&format!("cannot read {url}: "));
+    reason.unwrap_or_else(|| panic!("{error}")).to_owned()
+}
+
+#[test]
+fn everything_is_read_in_order_and_in_bounded_queries() {
+    let (store, url) = store();
+    let mut all = 0..10_000;
+    for (seq, second) in all.by_ref().zip((0..5).chain(3 * HOUR..5 * HOUR).cycle()) {
+        store.lock().unwrap().add(second, seq);
+    }
+    store.lock().unwrap().is_gzip = true;
+    let read = drain(&mut open(&url)).unwrap();
+    assert_eq!(read.len(), 10_000);
+    let store = store.lock().unwrap();
+    let second_of =
+        |seq: &u64| (0..5).chain(3 * HOUR..5 * HOUR).nth(*seq as usize % (5 + 2 * HOUR as usize)).unwrap();
+    assert!(read.is_sorted_by_key(|seq| (second_of(seq), *seq)));
+    let windows = store.requests.iter().filter(|(_, query)| !query.contains("| stats")).count();
+    assert_eq!((store.queries("_time:1h)"), store.queries("_time:1s)"), windows), (1, 2, 4));
+}
+
+#[test]
+fn a_recent_second_is_read_once_its_count_stands_still() {
+    let (store, url) = store();
+    store.lock().unwrap().add(0, 1);
+    let mut reader = open(&url);
+    reader.pace.all = PATIENCE;
+    assert_eq!(drain(&mut reader), Ok(vec![1]));
+    store.lock().unwrap().add(7, 2);
+    reader.count_recent().unwrap();
+    assert!(reader.queue.is_empty(), "it may be half written");
+    store.lock().unwrap().add(7, 3);
+    reader.count_recent().unwrap();
+    assert!(reader.queue.is_empty(), "it was half written");
+    reader.count_recent().unwrap();
+    assert_eq!(reader.queue.len(), 1);
+    expect(&mut reader, &[2, 3]);
+    store.lock().unwrap().add(7, 4);
+    expect(&mut reader, &[2, 3, 4]);
+}
+
+#[test]
+fn what_was_uploaded_late_is_found() {
+    let (store, url) = store();
+    store.lock().unwrap().add(5 * HOUR, 1);
+    let mut reader = open(&url);
+    assert_eq!(drain(&mut reader), Ok(vec![1]));
+    store.lock().unwrap().add(4, 2);
+    expect(&mut reader, &[2]);
+    store.lock().unwrap().entries.clear();
+    store.lock().unwrap().add(5, 3);
+    store.lock().unwrap().add(6, 4);
+    expect(&mut reader, &[3, 4]);
+}
+
+#[test]
+fn fewer_entries_than_were_counted_are_an_error() {
+    let (store, url) = store();
+    store.lock().unwrap().add(0, 1);
+    store.lock().unwrap().withheld = 2;
+    let mut reader = open(&url);
+    reader.pace.retry = Duration::from_millis(500);
+    let error = drain(&mut reader).unwrap_err();
+    assert!(error.ends_with("it counts 1 entries from 2026-11-28T06:00:00Z on, and returns 0"), "{error}");
+    assert_eq!(drain(&mut reader).unwrap_err(), error, "it is not asked again at once");
+    assert_eq!(store.lock().unwrap().requests.len(), 7);
+    store.lock().unwrap().withheld = 0;
+    let deadline = Instant::now() + PATIENCE;
+    while drain(&mut reader) != Ok(vec![1]) {
+        assert!(Instant::now() < deadline);
+    }
+}
+
+#[test]
+fn a_store_that_refuses_is_quoted() {
+    let answer = |status: &str, text: &str| {
+        refused(format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{text}", text.len()).as_bytes())
+    };
+    let login = answer("401 Unauthorized", "who\nare you?");
+    assert!(login.starts_with("it answers 401 Unauthorized: who"), "{login}");
+    assert!(login.ends_with("; name a token with ?token-file=PATH, or TLSDASH_LOGS_TOKEN"), "{login}");
+    assert!(answer("403 Forbidden", "").starts_with("it answers 403 Forbidden; name a token"));
+    assert_eq!(answer("502 Bad Gateway", "node 2 is down"), "it answers 502 Bad Gateway: node 2 is down");
+    let moved = refused(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n");
+    assert!(moved.contains("302 Found; redirects are not followed"), "{moved}");
+}
+
+#[test]
+fn answers_that_are_cut_or_no_records_are_errors() {
+    let garbage = refused(b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n<html>hi</html");
+    assert_eq!(garbage, "an unexpected line in its answer: <html>hi</html");
+    let line = r#"{"_time":"2026-11-28T06:00:00Z","n":"1"}"#;
+    let cut = refused(format!("HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\n{line}\n").as_bytes());
+    assert!(cut.starts_with("the answer ended early"), "{cut}");
+    let chunked =
+        format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{line}\n\r\n", line.len() + 1);
+    let cut = refused(chunked.as_bytes());
+    assert!(cut.starts_with("the answer ended early"), "{cut}");
+    let header = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(100_000));
+    assert!(!refused(header.as_bytes()).is_empty());
+    assert!(!refused(b"").is_empty());
+}
+
+#[test]
+fn a_store_that_does_not_answer_is_given_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("logs+http://{}", listener.local_addr().unwrap());
+    let mut reader = open(&url);
+    reader.client.set_response_timeout(Duration::from_millis(50));
+    let error = drain(&mut reader).unwrap_err();
+    assert!(error.contains("no answer in time"), "{error}");
+    drop(listener);
+    let refused = drain(&mut open(&url)).unwrap_err();
+    assert!(refused.ends_with("connection refused; is VictoriaLogs running there?"), "{refused}");
+}
+
+#[test]
+fn a_long_line_and_a_repeated_field_are_read() {
+    let (store, url) = store();
+    let long = "x".repeat(64 << 10);
+    let line = format!(r#"{{"A":"1","A":"{long}","_time":"2026-11-28T06:00:00Z"}}"#);
+    store.lock().unwrap().entries.insert(BEGIN, vec![line]);
+    let (mut reader, mut lengths) = (open(&url), Vec::new());
+    while reader.poll(&mut |entry| lengths.extend(entry.values("A").map(<[u8]>::len))).unwrap().more {}
+    assert_eq!(lengths, [1, 64 << 10]);
+}
+
+#[test]
+fn filter_tenant_and_secrets_are_sent_and_not_shown() {
+    let (store, url) = store();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("secret");
+    std::fs::write(&file, "geheim\n").unwrap();
+    let sent = |parameters: &str| {
+        let url = format!("{url}/vl?query=a:b%20or%20c&{parameters}");
+        let mut reader =
+            StoreReader::open(&url.parse().unwrap(), Start::Since(BEGIN * 1_000_000), "4ec").unwrap();
+        assert!(!format!("{reader:?}").contains("geheim"));
+        drain(&mut reader).unwrap();
+        store.lock().unwrap().requests.pop().unwrap()
+    };
+    let (head, query) = sent(&format!("tenant=3:4&token-file={}", file.display()));
+    assert!(head.starts_with("post /vl/select/logsql/query "), "{head}");
+    for line in ["accountid: 3", "projectid: 4", "authorization: bearer geheim"] {
+        assert!(head.contains(line), "{head}");
+    }
+    let filter =
+        "(TLSDASH_KIND:* TLSDASH_RUN:=\"4ec\"* or N_DROPPED:*) _time:>=2026-11-28T06:00:00Z (a:b or c)";
+    assert!(query.starts_with(filter), "{query}");
+    let (head, _) = sent(&format!("user=me&password-file={}", file.display()));
+    // me:geheim, in lower case.
+    assert!(head.contains("authorization: basic bwu6z2voZwlt".to_lowercase().as_str()), "{head}");
+    let missing = url + "?token-file=/nowhere/t";
+    let error = StoreReader::open(&missing.parse().unwrap(), Start::Oldest, "").unwrap_err().to_string();
+    assert!(error.contains("cannot read /nowhere/t: "), "{error}");
+}
