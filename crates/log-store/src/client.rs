@@ -13,9 +13,9 @@ use ureq::{Agent, Body};
 use crate::url::{Parameters, StoreUrl};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Until the first byte of an answer: a store may search for long.
+/// Until the first byte of an answer, and between two: a store may search for long.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
-const READ_TIMEOUT: Duration = Duration::from_secs(30);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 const HEADER_BYTES_MAX: usize = 32 << 10;
 /// The bytes of one answer, uncompressed.
 const BODY_BYTES_MAX: u64 = 256 << 20;
@@ -54,7 +54,8 @@ impl Client {
             .timeout_resolve(Some(CONNECT_TIMEOUT))
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_recv_response(Some(RESPONSE_TIMEOUT))
-            .timeout_per_write(Some(READ_TIMEOUT));
+            .timeout_per_read(Some(RESPONSE_TIMEOUT))
+            .timeout_per_write(Some(WRITE_TIMEOUT));
         if url.base.starts_with("https:") {
             config = config.tls_config(tls(parameters)?);
         }
