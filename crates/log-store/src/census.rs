@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 pub(crate) const HOUR: u64 = 3600;
-/// The seconds whose counts are kept; of earlier ones only the sum of each hour is.
+/// The seconds whose counts are kept; an earlier hour that grows is read again as a whole.
 const SECONDS_MAX: usize = 100_000;
 /// The entries that one query asks for; a single second may have more.
 const WINDOW_ENTRIES_MAX: u64 = 4_000;
@@ -25,7 +25,7 @@ pub(crate) struct Window {
 #[derive(Debug, Default)]
 pub(crate) struct ReadCounts {
     seconds: Counts,
-    /// Of seconds that are no longer kept.
+    /// The last census of each hour.
     hours: Counts,
 }
 
@@ -33,27 +33,36 @@ impl ReadCounts {
     /// Remembers what was read of a window: these seconds, and no entry in others.
     pub(crate) fn insert(&mut self, read: Counts) {
         self.seconds.extend(read);
-        while self.seconds.len() > SECONDS_MAX
-            && let Some((second, count)) = self.seconds.pop_first()
-        {
-            *self.hours.entry(second - second % HOUR).or_default() += count;
+        while self.seconds.len() > SECONDS_MAX {
+            self.seconds.pop_first();
         }
     }
 
-    /// Whether more of an hour was counted than was read.
-    pub(crate) fn lacks_hour(&self, hour: u64, counted: u64) -> bool {
-        let kept: u64 = self.seconds.range(hour..hour + HOUR).map(|(_, count)| count).sum();
-        counted > kept + self.hours.get(&hour).unwrap_or(&0)
+    /// Whether the seconds of an hour are to be counted: it has changed since the last census. An hour that is no longer
+    /// kept by seconds is read again only if it has grown.
+    pub(crate) fn has_changed(&mut self, hour: u64, counted: u64) -> bool {
+        let is_kept = self.seconds.first_key_value().is_some_and(|(second, _)| *second < hour + HOUR);
+        match self.hours.insert(hour, counted) {
+            Some(before) => before < counted || (before != counted && is_kept),
+            None => true,
+        }
     }
 
-    /// Whether more of a second was counted than was read. Fewer are no reason to read it again: a store forgets.
+    /// Forgets the census of the hours of a range, of which not all was read.
+    pub(crate) fn forget_census(&mut self, from: u64, to: u64) {
+        self.hours.retain(|hour, _| hour + HOUR <= from || *hour >= to);
+    }
+
+    /// Takes over that a store has forgotten entries of these seconds, so that later ones are found.
+    pub(crate) fn lower(&mut self, from: u64, to: u64, counted: &Counts) {
+        for (second, read) in self.seconds.range_mut(from..to) {
+            *read = (*read).min(*counted.get(second).unwrap_or(&0));
+        }
+    }
+
+    /// Whether more of a second was counted than was read.
     pub(crate) fn lacks_second(&self, second: u64, counted: u64) -> bool {
         counted > *self.seconds.get(&second).unwrap_or(&0)
-    }
-
-    /// Forgets the sum of an hour, which is then read again as a whole.
-    pub(crate) fn forget_hour(&mut self, hour: u64) {
-        self.hours.remove(&hour);
     }
 
     pub(crate) fn newest(&self) -> Option<u64> {
@@ -95,16 +104,21 @@ mod tests {
     }
 
     #[test]
-    fn old_hours_are_known_by_their_sums() {
+    fn an_hour_that_changes_is_counted_again_and_one_that_is_not_kept_if_it_grows() {
         let mut read = ReadCounts::default();
         let seconds = SECONDS_MAX as u64 + 2 * HOUR;
         read.insert((0..seconds).map(|second| (second, 2)).collect());
-        assert_eq!(read.seconds.len(), SECONDS_MAX);
-        assert!(!read.lacks_hour(0, 2 * HOUR) && read.lacks_hour(0, 2 * HOUR + 1));
-        assert!(read.lacks_second(5, 1), "its count is no longer kept");
-        assert!(!read.lacks_second(seconds - 1, 1) && read.lacks_second(seconds - 1, 3));
-        read.forget_hour(0);
-        assert!(read.lacks_hour(0, 1));
-        assert_eq!(read.newest(), Some(seconds - 1));
+        assert_eq!((read.seconds.len(), read.newest()), (SECONDS_MAX, Some(seconds - 1)));
+        let newest = seconds - seconds % HOUR;
+        for hour in [0, newest] {
+            assert!(read.has_changed(hour, 7_200) && !read.has_changed(hour, 7_200));
+            assert!(read.has_changed(hour, 7_201));
+        }
+        assert!(!read.has_changed(0, 7_000) && read.has_changed(newest, 7_000));
+        read.forget_census(newest + 5, newest + 6);
+        assert!(read.has_changed(newest, 7_000) && !read.has_changed(0, 7_000));
+        assert!(!read.lacks_second(seconds - 1, 2));
+        read.lower(seconds - 1, seconds, &Counts::from([(seconds - 1, 1)]));
+        assert!(read.lacks_second(seconds - 1, 2) && !read.lacks_second(seconds - 1, 1));
     }
 }

@@ -15,6 +15,8 @@ use crate::url::{Parameters, StoreUrl};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Until the first byte of an answer, and between two: a store may search for long.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Until the last byte of an answer.
+const BODY_TIMEOUT: Duration = Duration::from_secs(300);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 const HEADER_BYTES_MAX: usize = 32 << 10;
 /// The bytes of one answer, uncompressed.
@@ -27,6 +29,8 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 const REASON_BYTES: u64 = 512;
 /// The characters of an unexpected answer that are shown.
 const SHOWN_CHARS: usize = 60;
+
+const WRONG_PLACE: &str = "; is it VictoriaLogs, and the path before /select right?";
 
 /// Why a store cannot be read, in words.
 pub(crate) type Reason = String;
@@ -55,6 +59,7 @@ impl Client {
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_recv_response(Some(RESPONSE_TIMEOUT))
             .timeout_per_read(Some(RESPONSE_TIMEOUT))
+            .timeout_recv_body(Some(BODY_TIMEOUT))
             .timeout_per_write(Some(WRITE_TIMEOUT));
         if url.base.starts_with("https:") {
             config = config.tls_config(tls(parameters)?);
@@ -69,7 +74,8 @@ impl Client {
 
     #[cfg(test)]
     pub(crate) fn set_response_timeout(&mut self, timeout: Duration) {
-        let config = Agent::config_builder().timeout_recv_response(Some(timeout));
+        let config =
+            Agent::config_builder().timeout_recv_response(Some(timeout)).timeout_per_read(Some(timeout));
         self.agent = config.build().into();
     }
 
@@ -87,7 +93,9 @@ impl Client {
             request =
                 request.header("AccountID", account.to_string()).header("ProjectID", project.to_string());
         }
-        let answer = request.send_form([("query", query)]).map_err(|error| reason(&error))?;
+        let answer = request
+            .send_form([("query", query), ("allow_partial_response", "0")])
+            .map_err(|error| reason(&error))?;
         let (head, body) = answer.into_parts();
         if head.status != StatusCode::OK {
             return Err(refusal(head.status, body));
@@ -139,7 +147,8 @@ fn refusal(status: StatusCode, body: Body) -> Reason {
     let advice = match status.as_u16() {
         401 | 403 => "; name a token with ?token-file=PATH, or TLSDASH_LOGS_TOKEN",
         300..=399 => "; redirects are not followed: name the place itself",
-        404 => "; is it VictoriaLogs, and the path before /select right?",
+        400 if text.contains("unsupported path") => WRONG_PLACE,
+        404 => WRONG_PLACE,
         _ => "",
     };
     let colon = if text.is_empty() { "" } else { ": " };

@@ -8,6 +8,7 @@ mod answer;
 mod census;
 mod client;
 mod reader;
+mod sequence;
 mod url;
 
 pub use reader::StoreReader;

@@ -52,9 +52,11 @@ pub enum StoreUrlError {
 }
 
 impl StoreUrl {
-    /// Whether a text names a store.
+    /// Whether a text names a store, also wrongly: it may have a password, and is no path.
     pub fn is_one(text: &str) -> bool {
-        text.starts_with("logs+http://") || text.starts_with("logs+https://")
+        let begins =
+            |scheme: &str| text.get(..scheme.len()).is_some_and(|it| it.eq_ignore_ascii_case(scheme));
+        begins("logs+http://") || begins("logs+https://")
     }
 
     fn is_https(&self) -> bool {
@@ -83,12 +85,20 @@ impl FromStr for StoreUrl {
     type Err = StoreUrlError;
 
     fn from_str(text: &str) -> Result<Self, StoreUrlError> {
-        let url = text.strip_prefix("logs+").filter(|_| Self::is_one(text)).ok_or(StoreUrlError::Form)?;
+        let url = text
+            .strip_prefix("logs+")
+            .filter(|url| ["http://", "https://"].iter().any(|it| url.starts_with(it)));
+        let url = url.ok_or(StoreUrlError::Form)?;
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
         let uri: Uri = base.parse().map_err(|_| StoreUrlError::Form)?;
         let authority = uri.authority().ok_or(StoreUrlError::Form)?;
         if authority.as_str().contains('@') {
             return Err(StoreUrlError::Secret);
+        }
+        // What is no port would silently be another one.
+        let named = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
+        if url.contains('#') || (!named.is_empty() && authority.port_u16().is_none_or(|port| port == 0)) {
+            return Err(StoreUrlError::Form);
         }
         let base = base.trim_end_matches('/').to_owned();
         let mut parameters = Parameters::default();
@@ -113,6 +123,7 @@ impl Parameters {
         }
         let value = decoded.into_owned();
         let is_twice = match name {
+            "query" if !is_one_filter(&value) => return Err(refuse("one filter, without pipes or comments")),
             "query" => self.query.replace(value).is_some(),
             "tenant" => {
                 let parts = value.split_once(':').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
@@ -128,6 +139,30 @@ impl Parameters {
         };
         if is_twice { Err(StoreUrlError::Twice(name.to_owned())) } else { Ok(()) }
     }
+}
+
+/// Whether a text in LogsQL stays within parentheses around it.
+fn is_one_filter(text: &str) -> bool {
+    let (mut depth, mut quote, mut characters) = (0_usize, None, text.chars());
+    while let Some(c) = characters.next() {
+        if let Some(open) = quote {
+            if c == '\\' && open != '`' {
+                characters.next();
+            } else if c == open {
+                quote = None;
+            }
+            continue;
+        }
+        match c {
+            '"' | '\'' | '`' => quote = Some(c),
+            '(' | '[' => depth += 1,
+            // A range may be half open: `[1,2)`.
+            ')' | ']' if depth > 0 => depth -= 1,
+            ')' | ']' | '|' | '#' => return false,
+            _ => {}
+        }
+    }
+    depth == 0 && quote.is_none()
 }
 
 impl fmt::Display for StoreUrl {
@@ -162,6 +197,16 @@ mod tests {
             ("logs+http://user:geheim@h", "use ?user=NAME&password-file=PATH"),
             ("logs+http://h?limit=3", "there is no parameter \"limit\": there are query, tenant"),
             ("logs+http://h?query=", "expected a value"),
+            ("logs+http://h:194280", "expected logs+http"),
+            ("logs+http://h:", "expected logs+http"),
+            ("logs+http://h:1x", "expected logs+http"),
+            ("logs+http://[::1]:0", "expected logs+http"),
+            ("logs+http://h/a#b", "expected logs+http"),
+            ("logs+HTTP://user:geheim@h", "expected logs+http"),
+            ("logs+http://h?query=*)%20|%20limit%201%20|%20filter%20(*", "one filter"),
+            ("logs+http://h?query=a%20|%20limit%201", "one filter"),
+            ("logs+http://h?query=*)%20or%20(*", "one filter"),
+            ("logs+http://h?query=\"a", "one filter"),
             ("logs+http://h?query=%ff", "percent-encoded UTF-8"),
             ("logs+http://h?query=a&query=b", "given twice"),
             ("logs+http://h?tenant=1", "expected ACCOUNT:PROJECT"),

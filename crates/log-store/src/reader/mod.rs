@@ -1,13 +1,15 @@
 //! Reads and follows a store.
 //!
-//! A census counts the entries of each hour, and those of each second of the hours that lack some; seconds that lack some
-//! are read. The first reading takes all. Later, the latest minute is counted once a second, and a second is read once its
-//! count stands still, so nothing half written is read; a census of all hours finds what was uploaded late.
+//! A census counts the entries of each hour, and those of each second of the hours that have changed; seconds that lack
+//! some are read. The first reading takes all. Later, the recent minutes are counted once a second, and a second is read once
+//! its count stands still; a census of all hours finds what was uploaded late. The records of a run are passed on in the
+//! order of their numbers.
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use journal::{Entry, EntrySource, FileState, PollProgress, ReadError, Start};
@@ -15,10 +17,12 @@ use journal::{Entry, EntrySource, FileState, PollProgress, ReadError, Start};
 use crate::answer;
 use crate::census::{Counts, HOUR, ReadCounts, Window, windows};
 use crate::client::{Client, Reason};
+use crate::sequence::RunSequences;
 use crate::url::StoreUrl;
 
-/// The latest seconds, which are counted often.
+/// The latest seconds, which are counted often, and those of clocks that are ahead.
 const RECENT_S: u64 = 60;
+const AHEAD_S: u64 = 300;
 /// The hours whose seconds are counted with one query.
 const HOURS_MAX: u64 = 12;
 /// The lines of a census: ten years of hours.
@@ -33,10 +37,16 @@ struct Pace {
     all: Duration,
     /// After an error.
     retry: Duration,
+    /// How long a record waits for one before it.
+    hole: Duration,
 }
 
-const PACE: Pace =
-    Pace { recent: Duration::from_secs(1), all: Duration::from_secs(30), retry: Duration::from_secs(1) };
+const PACE: Pace = Pace {
+    recent: Duration::from_secs(1),
+    all: Duration::from_secs(30),
+    retry: Duration::from_secs(1),
+    hole: Duration::from_secs(10),
+};
 
 /// The entries of a store that are records, or journald's messages about dropped ones.
 #[derive(Debug)]
@@ -50,6 +60,7 @@ pub struct StoreReader {
     /// The latest seconds by the census before.
     recent: Counts,
     queue: VecDeque<Query>,
+    sequences: RunSequences,
     next_recent: Instant,
     next_all: Instant,
     /// Until all that was there at first has been read.
@@ -66,6 +77,15 @@ enum Query {
         tries: u32,
     },
     Window(Window, u32),
+}
+
+impl Query {
+    /// The first second that it is about, and that behind the last.
+    fn seconds(&self) -> (u64, u64) {
+        match self {
+            Self::Seconds { from, to, .. } | Self::Window(Window { from, to, .. }, _) => (*from, *to),
+        }
+    }
 }
 
 impl StoreReader {
@@ -85,6 +105,7 @@ impl StoreReader {
             read: ReadCounts::default(),
             recent: Counts::new(),
             queue: VecDeque::new(),
+            sequences: RunSequences::default(),
             next_recent: now,
             next_all: now,
             is_first: true,
@@ -103,9 +124,16 @@ impl StoreReader {
             writer: FileState::Online,
         };
         let now = Instant::now();
+        self.sequences.release_older(self.pace.hole, now, each);
         match self.queue.pop_front() {
-            Some(Query::Window(window, tries)) => self.read_window(&window, tries, (&mut progress, each))?,
-            Some(Query::Seconds { from, to, tries }) => self.count_seconds(from, to, tries)?,
+            Some(query) => {
+                let (from, to) = query.seconds();
+                let sent = match query {
+                    Query::Window(window, tries) => self.read_window(&window, tries, (&mut progress, each)),
+                    Query::Seconds { tries, .. } => self.count_seconds(from, to, tries),
+                };
+                sent.inspect_err(|_| self.read.forget_census(from, to))?;
+            }
             None if now >= self.next_all => {
                 self.count_hours()?;
                 self.next_all = Instant::now() + self.pace.all;
@@ -117,18 +145,20 @@ impl StoreReader {
             None => {}
         }
         progress.more = !self.queue.is_empty();
-        self.is_first &= progress.more;
+        if self.is_first && !progress.more {
+            self.is_first = false;
+            self.sequences.release(each);
+        }
         Ok(progress)
     }
 
-    /// Queues a count of the seconds of all hours that lack entries, several hours together.
+    /// Queues a count of the seconds of all hours that have changed, several hours together.
     fn count_hours(&mut self) -> Result<(), Reason> {
         let mut groups: Vec<(u64, u64)> = Vec::new();
         for (hour, count) in self.census("", "1h")? {
-            if !self.read.lacks_hour(hour, count) {
+            if !self.read.has_changed(hour, count) {
                 continue;
             }
-            self.read.forget_hour(hour);
             match groups.last_mut().filter(|(from, to)| *to == hour && hour - *from < HOURS_MAX * HOUR) {
                 Some((_, to)) => *to = hour + HOUR,
                 None => groups.push((hour, hour + HOUR)),
@@ -138,11 +168,13 @@ impl StoreReader {
         Ok(())
     }
 
-    /// Queues the seconds that lack entries. The recent ones are left to [`Self::count_recent`] once all was read.
+    /// Queues the seconds that lack entries. The recent ones are left to [`Self::count_recent`] once all was read, unless
+    /// they are read again.
     fn count_seconds(&mut self, from: u64, to: u64, tries: u32) -> Result<(), Reason> {
         let counted = self.census(&range(from, to), "1s")?;
-        let settled = if self.is_first { u64::MAX } else { self.recent_from() };
-        let is_wanted = |second, count| second < settled && self.read.lacks_second(second, count);
+        self.read.lower(from, to, &counted);
+        let left_out = if self.is_first || tries > 0 { 0..0 } else { self.recent_range() };
+        let is_wanted = |second, count| !left_out.contains(&second) && self.read.lacks_second(second, count);
         let found = windows(&counted, is_wanted);
         for window in found.into_iter().rev() {
             self.queue.push_front(Query::Window(window, tries));
@@ -152,7 +184,8 @@ impl StoreReader {
 
     /// Queues the recent seconds that lack entries and have the count of a census before.
     fn count_recent(&mut self) -> Result<(), Reason> {
-        let counted = self.census(&format!("_time:>={}", time(self.recent_from())), "1s")?;
+        let recent = self.recent_range();
+        let counted = self.census(&range(recent.start, recent.end), "1s")?;
         let is_settled =
             |second, count| self.read.lacks_second(second, count) && self.recent.get(&second) == Some(&count);
         let found = windows(&counted, is_settled);
@@ -161,10 +194,11 @@ impl StoreReader {
         Ok(())
     }
 
-    /// The first of the recent seconds. If all writers' clocks are behind this one, theirs counts.
-    fn recent_from(&self) -> u64 {
+    /// The recent seconds. If all writers' clocks are behind this one, theirs counts.
+    fn recent_range(&self) -> Range<u64> {
         let now = now_s();
-        self.read.newest().map_or(now, |newest| newest.min(now)).saturating_sub(RECENT_S)
+        let from = self.read.newest().map_or(now, |newest| newest.min(now)).saturating_sub(RECENT_S);
+        from..from + RECENT_S + AHEAD_S
     }
 
     /// Counts entries by buckets of time.
@@ -197,13 +231,13 @@ impl StoreReader {
             Ok(())
         })?;
         entries.sort_by_cached_key(order);
-        let mut read = Counts::new();
-        for entry in &entries {
+        progress.entries = entries.len() as u64;
+        let (mut read, now) = (Counts::new(), Instant::now());
+        for entry in entries {
             *read.entry(entry.realtime_us() / 1_000_000).or_default() += 1;
-            each(entry);
+            self.sequences.take(entry, now, each);
         }
         self.read.insert(read);
-        progress.entries = entries.len() as u64;
         if progress.entries < counted {
             if tries + 1 == TRIES_MAX {
                 return Err(format!(
@@ -231,8 +265,11 @@ impl EntrySource for StoreReader {
             }
             Err(reason) => {
                 let error = ReadError::Store { place: self.place.clone(), reason: reason.clone() };
-                // What was read is known. The rest is found by counting all.
-                self.queue.clear();
+                // What was read is known. The rest is found by counting again.
+                for query in self.queue.drain(..) {
+                    let (from, to) = query.seconds();
+                    self.read.forget_census(from, to);
+                }
                 self.recent.clear();
                 self.next_all = now;
                 self.failed = Some((Instant::now() + self.pace.retry, reason));
@@ -258,7 +295,7 @@ fn filter(url: &StoreUrl, start: Start, id_prefix: &str) -> String {
     };
     let since = since.map_or_else(String::new, |second| format!(" _time:>={}", time(second)));
     let further = url.parameters.query.as_ref().map_or_else(String::new, |query| format!(" ({query})"));
-    format!("(TLSDASH_KIND:*{runs} or N_DROPPED:*){since}{further}")
+    format!("(TLSDASH_KIND:*{runs} or N_DROPPED:* _TRANSPORT:=driver){since}{further}")
 }
 
 /// The time of this host, in seconds since 1970.

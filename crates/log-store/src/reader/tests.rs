@@ -24,6 +24,8 @@ struct Store {
     /// Leaves out this many lines of answers with entries.
     withheld: usize,
     is_gzip: bool,
+    /// Sends nothing behind the head of an answer.
+    stalls: bool,
     /// The heads and queries that it was sent.
     requests: Vec<(String, String)>,
 }
@@ -33,6 +35,13 @@ impl Store {
         let time = time(BEGIN + second).replace('Z', &format!(".{seq:06}Z"));
         let line = format!(r#"{{"TLSDASH_KIND":"x","TLSDASH_SEQ":"{seq}","_time":"{time}","_msg":"m"}}"#);
         self.entries.entry(BEGIN + second).or_default().insert(0, line);
+    }
+
+    /// A record of a run.
+    fn add_record(&mut self, second: u64, run: &str, seq: u64) {
+        self.add(second, seq);
+        let lines = self.entries.get_mut(&(BEGIN + second)).unwrap();
+        lines[0] = lines[0].replace('{', &format!(r#"{{"TLSDASH_RUN":"{run}","#));
     }
 
     fn queries(&self, part: &str) -> usize {
@@ -98,9 +107,16 @@ fn serve(mut stream: TcpStream, store: &Shared) -> Option<()> {
         let mut body = vec![0; length];
         reader.read_exact(&mut body).ok()?;
         let body = String::from_utf8(body).ok()?.replace('+', " ");
-        let query = percent_encoding::percent_decode_str(body.strip_prefix("query=")?).decode_utf8().ok()?;
+        let query = body.strip_prefix("query=")?.strip_suffix("&allow_partial_response=0")?;
+        let query = percent_encoding::percent_decode_str(query).decode_utf8().ok()?;
         let mut store = store.lock().unwrap();
         store.requests.push((head, query.clone().into_owned()));
+        if store.stalls {
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n").ok()?;
+            drop(store);
+            std::thread::sleep(PATIENCE);
+            return None;
+        }
         if let Some(fixed) = &store.fixed {
             stream.write_all(fixed).ok()?;
             return None;
@@ -124,7 +140,8 @@ fn serve(mut stream: TcpStream, store: &Shared) -> Option<()> {
 fn open(url: &str) -> StoreReader {
     let mut reader = StoreReader::open(&url.parse().unwrap(), Start::Oldest, "").unwrap();
     let retry = Duration::from_millis(20);
-    reader.pace = Pace { recent: retry, all: Duration::from_millis(200), retry };
+    let longer = Duration::from_millis(200);
+    reader.pace = Pace { recent: retry, all: longer, retry, hole: longer };
     reader
 }
 
@@ -207,6 +224,79 @@ fn what_was_uploaded_late_is_found() {
     store.lock().unwrap().add(5, 3);
     store.lock().unwrap().add(6, 4);
     expect(&mut reader, &[3, 4]);
+}
+
+#[test]
+fn a_run_is_read_by_its_numbers_though_its_clock_steps_back() {
+    let (store, url) = store();
+    for seq in 1..=400 {
+        // From the 201st on 60 s earlier.
+        let second = if seq <= 200 { 100 + seq } else { 40 + seq };
+        store.lock().unwrap().add_record(second, "a", seq);
+    }
+    assert_eq!(drain(&mut open(&url)).unwrap(), (1..=400).collect::<Vec<u64>>());
+}
+
+#[test]
+fn what_comes_after_later_records_is_waited_for() {
+    let (store, url) = store();
+    store.lock().unwrap().add_record(0, "a", 1);
+    let mut reader = open(&url);
+    reader.pace.hole = PATIENCE;
+    assert_eq!(drain(&mut reader), Ok(vec![1]));
+    for (second, seq) in [(1, 2), (2, 4), (3, 5)] {
+        store.lock().unwrap().add_record(second, "a", seq);
+    }
+    expect(&mut reader, &[2]);
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(drain(&mut reader), Ok(vec![]));
+    store.lock().unwrap().add_record(1, "a", 3);
+    // The second is read again; copies are left out by whoever takes them.
+    expect(&mut reader, &[2, 3, 4, 5]);
+    reader.pace.hole = Duration::from_millis(50);
+    store.lock().unwrap().add_record(4, "a", 7);
+    expect(&mut reader, &[7]);
+}
+
+#[test]
+fn a_late_upload_is_found_in_an_hour_that_has_shrunk() {
+    let (store, url) = store();
+    for second in 0..5 {
+        store.lock().unwrap().add(second, second);
+    }
+    store.lock().unwrap().add(5 * HOUR, 9);
+    let mut reader = open(&url);
+    assert_eq!(drain(&mut reader).unwrap().len(), 6);
+    store.lock().unwrap().entries.retain(|second, _| *second > BEGIN + 2);
+    store.lock().unwrap().add(20, 11);
+    expect(&mut reader, &[11]);
+    store.lock().unwrap().add(1, 12);
+    expect(&mut reader, &[12]);
+}
+
+#[test]
+fn a_backlog_beyond_the_recent_minutes_is_read() {
+    let (store, url) = store();
+    store.lock().unwrap().add(0, 1);
+    let mut reader = open(&url);
+    assert_eq!(drain(&mut reader), Ok(vec![1]));
+    for second in 10_000..20_000 {
+        store.lock().unwrap().add(second, second);
+    }
+    expect(&mut reader, &(10_000..20_000).collect::<Vec<u64>>());
+    let store = store.lock().unwrap();
+    let recent = store.requests.iter().filter(|(_, query)| !query.contains("_time:["));
+    assert!(recent.count() < store.queries("_time:1h)") + 1, "no census of seconds is without an end");
+}
+
+#[test]
+fn an_answer_that_stands_still_is_given_up() {
+    let (store, url) = store();
+    store.lock().unwrap().stalls = true;
+    let mut reader = open(&url);
+    reader.client.set_response_timeout(Duration::from_millis(200));
+    let error = drain(&mut reader).unwrap_err();
+    assert!(error.contains("ended early") || error.contains("no answer in time"), "{error}");
 }
 
 #[test]
@@ -300,8 +390,7 @@ fn filter_tenant_and_secrets_are_sent_and_not_shown() {
     for line in ["accountid: 3", "projectid: 4", "authorization: bearer geheim"] {
         assert!(head.contains(line), "{head}");
     }
-    let filter =
-        "(TLSDASH_KIND:* TLSDASH_RUN:=\"4ec\"* or N_DROPPED:*) _time:>=2026-11-28T06:00:00Z (a:b or c)";
+    let filter = "(TLSDASH_KIND:* TLSDASH_RUN:=\"4ec\"* or N_DROPPED:* _TRANSPORT:=driver) _time:>=2026-11-28T06:00:00Z (a:b or c)";
     assert!(query.starts_with(filter), "{query}");
     let (head, _) = sent(&format!("user=me&password-file={}", file.display()));
     // me:geheim, in lower case.
