@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{percent, share};
+use super::shares::{percent, share};
 use crate::runs::Run;
 use records::metrics::{Counters, FullReason, LoadCounter, TlsCounter};
 use records::text::quantity;

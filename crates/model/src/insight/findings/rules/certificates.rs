@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use super::rule::{FindingContext, HysteresisLimit, Rule};
-use crate::insight::{out_of, percent, share};
+use crate::insight::shares::{out_of, percent, share};
 use crate::runs::Run;
 use crate::runs::findings::{FindingText, Severity};
 use records::delta::OTHER_VALUE;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::handshakes::DONE;
 use super::rule::{FindingContext, HysteresisLimit, MINUTE_US, Rule};
-use crate::insight::{out_of, percent, share};
+use crate::insight::shares::{out_of, percent, share};
 use crate::runs::findings::{FindingText, Severity};
 use records::delta::OTHER_VALUE;
 use records::ids::ClientId;

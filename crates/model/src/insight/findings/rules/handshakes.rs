@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::rule::{FindingContext, HysteresisLimit, MINUTE_US, Rule};
-use crate::insight::{out_of, percent, share};
+use crate::insight::shares::{out_of, percent, share};
 use crate::runs::ClientStats;
 use crate::runs::findings::{FindingText, Severity};
 use records::metrics::{CertificateRefusal, ClientCounter, ProxyCounter};

@@ -1,7 +1,7 @@
 //! Findings about resources that the kernel or the hypervisor withholds.
 
 use super::rule::{FindingContext, HysteresisLimit, Rule};
-use crate::insight::{out_of, percent, share};
+use crate::insight::shares::{out_of, percent, share};
 use crate::runs::findings::{FindingText, HostCounts, Severity};
 use records::histogram::SparseHistogram;
 use records::metrics::{HostCounter, ProxyCounter, ProxyLatency};

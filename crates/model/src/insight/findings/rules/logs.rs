@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::clients::OldClients;
 use super::handshakes::DONE;
 use super::rule::{FindingContext, Rule};
-use crate::insight::{out_of, percent, share};
+use crate::insight::shares::{out_of, percent, share};
 use crate::runs::findings::{FindingText, Severity};
 use records::ids::ClientId;
 use records::metrics::{ClientCounter, ProxyCounter};

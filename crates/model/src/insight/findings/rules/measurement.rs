@@ -1,7 +1,7 @@
 //! Findings about the measurement itself.
 
 use super::rule::{FindingContext, HysteresisLimit, Rule};
-use crate::insight::{out_of, percent, share};
+use crate::insight::shares::{out_of, percent, share};
 use crate::runs::findings::{FindingText, Severity};
 use records::metrics::LoadCounter;
 use records::text::quantity::counted;

@@ -1,6 +1,6 @@
 //! A rule, and its context: a run after an interval.
 
-use crate::insight::share;
+use crate::insight::shares::share;
 use crate::runs::Run;
 use crate::runs::findings::{FindingText, RecentSums, RunCounts, Severity};
 use records::setting::Value;

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::rule::{FindingContext, HysteresisLimit, Rule};
+use crate::insight::resumption::advice;
 use crate::insight::resumption::full_on_purpose;
-use crate::insight::{advice, out_of, percent, share};
+use crate::insight::shares::{out_of, percent, share};
 use crate::runs::findings::{FindingText, Severity};
 use records::metrics::{ClientCounter, FullReason, ProxyCounter, TlsCounter};
 use records::setting::Value;

@@ -1,7 +1,7 @@
 //! Findings about one upstream that stands out against the others.
 
 use super::rule::{FindingContext, HysteresisLimit, MINUTE_US, Rule};
-use crate::insight::{out_of, percent, share};
+use crate::insight::shares::{out_of, percent, share};
 use crate::runs::findings::{FindingText, Severity};
 use crate::runs::{Run, UpstreamStats, UpstreamWindow};
 use records::kinds::UpstreamRecord;
