@@ -12,7 +12,9 @@ use records::metrics::{ClientCounter, ProxyCounter};
 use records::setting::Value;
 
 use crate::proxy_header::header_of;
-use crate::support::{TLS13, TestProxy, TestUpstream, echo, end, read_all, serve_echo, tcp_from, tls_over};
+use crate::support::{
+    TLS13, TestProxy, TestUpstream, echo, end, read_all, serve_echo, tcp_from, tls_over, try_tcp_from,
+};
 
 pub(crate) fn is_reset(mut socket: impl Read) -> bool {
     socket.read(&mut [0; 100]).is_err_and(|error| error.kind() == ErrorKind::ConnectionReset)
@@ -148,7 +150,9 @@ fn good_clients_are_served_while_ten_thousand_addresses_flood() {
         for n in 0..FLOODERS {
             let source = Ipv4Addr::from_bits(u32::from(Ipv4Addr::new(127, 1, 0, 0)) + n).to_string();
             for _ in 0..3 {
-                let mut socket = tcp_from(&source, addr);
+                let socket = try_tcp_from(&source, addr);
+                assert!(socket.as_ref().err().is_none_or(|error| error.kind() == ErrorKind::ConnectionReset));
+                let Ok(mut socket) = socket else { continue };
                 // The connection may be reset before this.
                 let _ = socket.write_all(b"not TLS");
                 let _ = socket.read_to_end(&mut Vec::new());

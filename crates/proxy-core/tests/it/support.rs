@@ -1,6 +1,6 @@
 //! What the tests of the proxy share: a proxy with its counts, TLS clients, upstreams.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
@@ -197,12 +197,17 @@ pub(crate) fn tcp_to(addr: SocketAddr) -> TcpStream {
 
 /// Connects from this address of the host.
 pub(crate) fn tcp_from(source: &str, addr: SocketAddr) -> TcpStream {
+    try_tcp_from(source, addr).unwrap()
+}
+
+/// The same; the proxy may have accepted and reset the connection before this call knows that it was established.
+pub(crate) fn try_tcp_from(source: &str, addr: SocketAddr) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::new(source.parse().unwrap(), 0).into()).unwrap();
-    socket.connect(&addr.into()).unwrap();
+    socket.connect(&addr.into())?;
     let socket = TcpStream::from(socket);
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    socket
+    Ok(socket)
 }
 
 pub(crate) fn tls_over(socket: TcpStream, config: &Arc<ClientConfig>) -> Tls {
