@@ -54,7 +54,7 @@ pub struct TargetComparison {
 /// A figure of a target in a case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CellFigureComparison {
-    /// Its name in the catalogue, or in [`USAGE_FIGURES`].
+    /// Its name in the catalogue, or in [`USAGE_FIGURES`](crate::compare::USAGE_FIGURES).
     pub name: String,
     #[serde(serialize_with = "serialize::unit")]
     pub unit: FigureUnit,

@@ -68,7 +68,7 @@ pub(crate) struct Connection<H> {
 }
 
 impl<H: Handler> Connection<H> {
-    /// Takes over an accepted connection. Its events carry [`token`]s made from `key`.
+    /// Takes over an accepted connection. Its events carry [`token`](socket_role::token)s made from `key`.
     pub(crate) fn accept(
         socket: TcpStream,
         peer: SocketAddr,

@@ -1,5 +1,5 @@
-//! The panes. A new pane has a folder, an entry in [`PaneId`] and in [`pane`]. One whose rows keys act on is a
-//! [`List`] too: its name in `list`, its rows in the `State`, and its table in `state::lists`.
+//! The panes. A new pane has a folder, an entry in [`PaneId`] and in [`pane()`]. One whose rows keys act on is a
+//! `List` too: its name in `list`, its rows in the `State`, and its table in `state::lists`.
 
 pub(crate) mod findings;
 pub(crate) mod handshakes;
