@@ -12,6 +12,11 @@ pub trait EntrySource {
     /// If the place cannot be read. A later poll retries.
     fn poll(&mut self, each: &mut dyn FnMut(&Entry)) -> Result<PollProgress, ReadError>;
 
+    /// Passes on entries that wait for earlier ones, as nothing more will be asked for.
+    fn finish(&mut self, each: &mut dyn FnMut(&Entry)) {
+        let _ = each;
+    }
+
     /// Returns why a part of the place cannot be read.
     fn refusal(&self) -> Option<&ReadError> {
         None

@@ -45,25 +45,28 @@ impl<'de> Deserialize<'de> for Line<'de> {
 }
 
 impl<'a> Line<'a> {
-    fn parse(bytes: &'a [u8]) -> Result<Self, Reason> {
-        serde_json::from_slice(bytes)
-            .map_err(|_| format!("an unexpected line in its answer: {}", shown(bytes)))
+    fn parse(text: &'a str) -> Result<Self, Reason> {
+        serde_json::from_str(text)
+            .map_err(|_| format!("an unexpected line in its answer: {}", shown(text.as_bytes())))
     }
 
     fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| &**value)
     }
 
-    fn time_us(&self) -> Option<u64> {
+    fn time_us(&self) -> Option<i64> {
         let time: jiff::Timestamp = self.get("_time")?.parse().ok()?;
-        time.as_microsecond().try_into().ok()
+        Some(time.as_microsecond())
     }
 }
 
 /// An entry of a line. Fields that the store adds are left out.
 pub(crate) fn entry(bytes: &[u8]) -> Result<Entry, Reason> {
-    let line = Line::parse(bytes)?;
-    let realtime_us = line.time_us().ok_or_else(|| format!("a line without _time: {}", shown(bytes)))?;
+    // Whoever may write there may write any bytes, which must not stop the rest.
+    let text = String::from_utf8_lossy(bytes);
+    let line = Line::parse(&text)?;
+    let time_us = line.time_us().ok_or_else(|| format!("a line without _time: {}", shown(bytes)))?;
+    let realtime_us = u64::try_from(time_us).unwrap_or(0);
     let fields = line.0.iter().filter_map(|(name, value)| match &**name {
         "_msg" => Some(("MESSAGE", &**value)),
         name if name.bytes().any(|byte| byte.is_ascii_lowercase()) => None,
@@ -72,12 +75,13 @@ pub(crate) fn entry(bytes: &[u8]) -> Result<Entry, Reason> {
     Ok(Entry::from_fields(realtime_us, fields))
 }
 
-/// The second at which a bucket of a census begins, and its count.
-pub(crate) fn bucket(bytes: &[u8]) -> Result<(u64, u64), Reason> {
-    let line = Line::parse(bytes)?;
+/// The second at which a bucket of a census begins, and its count; `None` before 1970.
+pub(crate) fn bucket(bytes: &[u8]) -> Result<Option<(u64, u64)>, Reason> {
+    let text = String::from_utf8_lossy(bytes);
+    let line = Line::parse(&text)?;
     let parsed = line.time_us().zip(line.get("n").and_then(|n| n.parse().ok()));
     let (time_us, count) = parsed.ok_or_else(|| format!("an unexpected count: {}", shown(bytes)))?;
-    Ok((time_us / 1_000_000, count))
+    Ok(u64::try_from(time_us).ok().map(|time_us| (time_us / 1_000_000, count)))
 }
 
 #[cfg(test)]
@@ -102,7 +106,10 @@ mod tests {
             let error = entry(text.as_bytes()).unwrap_err();
             assert!(error.len() < 120 && !error.contains('\u{1b}'), "{error}");
         }
-        assert_eq!(bucket(b"{\"_time\":\"1970-01-01T00:00:05Z\",\"n\":\"3\"}"), Ok((5, 3)));
+        assert_eq!(bucket(b"{\"_time\":\"1970-01-01T00:00:05Z\",\"n\":\"3\"}"), Ok(Some((5, 3))));
+        assert_eq!(bucket(b"{\"_time\":\"1965-01-01T00:00:05Z\",\"n\":\"3\"}"), Ok(None));
+        let odd = entry(b"{\"_time\":\"1970-01-01T00:00:05Z\",\"_msg\":\"a\xff\xfeb\"}").unwrap();
+        assert_eq!(odd.text("MESSAGE"), Some("a\u{fffd}\u{fffd}b"));
         assert!(bucket(b"{\"_time\":\"1970-01-01T00:00:05Z\",\"n\":\"x\"}").is_err());
     }
 }

@@ -30,18 +30,25 @@ pub(crate) struct ReadCounts {
 }
 
 impl ReadCounts {
-    /// Remembers what was read of a window: these seconds, and no entry in others.
-    pub(crate) fn insert(&mut self, read: Counts) {
+    /// Remembers what was read of a window: these seconds, and no entry in others. `future` is the first second that no good
+    /// clock has reached.
+    pub(crate) fn insert(&mut self, read: Counts, future: u64) {
         self.seconds.extend(read);
         while self.seconds.len() > SECONDS_MAX {
-            self.seconds.pop_first();
+            // A clock that is far ahead must not drive out the present.
+            let is_future = self.seconds.last_key_value().is_some_and(|(second, _)| *second > future);
+            if is_future {
+                self.seconds.pop_last()
+            } else {
+                self.seconds.pop_first()
+            };
         }
     }
 
     /// Whether the seconds of an hour are to be counted: it has changed since the last census. An hour that is no longer
     /// kept by seconds is read again only if it has grown.
     pub(crate) fn has_changed(&mut self, hour: u64, counted: u64) -> bool {
-        let is_kept = self.seconds.first_key_value().is_some_and(|(second, _)| *second < hour + HOUR);
+        let is_kept = self.seconds.first_key_value().is_some_and(|(second, _)| *second <= hour);
         match self.hours.insert(hour, counted) {
             Some(before) => before < counted || (before != counted && is_kept),
             None => true,
@@ -107,7 +114,7 @@ mod tests {
     fn an_hour_that_changes_is_counted_again_and_one_that_is_not_kept_if_it_grows() {
         let mut read = ReadCounts::default();
         let seconds = SECONDS_MAX as u64 + 2 * HOUR;
-        read.insert((0..seconds).map(|second| (second, 2)).collect());
+        read.insert((0..seconds).map(|second| (second, 2)).collect(), u64::MAX);
         assert_eq!((read.seconds.len(), read.newest()), (SECONDS_MAX, Some(seconds - 1)));
         let newest = seconds - seconds % HOUR;
         for hour in [0, newest] {
@@ -120,5 +127,7 @@ mod tests {
         assert!(!read.lacks_second(seconds - 1, 2));
         read.lower(seconds - 1, seconds, &Counts::from([(seconds - 1, 1)]));
         assert!(read.lacks_second(seconds - 1, 2) && !read.lacks_second(seconds - 1, 1));
+        read.insert((0..SECONDS_MAX as u64).map(|second| (2 * seconds + second, 1)).collect(), seconds);
+        assert_eq!((read.seconds.len(), read.newest()), (SECONDS_MAX, Some(seconds - 1)));
     }
 }

@@ -45,7 +45,8 @@ const PACE: Pace = Pace {
     recent: Duration::from_secs(1),
     all: Duration::from_secs(30),
     retry: Duration::from_secs(1),
-    hole: Duration::from_secs(10),
+    // Longer than between two censuses of all hours.
+    hole: Duration::from_secs(40),
 };
 
 /// The entries of a store that are records, or journald's messages about dropped ones.
@@ -124,7 +125,6 @@ impl StoreReader {
             writer: FileState::Online,
         };
         let now = Instant::now();
-        self.sequences.release_older(self.pace.hole, now, each);
         match self.queue.pop_front() {
             Some(query) => {
                 let (from, to) = query.seconds();
@@ -140,6 +140,9 @@ impl StoreReader {
             }
             None if now >= self.next_recent => {
                 self.count_recent()?;
+                if self.queue.is_empty() {
+                    self.sequences.release_older(self.pace.hole, now, each);
+                }
                 self.next_recent = Instant::now() + self.pace.recent;
             }
             None => {}
@@ -147,7 +150,7 @@ impl StoreReader {
         progress.more = !self.queue.is_empty();
         if self.is_first && !progress.more {
             self.is_first = false;
-            self.sequences.release(each);
+            self.sequences.release_without_beginning(each);
         }
         Ok(progress)
     }
@@ -175,7 +178,15 @@ impl StoreReader {
         self.read.lower(from, to, &counted);
         let left_out = if self.is_first || tries > 0 { 0..0 } else { self.recent_range() };
         let is_wanted = |second, count| !left_out.contains(&second) && self.read.lacks_second(second, count);
+        let is_left = |(second, count): (&u64, &u64)| {
+            left_out.contains(second) && self.read.lacks_second(*second, *count)
+        };
+        let is_for_later = counted.iter().any(is_left);
         let found = windows(&counted, is_wanted);
+        if is_for_later {
+            // The recent seconds may have moved on before they are read.
+            self.read.forget_census(from, to);
+        }
         for window in found.into_iter().rev() {
             self.queue.push_front(Query::Window(window, tries));
         }
@@ -206,8 +217,7 @@ impl StoreReader {
         let query = format!("{} {range} | stats by (_time:{bucket}) count() n", self.filter);
         let mut counts = Counts::new();
         self.client.ask(&query, &mut |line| {
-            let (second, count) = answer::bucket(line)?;
-            counts.insert(second, count);
+            counts.extend(answer::bucket(line)?);
             if counts.len() > CENSUS_LINES_MAX {
                 return Err("it has more than can be counted: narrow it down with ?query=_time:1h".to_owned());
             }
@@ -235,9 +245,9 @@ impl StoreReader {
         let (mut read, now) = (Counts::new(), Instant::now());
         for entry in entries {
             *read.entry(entry.realtime_us() / 1_000_000).or_default() += 1;
-            self.sequences.take(entry, now, each);
+            self.sequences.take(entry, (self.is_first, now), each);
         }
-        self.read.insert(read);
+        self.read.insert(read, now_s() + AHEAD_S);
         if progress.entries < counted {
             if tries + 1 == TRIES_MAX {
                 return Err(format!(
@@ -253,6 +263,10 @@ impl StoreReader {
 }
 
 impl EntrySource for StoreReader {
+    fn finish(&mut self, each: &mut dyn FnMut(&Entry)) {
+        self.sequences.release(each);
+    }
+
     fn poll(&mut self, each: &mut dyn FnMut(&Entry)) -> Result<PollProgress, ReadError> {
         let now = Instant::now();
         if let Some((_, reason)) = self.failed.as_ref().filter(|(until, _)| now < *until) {
@@ -271,6 +285,7 @@ impl EntrySource for StoreReader {
                     self.read.forget_census(from, to);
                 }
                 self.recent.clear();
+                self.sequences.wait_from(Instant::now());
                 self.next_all = now;
                 self.failed = Some((Instant::now() + self.pace.retry, reason));
                 Err(error)

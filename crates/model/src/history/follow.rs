@@ -129,6 +129,9 @@ fn run(
             batches.deliver(Update::CaughtUp);
         }
         if last {
+            if drained.is_ok() {
+                batches.finish(&mut *source);
+            }
             return drained;
         }
         std::thread::sleep(POLL);
@@ -188,6 +191,12 @@ impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
             suppressed_total,
             bytes_read: Arc::default(),
         }
+    }
+
+    /// Delivers what waits in the source.
+    fn finish(&mut self, source: &mut dyn EntrySource) {
+        source.finish(&mut |entry| self.take(entry));
+        self.hand_over();
     }
 
     /// Reads all entries there are, and delivers them.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use journal::{Entry, EntrySource, ReadError};
 
@@ -15,6 +16,8 @@ use records::wire::field;
 
 /// Retries after a read error: one unreadable file must not hide the others.
 const TRIES: u32 = 3;
+/// Between two of them.
+const RETRY: Duration = Duration::from_millis(400);
 
 /// How far a cursor has read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,8 +101,16 @@ impl RunCursor {
         let mut tries = 0;
         loop {
             match source.poll(&mut |entry| filter.take(entry)) {
-                Ok(progress) => return Ok(progress.more),
-                Err(_) if tries < TRIES => tries += 1,
+                Ok(progress) => {
+                    if !progress.more {
+                        source.finish(&mut |entry| filter.take(entry));
+                    }
+                    return Ok(progress.more);
+                }
+                Err(_) if tries < TRIES => {
+                    tries += 1;
+                    std::thread::sleep(RETRY);
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -159,6 +159,13 @@ fn read(
                 failed = take(entry);
             }
         })?;
+        if !progress.more {
+            original.finish(&mut |entry| {
+                if failed.is_ok() {
+                    failed = take(entry);
+                }
+            });
+        }
         walked += progress.walked_bytes;
         bar.show(walked);
         let is_whole = progress.skipped_bytes == 0;
