@@ -290,6 +290,30 @@ fn a_backlog_beyond_the_recent_minutes_is_read() {
 }
 
 #[test]
+fn the_minutes_around_the_end_of_an_hour_are_read_after_an_outage() {
+    let (store, url) = store();
+    store.lock().unwrap().add(3_000, 3_000);
+    let mut reader = open(&url);
+    let mut read = drain(&mut reader).unwrap();
+    store.lock().unwrap().fixed =
+        Some(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n".to_vec());
+    let deadline = Instant::now() + PATIENCE;
+    while drain(&mut reader).is_ok() {
+        assert!(Instant::now() < deadline);
+    }
+    for second in 3_001..4_400 {
+        store.lock().unwrap().add(second, second);
+    }
+    store.lock().unwrap().fixed = None;
+    while read.len() < 1_400 {
+        assert!(Instant::now() < deadline, "{} were read", read.len());
+        read.extend(drain(&mut reader).unwrap_or_default());
+    }
+    read.sort_unstable();
+    assert_eq!(read, (3_000..4_400).collect::<Vec<u64>>());
+}
+
+#[test]
 fn an_answer_that_stands_still_is_given_up() {
     let (store, url) = store();
     store.lock().unwrap().stalls = true;
