@@ -32,7 +32,11 @@ impl LogLine {
 
 /// The latest lines, oldest first.
 #[derive(Debug, Default)]
-pub(in crate::runs) struct RunLog(VecDeque<LogLine>);
+pub(in crate::runs) struct RunLog {
+    lines: VecDeque<LogLine>,
+    /// How many of them are about connections.
+    connections: usize,
+}
 
 impl RunLog {
     /// Adds a record, if a person should read it.
@@ -52,16 +56,20 @@ impl RunLog {
     }
 
     pub(in crate::runs) fn push(&mut self, line: LogLine) {
-        let of_connection = |line: &LogLine| line.is_of_connection();
-        if of_connection(&line) && self.0.iter().filter(|line| of_connection(line)).count() >= CONNECTIONS_MAX
-        {
-            let oldest = self.0.iter().position(of_connection);
-            oldest.and_then(|at| self.0.remove(at));
+        let is_of_connection = line.is_of_connection();
+        if is_of_connection && self.connections >= CONNECTIONS_MAX {
+            self.remove(self.lines.iter().position(LogLine::is_of_connection));
         }
-        if self.0.len() == LINES_MAX {
-            self.0.pop_front();
+        if self.lines.len() == LINES_MAX {
+            self.remove(Some(0));
         }
-        self.0.push_back(line);
+        self.connections += usize::from(is_of_connection);
+        self.lines.push_back(line);
+    }
+
+    fn remove(&mut self, at: Option<usize>) {
+        let removed = at.and_then(|at| self.lines.remove(at));
+        self.connections -= usize::from(removed.is_some_and(|line| line.is_of_connection()));
     }
 
     /// The lines of several runs by time, each with the name of its run.
@@ -78,20 +86,28 @@ impl RunLog {
         let mut all: Vec<LogLine> = members.iter().flat_map(of).collect();
         all.sort_by_key(|line| line.mono_us);
         let too_many = all.len().saturating_sub(LINES_MAX);
-        Self(all.into_iter().skip(too_many).collect())
+        all.into_iter().skip(too_many).collect()
     }
 
     /// The lines up to a moment.
     pub(in crate::runs) fn until(&self, us: u64) -> Self {
-        Self(self.0.iter().take_while(|line| line.mono_us <= us).cloned().collect())
+        self.lines.iter().take_while(|line| line.mono_us <= us).cloned().collect()
     }
 
     pub(in crate::runs) fn iter(&self) -> impl DoubleEndedIterator<Item = &LogLine> + ExactSizeIterator {
-        self.0.iter()
+        self.lines.iter()
     }
 
     pub(in crate::runs) fn heap_bytes(&self) -> usize {
-        self.0.iter().map(|line| size_of::<LogLine>() + line.text.heap_bytes()).sum()
+        self.lines.iter().map(|line| size_of::<LogLine>() + line.text.heap_bytes()).sum()
+    }
+}
+
+impl FromIterator<LogLine> for RunLog {
+    fn from_iter<I: IntoIterator<Item = LogLine>>(lines: I) -> Self {
+        let lines = VecDeque::from_iter(lines);
+        let connections = lines.iter().filter(|line| line.is_of_connection()).count();
+        Self { lines, connections }
     }
 }
 
