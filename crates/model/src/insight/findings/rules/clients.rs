@@ -134,11 +134,8 @@ fn busiest(context: &FindingContext<'_>) -> Option<(ClientId, u64, u64)> {
         return None;
     }
     let clients = context.run.clients().iter().filter(|client| client.id != ClientId::Other);
-    let full_of = clients.map(|client| {
-        let history = client.history().rev().filter(|rate| lately.contains(&rate.end_us));
-        let full = history.map(|rate| rate.counters[ClientCounter::HandshakesFull]);
-        (client.id, full.fold(0, u64::saturating_add))
-    });
+    let full_of =
+        clients.map(|client| (client.id, client.count_within(ClientCounter::HandshakesFull, &lately)));
     full_of.max_by_key(|(_, full)| *full).map(|(client, full)| (client, full, whole))
 }
 

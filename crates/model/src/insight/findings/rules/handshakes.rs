@@ -89,14 +89,10 @@ fn refused_text(context: &FindingContext<'_>) -> FindingText {
 /// The clients whose connections failed in the last minute, those with the most first, each with the reason of its latest
 /// failure that has a record.
 pub(super) fn failing_clients(context: &FindingContext<'_>) -> Vec<String> {
-    let from_us = context.run.last_us().saturating_sub(MINUTE_US);
-    let lately = context.run.clients().iter().filter(|client| client.last_us >= from_us);
-    let counted = lately.filter_map(|client| {
-        let lately = client.history().rev().take_while(|rate| rate.end_us > from_us);
-        let failed = lately.fold(0_u64, |sum, rate| sum.saturating_add(rate.counters[ClientCounter::Errors]));
-        (failed > 0).then_some((failed, client))
-    });
-    let mut counted: Vec<_> = counted.collect();
+    let lately = context.run.last_us().saturating_sub(MINUTE_US) + 1..;
+    let clients = context.run.clients().iter();
+    let counted = clients.map(|client| (client.count_within(ClientCounter::Errors, &lately), client));
+    let mut counted: Vec<_> = counted.filter(|(failed, _)| *failed > 0).collect();
     counted.sort_by_key(|(failed, client)| (Reverse(*failed), client.id));
     let named = |(failed, client): (u64, &ClientStats)| {
         let why = client.failed_connection().map(|(_, connection)| connection);

@@ -1,6 +1,7 @@
 //! One client of a run.
 
 use std::collections::VecDeque;
+use std::ops::RangeBounds;
 
 use records::histogram::Sketch;
 use records::ids::ClientId;
@@ -218,6 +219,13 @@ impl ClientStats {
     /// The latest records' rates, oldest first.
     pub fn history(&self) -> impl DoubleEndedIterator<Item = &ClientRate> + ExactSizeIterator {
         self.history.iter()
+    }
+
+    /// What its kept records within a time (`CLOCK_MONOTONIC`, microseconds) count.
+    pub fn count_within(&self, counter: ClientCounter, time: &impl RangeBounds<u64>) -> u64 {
+        let later = self.history.iter().rev().skip_while(|rate| !time.contains(&rate.end_us));
+        let within = later.take_while(|rate| time.contains(&rate.end_us));
+        within.fold(0, |sum, rate| sum.saturating_add(rate.counters[counter]))
     }
 }
 
