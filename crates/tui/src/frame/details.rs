@@ -32,8 +32,7 @@ pub(crate) fn failed(figures: &ViewModel) -> Count {
 pub(crate) fn main_latency(figures: &ViewModel) -> Option<&LatencyRow> {
     if figures.http.is_some() {
         // A log of another terminator may lack the first byte.
-        let is = |row: &&LatencyRow, class| row.class == LatencyClass::Http(class) && row.absent.is_none();
-        let row = |class| figures.latencies.iter().find(|row| is(row, class));
+        let row = |class| figures.latency(LatencyClass::Http(class)).filter(|row| row.absent.is_none());
         return [HttpLatency::FirstByte, HttpLatency::Request].into_iter().find_map(row);
     }
     let classes = [
@@ -41,7 +40,7 @@ pub(crate) fn main_latency(figures: &ViewModel) -> Option<&LatencyRow> {
         LatencyClass::Load(LoadLatency::Service),
         LatencyClass::Proxy(ProxyLatency::Exchange),
     ];
-    let row = |class| figures.latencies.iter().find(|row| row.class == class && row.n > 0);
+    let row = |class| figures.latency(class).filter(|row| row.n > 0);
     classes.into_iter().find_map(row)
 }
 

@@ -38,10 +38,9 @@ fn of(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
         let text = if quantile.thin { format!("({text})") } else { text };
         Some(StatusItem::figure(theme, 2, &format!("{} p99", row.class.title()), text))
     };
-    let of = |class| figures.latencies.iter().find(|row| row.class == class);
-    let main = of(LatencyClass::Http(HttpLatency::FirstByte));
-    let main = main.or_else(|| of(LatencyClass::Proxy(ProxyLatency::Exchange)));
-    let shown = main.or_else(|| of(LatencyClass::Load(LoadLatency::Service)));
+    let main = figures.latency(LatencyClass::Http(HttpLatency::FirstByte));
+    let main = main.or_else(|| figures.latency(LatencyClass::Proxy(ProxyLatency::Exchange)));
+    let shown = main.or_else(|| figures.latency(LatencyClass::Load(LoadLatency::Service)));
     segments.extend(shown.and_then(p99));
     if let Some(http) = &figures.http {
         let style = if http.failed.recent > 0 { theme.warning() } else { theme.quiet() };

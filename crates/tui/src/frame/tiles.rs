@@ -197,10 +197,9 @@ fn answered(state: &State, figures: &ViewModel) -> Tile {
 
 /// Returns the exchanges of all clients a second, if the load, whose answers are shown, makes only a part of them.
 fn others(figures: &ViewModel, load: &LatencyRow) -> Option<f64> {
+    let all = figures.latency(LatencyClass::Proxy(ProxyLatency::Exchange))?.per_second?;
     let is_load = matches!(load.class, LatencyClass::Load(_));
-    let exchange = LatencyClass::Proxy(ProxyLatency::Exchange);
-    let all = figures.latencies.iter().find(|row| is_load && row.class == exchange)?.per_second?;
-    (all > load.per_second? * PART_FACTOR).then_some(all)
+    (is_load && all > load.per_second? * PART_FACTOR).then_some(all)
 }
 
 /// Failures in the window, with their causes; in HTTP mode of requests, then of connections.
@@ -250,9 +249,7 @@ fn failed(state: &State, figures: &ViewModel) -> Tile {
 fn resumed(state: &State, figures: &ViewModel) -> Tile {
     let theme = state.theme;
     let h = &figures.handshakes;
-    let of = |class| {
-        figures.latencies.iter().find(|row| row.class == LatencyClass::Proxy(class)).map_or(0, |row| row.n)
-    };
+    let of = |class| figures.latency(LatencyClass::Proxy(class)).map_or(0, |row| row.n);
     let n = of(ProxyLatency::HandshakeFull) + of(ProxyLatency::HandshakeResumed);
     let n = if n > 0 { format!(" of {}", format::count(n)) } else { String::new() };
     let reasons = h.full_reasons.as_deref().unwrap_or(&[]);

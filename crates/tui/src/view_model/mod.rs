@@ -113,6 +113,11 @@ impl ViewModel {
         }
     }
 
+    /// The latencies of a class, if the run has it.
+    pub(crate) fn latency(&self, class: LatencyClass) -> Option<&LatencyRow> {
+        self.latencies.iter().find(|row| row.class == class)
+    }
+
     /// Returns whether an alert on p99 of a class fires.
     pub(crate) fn has_alert_on_p99(&self, class: LatencyClass) -> bool {
         self.alerts.iter().any(|alert| alert.is_about_p99(class))

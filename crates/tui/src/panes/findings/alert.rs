@@ -15,9 +15,9 @@ const EXPLAINS_MIN: f64 = 0.5;
 
 /// Returns an alert as the finding that leads the list, with its parts and where to look.
 pub(super) fn as_finding(state: &State, figures: &ViewModel, alert: &FiringAlert) -> Finding {
-    let row = figures.latencies.iter().find(|row| alert.is_about_p99(row.class));
+    let row = row_of(figures, alert);
     let evidence = row.into_iter().flat_map(|row| {
-        let parts = parts(row.class).iter().filter_map(|class| of_class(figures, *class));
+        let parts = parts(row.class).iter().filter_map(|class| figures.latency(*class));
         [row].into_iter().chain(parts).filter_map(|row| {
             let p99 = row.quantiles[2]?;
             let figure = format!("p99 of {}, {}", row.class.title(), figures.span.words());
@@ -44,8 +44,7 @@ pub(super) fn as_finding(state: &State, figures: &ViewModel, alert: &FiringAlert
 /// Returns an alert with the value at the moment, and the part of the time that explains it. Where there is no room for
 /// all of it, the limit is left to the plot.
 pub(crate) fn explained(figures: &ViewModel, alert: &FiringAlert) -> Vec<String> {
-    let p99 = |row: &&LatencyRow| alert.is_about_p99(row.class);
-    let Some(row) = figures.latencies.iter().find(p99) else { return vec![alert.text.clone()] };
+    let Some(row) = row_of(figures, alert) else { return vec![alert.text.clone()] };
     let now = row.quantiles[2].map_or_else(String::new, |p99| format!(", now {} ms", format::millis(p99.ns)));
     let because = because(figures, row).map_or_else(String::new, |because| format!(": {because}"));
     let name = alert.condition.split(' ').next().unwrap_or_default();
@@ -66,7 +65,7 @@ fn because(figures: &ViewModel, row: &LatencyRow) -> Option<String> {
         let share = format::percent(*ns as f64 / wall.sum_ns().max(1) as f64);
         return Some(format!("{name} takes {share} of it"));
     }
-    let known = parts(row.class).iter().filter_map(|class| of_class(figures, *class));
+    let known = parts(row.class).iter().filter_map(|class| figures.latency(*class));
     let explains = |part: &&LatencyRow| {
         part.quantiles[2]
             .is_some_and(|part| part.ns as f64 >= whole as f64 * EXPLAINS_MIN && part.ns <= whole)
@@ -75,8 +74,9 @@ fn because(figures: &ViewModel, row: &LatencyRow) -> Option<String> {
     Some(format!("{} takes {} ms of it", part.class.title(), format::millis(part.quantiles[2]?.ns)))
 }
 
-fn of_class(figures: &ViewModel, class: LatencyClass) -> Option<&LatencyRow> {
-    figures.latencies.iter().find(|row| row.class == class)
+/// Returns the class on whose p99 an alert is.
+fn row_of<'a>(figures: &'a ViewModel, alert: &FiringAlert) -> Option<&'a LatencyRow> {
+    figures.latencies.iter().find(|row| alert.is_about_p99(row.class))
 }
 
 /// Returns the classes that are parts of a class.

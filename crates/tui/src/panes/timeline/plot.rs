@@ -82,7 +82,7 @@ fn before(state: &State) -> Option<u64> {
 /// Returns the row of the class that the plot shows.
 pub(crate) fn shown_row(state: &State) -> Option<&LatencyRow> {
     let class = state.timeline.class()?;
-    state.figures()?.latencies.iter().find(|row| row.class == class)
+    state.figures()?.latency(class)
 }
 
 /// Returns the lowest limit that an alert sets to a percentile of the class, in nanoseconds.
