@@ -18,7 +18,7 @@ use report::RunPart;
 use crate::error::usage;
 use crate::journals::choice;
 use crate::journals::contents::JournalContents;
-use crate::journals::source::JournalSource;
+use crate::journals::source::{JournalSource, shown};
 use crate::journals::writers::WriterArgs;
 use crate::value::{InvalidValue, ParsedValue};
 
@@ -74,10 +74,10 @@ impl<'a> SourcePart<'a> {
         if let Some(window) = window {
             let contents = part.read(1)?;
             let chosen = contents.run(run)?;
-            let refuse = |error| usage(format!("{mode} {}: {error}", shown(source)));
+            let refuse = |error| usage(format!("{mode} {}: {error}", shown(source.unwrap_or_default())));
             let range = window.of_run(chosen).map_err(refuse)?;
             part.filter.range = overlapping(range, chosen).map_err(refuse)?;
-            part.name = shown(source);
+            part.name = shown(source.unwrap_or_default());
         }
         Ok(part)
     }
@@ -258,10 +258,6 @@ fn refuse_moment(mode: &str, source: &str, text: &str) -> anyhow::Error {
     usage(format!(
         "{mode} {source}@{text}: {text} is a moment, expected a range: @{text}.. from then on, or @..{text} up to then"
     ))
-}
-
-fn shown(source: Option<&OsStr>) -> String {
-    records::text::clean::text(&source.unwrap_or_default().to_string_lossy())
 }
 
 /// The named journal, or the journal that `--journal auto` writes to.

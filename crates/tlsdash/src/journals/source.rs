@@ -36,7 +36,8 @@ pub(crate) enum SourceError {
     Store(#[from] StoreUrlError),
 }
 
-fn shown(text: &OsStr) -> String {
+/// A place as a line of text.
+pub(super) fn shown(text: &OsStr) -> String {
     records::text::clean::text(&text.to_string_lossy())
 }
 

@@ -154,17 +154,14 @@ fn read(
     let mut bar = Bar::new(|| source.size_bytes());
     let (mut walked, mut failed) = (0, Ok(()));
     loop {
-        let progress = original.poll(&mut |entry| {
+        let mut each = |entry: &Entry| {
             if failed.is_ok() {
                 failed = take(entry);
             }
-        })?;
+        };
+        let progress = original.poll(&mut each)?;
         if !progress.more {
-            original.finish(&mut |entry| {
-                if failed.is_ok() {
-                    failed = take(entry);
-                }
-            });
+            original.finish(&mut each);
         }
         walked += progress.walked_bytes;
         bar.show(walked);
