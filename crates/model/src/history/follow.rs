@@ -47,8 +47,8 @@ pub enum FollowError {
 
 impl Follower {
     /// Follows the journal that `open` opens, and delivers the records of runs that pass the filter; other records are
-    /// not decoded. Both closures run on the follower's thread, because a source need not be able to leave the thread that opened it.
-    /// `deliver` may block; it returns false to end the follower.
+    /// not decoded. Both closures run on the follower's thread, because a source need not be able to leave the thread
+    /// that opened it. `deliver` may block; it returns false to end the follower.
     ///
     /// # Errors
     /// When the journal cannot be opened.

@@ -146,8 +146,8 @@ impl RequestSlot {
 }
 
 impl HistoryReader {
-    /// Starts the thread. `open` opens the journal to read a run, and may leave out others; only records within `range` are delivered. `deliver` may block. It
-    /// returns false once nobody receives replies, which ends the current request.
+    /// Starts the thread. `open` opens the journal to read a run, and may leave out others; only records within `range`
+    /// are delivered. `deliver` may block. It returns false once nobody receives replies, which ends the current request.
     ///
     /// # Errors
     /// If the thread cannot be started.
