@@ -47,6 +47,16 @@ pub(crate) fn outside(program: &str, package: &str) -> Command {
     command
 }
 
+/// Whether a program is there. If not, says that the test has not run.
+pub(crate) fn is_there(program: &str, version: &str, test: &str) -> bool {
+    let asked = Command::new(program).arg(version).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let is_there = asked.is_ok_and(|status| status.success());
+    if !is_there {
+        not_run::say_not_run(test, &format!("{program} is not installed"));
+    }
+    is_there
+}
+
 /// Makes a certificate for `name` with an ECDSA P-256 key, valid for `days`. openssl also gets `more`.
 pub(crate) fn make_certificate(cert: &Path, key: &Path, name: &str, days: u32, more: &[&str]) {
     let made = outside("openssl", "openssl")

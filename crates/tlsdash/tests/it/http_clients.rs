@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::common::not_run::say_not_run;
-use crate::common::{TlsdashProcess, proxy, stderr, until};
+use crate::common::{TlsdashProcess, is_there, proxy, stderr, until};
 use loadgen::{DemoUpstream, UpstreamAddr};
 
 const GO: &str = r#"package main
@@ -121,16 +121,6 @@ socket.onmessage = ({ data }) => {
 socket.onerror = (event) => { console.log('error', event.message || event.error); process.exit(1); };
 socket.onclose = ({ code }) => { console.log(heard.join(','), code); process.exit(0); };
 ";
-
-/// Whether a program is there. If not, says that the test has not run.
-fn is_there(program: &str, version: &str, test: &str) -> bool {
-    let asked = Command::new(program).arg(version).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    let is_there = asked.is_ok_and(|status| status.success());
-    if !is_there {
-        say_not_run(test, &format!("{program} is not installed"));
-    }
-    is_there
-}
 
 /// What a program prints. It may take a while to begin.
 fn printed(command: &mut Command) -> String {
