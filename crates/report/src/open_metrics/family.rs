@@ -1,12 +1,15 @@
 //! A metric with its samples, as text.
 
 use std::fmt::{self, Write as _};
+use std::io::{self, Write as _};
+
+use super::native::NativeBuckets;
 
 /// A label: its name and value.
 pub(super) type Label = (&'static str, String);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum MetricKind {
+pub(super) enum MetricKind {
     /// A total of the run; its samples are named with `_total`.
     Counter,
     /// A value that goes up and down.
@@ -15,37 +18,41 @@ enum MetricKind {
     Histogram,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A format of an answer. A greater one says more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MetricsFormat {
-    /// `OpenMetrics` 1.0.
-    OpenMetrics,
     /// The text format of Prometheus, version 0.0.4.
     Prometheus,
+    /// `OpenMetrics` 1.0.
+    OpenMetrics,
+    /// Prometheus' messages of protobuf, each behind its length: the only format with native histograms.
+    Protobuf,
 }
 
 /// A metric with all its samples.
 #[derive(Debug)]
 pub(super) struct Family {
     name: &'static str,
-    kind: MetricKind,
-    help: String,
-    samples: Vec<(Vec<Label>, SampleValue)>,
+    pub(super) kind: MetricKind,
+    pub(super) help: String,
+    pub(super) samples: Vec<(Vec<Label>, SampleValue)>,
 }
 
 #[derive(Debug)]
-enum SampleValue {
+pub(super) enum SampleValue {
     Number(f64),
-    Histogram(ClassicHistogram),
+    Histogram(HistogramSample),
 }
 
-/// A histogram by the upper bounds of its buckets, in seconds.
+/// A histogram of latencies in seconds, by classic and by native buckets.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct ClassicHistogram {
+pub(super) struct HistogramSample {
     /// The sum of all samples, in seconds.
     pub(super) sum: f64,
     pub(super) count: u64,
     /// The upper bound of each bucket with the samples of this bucket alone. The last bound is infinite.
     pub(super) buckets: Vec<(f64, u64)>,
+    pub(super) native: NativeBuckets,
 }
 
 impl MetricKind {
@@ -70,6 +77,9 @@ impl fmt::Display for MetricKind {
 impl MetricsFormat {
     pub fn content_type(self) -> &'static str {
         match self {
+            Self::Protobuf => {
+                "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
+            }
             Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
             Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
         }
@@ -96,7 +106,7 @@ impl Family {
     pub(super) fn histogram(
         name: &'static str,
         help: &str,
-        samples: impl IntoIterator<Item = (Vec<Label>, ClassicHistogram)>,
+        samples: impl IntoIterator<Item = (Vec<Label>, HistogramSample)>,
     ) -> Self {
         let samples = samples.into_iter().map(|(labels, value)| (labels, SampleValue::Histogram(value)));
         Self::new(name, MetricKind::Histogram, help, samples.collect())
@@ -115,26 +125,36 @@ impl Family {
         self.samples.is_empty()
     }
 
-    pub(super) fn write(&self, text: &mut String, prefix: &str, format: MetricsFormat) -> fmt::Result {
-        let Self { name, kind, help, samples } = self;
-        // OpenMetrics names the metric without the suffix of its samples.
+    /// The name. `OpenMetrics` names the metric without the suffix of its samples.
+    pub(super) fn full_name(&self, prefix: &str, format: MetricsFormat) -> String {
         let suffix = match format {
             MetricsFormat::OpenMetrics => "",
-            MetricsFormat::Prometheus => kind.suffix(),
+            MetricsFormat::Protobuf | MetricsFormat::Prometheus => self.kind.suffix(),
         };
-        writeln!(text, "# HELP {prefix}{name}{suffix} {}", Escaped(help))?;
-        writeln!(text, "# TYPE {prefix}{name}{suffix} {kind}")?;
+        format!("{prefix}{}{suffix}", self.name)
+    }
+
+    /// Writes the metric in one of the two text formats.
+    pub(super) fn write_text(
+        &self,
+        text: &mut Vec<u8>,
+        prefix: &str,
+        format: MetricsFormat,
+    ) -> io::Result<()> {
+        let Self { name, kind, help, samples } = self;
+        let full_name = self.full_name(prefix, format);
+        writeln!(text, "# HELP {full_name} {}", Escaped(help))?;
+        writeln!(text, "# TYPE {full_name} {kind}")?;
         for (labels, value) in samples {
             match value {
                 SampleValue::Number(value) => {
                     writeln!(text, "{prefix}{name}{}{} {value}", kind.suffix(), Labels(labels, None))?;
                 }
-                SampleValue::Histogram(ClassicHistogram { sum, count, buckets }) => {
-                    let mut cumulative = 0;
-                    for (bound, samples) in buckets {
-                        cumulative += samples;
-                        writeln!(text, "{prefix}{name}_bucket{} {cumulative}", Labels(labels, Some(*bound)))?;
+                SampleValue::Histogram(histogram) => {
+                    for (bound, count) in histogram.cumulative_buckets() {
+                        writeln!(text, "{prefix}{name}_bucket{} {count}", Labels(labels, Some(bound)))?;
                     }
+                    let HistogramSample { sum, count, .. } = histogram;
                     let labels = Labels(labels, None);
                     writeln!(text, "{prefix}{name}_sum{labels} {sum}")?;
                     writeln!(text, "{prefix}{name}_count{labels} {count}")?;
@@ -142,6 +162,16 @@ impl Family {
             }
         }
         Ok(())
+    }
+}
+
+impl HistogramSample {
+    /// The upper bound of each classic bucket, with the samples up to it.
+    pub(super) fn cumulative_buckets(&self) -> impl Iterator<Item = (f64, u64)> {
+        self.buckets.iter().scan(0, |below, (bound, count)| {
+            *below += count;
+            Some((*bound, *below))
+        })
     }
 }
 
@@ -170,7 +200,7 @@ impl fmt::Display for Labels<'_> {
 }
 
 /// Text in which backslashes, quotes and line ends are escaped.
-struct Escaped<'a>(&'a str);
+pub(super) struct Escaped<'a>(pub(super) &'a str);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -185,17 +215,21 @@ impl fmt::Display for Escaped<'_> {
 
 #[cfg(test)]
 mod tests {
+    use records::metrics::TimeResolution;
+
     use super::*;
 
     fn text(family: &Family, format: MetricsFormat) -> String {
-        let mut text = String::new();
-        family.write(&mut text, "x_", format).unwrap();
-        text
+        let mut text = Vec::new();
+        family.write_text(&mut text, "x_", format).unwrap();
+        String::from_utf8(text).unwrap()
     }
 
     #[test]
     fn buckets_are_cumulative_and_end_at_infinity() {
-        let histogram = ClassicHistogram { sum: 1.25, count: 3, buckets: vec![(0.1, 2), (f64::INFINITY, 1)] };
+        let buckets = vec![(0.1, 2), (f64::INFINITY, 1)];
+        let native = NativeBuckets::new(TimeResolution::FINE);
+        let histogram = HistogramSample { sum: 1.25, count: 3, buckets, native };
         let family =
             Family::histogram("a_seconds", "how long", [(vec![("kind", "full".to_owned())], histogram)]);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Latencies, as histograms with classic buckets.
+//! Latencies, as histograms.
 
 use model::figures::FigurePart;
 use model::runs::Run;
@@ -6,7 +6,8 @@ use records::histogram::{Histogram, Histograms, SparseHistogram};
 use records::metrics::{Metric, TimeResolution};
 
 use super::counters::{label, named};
-use super::family::{ClassicHistogram, Family, Label};
+use super::family::{Family, HistogramSample, Label};
+use super::native::NativeBuckets;
 
 /// The upper bounds of the buckets in seconds: 25 µs to 60 s, three to a decade.
 pub(super) const BOUNDS_S: [f64; 20] = [
@@ -37,7 +38,7 @@ pub(super) fn of_named<R: FigurePart>(run: &Run) -> Vec<Family> {
         samples.extend(R::table(run).iter().map(|part| {
             let latencies = &part.series().whole()[class];
             let labels = [&[label(R::NOUN, part.name())], labels].concat();
-            (labels, classic(latencies, run.log_resolution()))
+            (labels, sample(latencies, run.log_resolution()))
         }));
     };
     named(add, Family::histogram)
@@ -45,24 +46,27 @@ pub(super) fn of_named<R: FigurePart>(run: &Run) -> Vec<Family> {
 
 fn each<M: Metric>(latencies: &Histograms<M>, resolution: TimeResolution) -> Vec<Family> {
     let add = |class: M, labels: &[Label], samples: &mut Vec<_>| {
-        samples.push((labels.to_vec(), classic(&latencies[class], resolution)));
+        samples.push((labels.to_vec(), sample(&latencies[class], resolution)));
     };
     named(add, Family::histogram)
 }
 
-/// A histogram by [`BOUNDS_S`]. A sample counts in the first bucket whose bound is not below it, to the three digits to
-/// which it was recorded, or to the resolution of its log. No bucket is finer than that.
-pub(super) fn classic(histogram: &Histogram, resolution: TimeResolution) -> ClassicHistogram {
+/// A histogram by [`BOUNDS_S`] and by native buckets. A sample counts in the first bucket whose bound is not below it, to the
+/// three digits to which it was recorded, or to the resolution of its log. No bucket is finer than that.
+pub(super) fn sample(histogram: &Histogram, resolution: TimeResolution) -> HistogramSample {
     let sparse: SparseHistogram = histogram.to_sparse();
     let mut counts = [0_u64; BOUNDS_S.len() + 1];
+    let mut native = NativeBuckets::new(resolution);
     for (highest_ns, count) in sparse.buckets() {
         let seconds = resolution.known_us(highest_ns as f64 / 1e3).number() / 1e6;
         counts[BOUNDS_S.partition_point(|bound| *bound < seconds)] += count;
+        native.add(seconds, count);
     }
     let bounds = BOUNDS_S.into_iter().chain([f64::INFINITY]);
-    ClassicHistogram {
+    HistogramSample {
         sum: histogram.sum_ns() as f64 / 1e9,
         count: histogram.count(),
         buckets: bounds.zip(counts).filter(|(bound, _)| *bound * 1e6 >= resolution.us() as f64).collect(),
+        native,
     }
 }

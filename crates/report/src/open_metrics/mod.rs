@@ -8,6 +8,8 @@ mod counters;
 mod family;
 mod gauges;
 mod histograms;
+mod native;
+mod protobuf;
 
 use model::runs::Run;
 use records::kinds::{RouteRecord, UpstreamRecord};
@@ -18,18 +20,23 @@ pub use family::MetricsFormat;
 /// The beginning of every name.
 const PREFIX: &str = "tlsdash_";
 
-/// The figures of a run as text. `version` is the program's; the `clients_max` clients with the most bytes have
+/// The figures of a run in a format. `version` is the program's; the `clients_max` clients with the most bytes have
 /// separate figures.
-pub fn open_metrics(run: &Run, version: &str, clients_max: usize, format: MetricsFormat) -> String {
-    let mut text = String::new();
+pub fn open_metrics(run: &Run, version: &str, clients_max: usize, format: MetricsFormat) -> Vec<u8> {
+    let mut bytes = Vec::new();
     for family in families(run, version, clients_max) {
-        // Writing to a string cannot fail.
-        let _ = family.write(&mut text, PREFIX, format);
+        match format {
+            MetricsFormat::Protobuf => protobuf::write(&family, &mut bytes, PREFIX),
+            MetricsFormat::OpenMetrics | MetricsFormat::Prometheus => {
+                // Writing to a vector cannot fail.
+                let _ = family.write_text(&mut bytes, PREFIX, format);
+            }
+        }
     }
     if format == MetricsFormat::OpenMetrics {
-        text.push_str("# EOF\n");
+        bytes.extend_from_slice(b"# EOF\n");
     }
-    text
+    bytes
 }
 
 fn families(run: &Run, version: &str, clients_max: usize) -> Vec<Family> {

@@ -122,6 +122,7 @@ fn json_csv_and_metrics_of_a_log_have_bounds() {
         report.csv()
     );
     let metrics = report::open_metrics(model.run(run).unwrap(), "0", 0, MetricsFormat::OpenMetrics);
+    let metrics = String::from_utf8(metrics).unwrap();
     assert!(metrics.contains("tlsdash_exchange_seconds_bucket{le=\"0.001\"}"), "{metrics}");
     assert!(
         !metrics.contains("tlsdash_exchange_seconds_bucket{le=\"0.0005\"}"),

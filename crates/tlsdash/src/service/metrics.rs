@@ -158,12 +158,12 @@ impl SilentClients {
 struct ScrapeResponse {
     status: &'static str,
     content_type: &'static str,
-    body: String,
+    body: Vec<u8>,
 }
 
 impl ScrapeResponse {
     fn text(status: &'static str, body: &str) -> Self {
-        Self { status, content_type: "text/plain; charset=utf-8", body: format!("{body}\n") }
+        Self { status, content_type: "text/plain; charset=utf-8", body: format!("{body}\n").into_bytes() }
     }
 }
 
@@ -185,11 +185,12 @@ fn answer(
     let length = body.len();
     let mut bytes = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
-    );
+    )
+    .into_bytes();
     if has_body {
-        bytes.push_str(&body);
+        bytes.extend(body);
     }
-    write_within(stream, bytes.as_bytes(), SEND_PATIENCE)
+    write_within(stream, &bytes, SEND_PATIENCE)
 }
 
 struct ScrapeRequest {
@@ -284,11 +285,11 @@ impl MetricsSource {
 
     fn metrics(&self, format: MetricsFormat) -> ScrapeResponse {
         let (run, clients_max) = (self.run, self.clients_max);
-        let text = self.read(move |model| {
+        let body = self.read(move |model| {
             let version = env!("CARGO_PKG_VERSION");
             model.run(run).map(|run| report::open_metrics(run, version, clients_max, format))
         });
-        match text.flatten() {
+        match body.flatten() {
             Some(body) => ScrapeResponse { status: "200 OK", content_type: format.content_type(), body },
             None => ScrapeResponse::text("503 Service Unavailable", "no record of the run was read yet"),
         }

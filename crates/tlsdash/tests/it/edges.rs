@@ -156,6 +156,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("hdrhistogram", &["tlsdash-records"]),
     ("statrs", &["tlsdash-experiment"]),
     ("maud", &["tlsdash-report"]),
+    ("prost", &["tlsdash-report"]),
     ("hyper", &["tlsdash-acme", "tlsdash-proxy-http", "tlsdash-loadgen"]),
     ("tokio", &["tlsdash-acme", "tlsdash-loadgen", "tlsdash-proxy-http"]),
     ("etherparse", &["tlsdash-wire"]),
