@@ -233,17 +233,31 @@ fn read_request(mut stream: &TcpStream) -> io::Result<Result<ScrapeRequest, &'st
     }
 }
 
-/// The format that a client accepts, as Prometheus asks for it.
+/// The format that a client prefers by its Accept fields (RFC 9110, section 12.5.1); Prometheus' text if it names none.
 fn accepted_format(fields: &[httparse::Header<'_>]) -> MetricsFormat {
-    let is_accept = |field: &&httparse::Header<'_>| field.name.eq_ignore_ascii_case("accept");
-    let accepts = |field: &httparse::Header<'_>| {
-        String::from_utf8_lossy(field.value).contains("application/openmetrics-text")
+    let accept = fields.iter().filter(|field| field.name.eq_ignore_ascii_case("accept"));
+    let accept = accept.map(|field| String::from_utf8_lossy(field.value).to_ascii_lowercase());
+    let preferred = accept.filter_map(|value| value.split(',').filter_map(accepted_range).max()).max();
+    preferred.map_or(MetricsFormat::Prometheus, |(_, format)| format)
+}
+
+/// The format that a media range in lower case names, behind its weight in thousandths.
+fn accepted_range(range: &str) -> Option<(u16, MetricsFormat)> {
+    let (media_type, parameters) = range.split_once(';').unwrap_or((range, ""));
+    let parameters: Vec<&str> = parameters.split(';').map(str::trim).collect();
+    // Protobuf has other messages and encodings too, which are not served.
+    let is_served = ["proto=io.prometheus.client.metricfamily", "encoding=delimited"]
+        .iter()
+        .all(|parameter| parameters.contains(parameter));
+    let format = match media_type.trim() {
+        "application/vnd.google.protobuf" if is_served => MetricsFormat::Protobuf,
+        "application/openmetrics-text" => MetricsFormat::OpenMetrics,
+        "text/plain" => MetricsFormat::Prometheus,
+        _ => return None,
     };
-    if fields.iter().filter(is_accept).any(accepts) {
-        MetricsFormat::OpenMetrics
-    } else {
-        MetricsFormat::Prometheus
-    }
+    let weight = parameters.iter().find_map(|parameter| parameter.strip_prefix("q="));
+    let weight: f64 = weight.map_or(Some(1.0), |weight| weight.parse().ok())?;
+    (weight > 0.0).then_some(((weight * 1e3).round() as u16, format))
 }
 
 fn write_within(mut stream: &TcpStream, mut bytes: &[u8], patience: Duration) -> io::Result<()> {
@@ -333,6 +347,32 @@ mod tests {
             "[fe80::1]:1",
         ] {
             assert!(!warns(kept), "{kept}");
+        }
+    }
+
+    #[test]
+    fn a_scraper_gets_the_format_that_it_prefers() {
+        use MetricsFormat::{OpenMetrics, Prometheus, Protobuf};
+        const MESSAGES: &str =
+            "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
+        const TEXT: &str = "application/openmetrics-text;version=1.0.0;q=0.8,\
+                            application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+        for (accept, format) in [
+            ("", Prometheus),
+            ("*/*", Prometheus),
+            ("text/plain, application/openmetrics-text", OpenMetrics),
+            ("application/openmetrics-text; q=0.4, */*; q=0.1", OpenMetrics),
+            (TEXT, OpenMetrics),
+            (&format!("{MESSAGES},{TEXT}"), Protobuf),
+            (&format!("{TEXT},{}", MESSAGES.replace(';', " ; ")), Protobuf),
+            (&format!("{MESSAGES};q=0.6,{TEXT}"), OpenMetrics),
+            (&format!("{MESSAGES};q=0,text/plain;q=0.1"), Prometheus),
+            (&MESSAGES.replace("delimited", "text"), Prometheus),
+            ("application/vnd.google.protobuf", Prometheus),
+            ("application/openmetrics-text;q=x", Prometheus),
+        ] {
+            let fields = [httparse::Header { name: "Accept", value: accept.as_bytes() }];
+            assert_eq!(accepted_format(&fields), format, "{accept}");
         }
     }
 }

@@ -25,8 +25,9 @@ impl Drop for Prometheus {
 }
 
 impl Prometheus {
-    /// Scrapes these addresses once a second as the job `tlsdash`, and evaluates the rules of these files.
-    pub(crate) fn start(folder: &Path, targets: &[impl Display], rules: &[&str]) -> Self {
+    /// Scrapes these addresses once a second as the job `tlsdash`, and evaluates the rules of these files. The program also
+    /// gets `arguments`.
+    pub(crate) fn start(folder: &Path, targets: &[impl Display], rules: &[&str], arguments: &[&str]) -> Self {
         let config = folder.join("prometheus.yml");
         let targets: Vec<String> = targets.iter().map(ToString::to_string).collect();
         let text = serde_json::json!({
@@ -42,6 +43,7 @@ impl Prometheus {
             .arg(format!("--config.file={}", config.display()))
             .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
             .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+            .args(arguments)
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         Self { child: command.spawn().unwrap(), port }

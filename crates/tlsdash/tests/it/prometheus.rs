@@ -48,7 +48,7 @@ fn prometheus_evaluates_every_rule_and_every_panel() {
     let broken = ["--listen", "127.0.0.1:0", "--upstream", "unix:/nowhere"];
     let (mut broken, metrics) = service(folder.path(), "broken", &broken);
     let dead = "127.0.0.1:1".to_string();
-    let prometheus = Prometheus::start(folder.path(), &[tcp, http, metrics, dead.clone()], &[RULES]);
+    let prometheus = Prometheus::start(folder.path(), &[tcp, http, metrics, dead.clone()], &[RULES], &[]);
 
     let mut all = Vec::new();
     expressions(&serde_json::from_str(DASHBOARD).unwrap(), &mut all);
