@@ -6,6 +6,7 @@ use std::rc::Rc;
 use foldhash::fast::FixedState;
 
 use super::entry_scanner::EntryObject;
+use crate::EntryPosition;
 
 #[derive(Debug)]
 pub struct Entry {
@@ -16,7 +17,7 @@ pub struct Entry {
 
 #[derive(Clone, Copy, Debug)]
 struct EntryHeader {
-    seqnum: u64,
+    position: EntryPosition,
     realtime_us: u64,
     monotonic_us: u64,
     boot_id: u128,
@@ -82,9 +83,9 @@ fn name_hash(name: &str) -> u64 {
 }
 
 impl EntryHeader {
-    fn of(object: EntryObject<'_>) -> Self {
+    fn of(object: EntryObject<'_>, seqnum_id: u128) -> Self {
         Self {
-            seqnum: object.seqnum(),
+            position: EntryPosition { seqnum_id, seqnum: object.seqnum() },
             realtime_us: object.realtime_us(),
             monotonic_us: object.monotonic_us(),
             boot_id: object.boot_id(),
@@ -104,15 +105,16 @@ impl Entry {
             fields.into_iter().map(|(name, value)| FieldSpan::append(name, value, &mut text)).collect();
         let text = Rc::from(text);
         let fields = spans.into_iter().map(|span| EntryField::new(&text, span, None)).collect();
-        let header = EntryHeader { seqnum: 0, realtime_us, monotonic_us: 0, boot_id: 0, xor_hash: 0 };
+        let position = EntryPosition { seqnum_id: 0, seqnum: 0 };
+        let header = EntryHeader { position, realtime_us, monotonic_us: 0, boot_id: 0, xor_hash: 0 };
         let mut entry = Self { header, fields };
         let boot_id = entry.text("_BOOT_ID").and_then(|id| u128::from_str_radix(id, 16).ok());
         entry.header.boot_id = boot_id.unwrap_or_default();
         entry
     }
 
-    pub(super) fn of_object(object: EntryObject<'_>, fields: Vec<EntryField>) -> Self {
-        Self { header: EntryHeader::of(object), fields }
+    pub(super) fn of_object(object: EntryObject<'_>, seqnum_id: u128, fields: Vec<EntryField>) -> Self {
+        Self { header: EntryHeader::of(object, seqnum_id), fields }
     }
 
     /// Returns the emptied buffer of its fields.
@@ -138,7 +140,12 @@ impl Entry {
 
     /// Returns the sequence number, which counts the entries of one writer through all its files.
     pub fn seqnum(&self) -> u64 {
-        self.header.seqnum
+        self.header.position.seqnum
+    }
+
+    /// Returns the place behind the entry.
+    pub fn position(&self) -> EntryPosition {
+        self.header.position
     }
 
     /// Returns a key that an entry and its copy in another file share.

@@ -76,6 +76,12 @@ impl SkippedEntries {
     pub(super) fn before(realtime_us: u64, header: &FileHeader) -> Self {
         Self { entries: header.n_entries, before_us: realtime_us }
     }
+
+    /// Returns the entries of a file up to a sequence number.
+    pub(super) fn up_to(seqnum: u64, header: &FileHeader) -> Self {
+        let entries = (seqnum + 1).saturating_sub(header.head_entry_seqnum.max(1));
+        Self { entries: entries.min(header.n_entries), before_us: u64::MAX }
+    }
 }
 
 #[derive(Debug)]

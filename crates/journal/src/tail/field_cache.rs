@@ -117,7 +117,7 @@ impl FieldCache {
         let mut fields = self.spare_buffers.pop().unwrap_or_default();
         fields.extend(object.items().filter_map(|offset| self.by_offset.get(&offset)?.clone()));
         self.step_bytes += object.bytes.len();
-        Ok(Entry::of_object(object, fields))
+        Ok(Entry::of_object(object, objects.header().seqnum_id, fields))
     }
 
     /// Loads the entry's fields that are not in the cache.

@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use super::entry_scanner::SkippedEntries;
 use super::field_cache::CACHE_BYTES_MAX;
 use super::file_reader::{EMPTY, FileReader, ReadStep, is_at};
 use super::filter::FieldFilter;
 use super::{PollProgress, Start};
 use crate::archive::{self, ArchiveName};
-use crate::{FileState, ReadError};
+use crate::{EntryPosition, FileState, ReadError};
 
 /// Follows the file at a path, and the files that replace it.
 pub(super) struct FileFollower {
@@ -55,6 +56,33 @@ impl FileFollower {
         };
         beside.done.extend(archives.into_iter().map(|(name, _)| name).filter(|name| !is_later(name)));
         Ok(Self { path: path.to_owned(), current, archives: beside, is_replaced: false })
+    }
+
+    /// Opens the file that has the entry behind a position, or else the first one behind it.
+    pub(super) fn resume(path: &Path, position: EntryPosition) -> Result<Self, ReadError> {
+        // Opened before the archives are listed, so that a rotation in between is not missed.
+        let filter = FieldFilter::default();
+        let live = FileReader::open(path, &filter)?;
+        let archives = archive::list(path).map_err(ReadError::io("list the folder of", path))?;
+        let is_of_writer = |name: &ArchiveName| name.seqnum_id == position.seqnum_id;
+        let begins_before = |name: &ArchiveName| is_of_writer(name) && name.head_seqnum <= position.seqnum;
+        let of_live = ArchiveName::of(live.header());
+        let last_before = archives.iter().rposition(|(name, _)| begins_before(name));
+        let first = archives.iter().position(|(name, _)| is_of_writer(name));
+        let done = match last_before.or(first) {
+            Some(archive) if !(begins_before(&of_live) && of_live.head_seqnum > 0) => archive,
+            None if !is_of_writer(&of_live) => 0,
+            _ => archives.len(),
+        };
+        let done = archives[..done].iter().map(|(name, _)| *name).collect();
+        let mut beside = Archives { done, filter, skipped_bytes: 0, since_us: 0 };
+        let oldest = beside.open_first(&archives, Some(live.file()))?;
+        let is_replaced = oldest.is_some();
+        let mut current = oldest.unwrap_or(live);
+        if current.header().seqnum_id == position.seqnum_id {
+            current.skip(SkippedEntries::up_to(position.seqnum, current.header()));
+        }
+        Ok(Self { path: path.to_owned(), current, archives: beside, is_replaced })
     }
 
     /// Returns only entries that match the filter from now on.
@@ -203,5 +231,50 @@ mod tests {
             }
         }
         assert_eq!(read, written);
+    }
+    #[test]
+    fn reading_is_resumed_behind_each_entry_of_archives_and_of_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.journal");
+        let mut entry = EntryBuf::new();
+        let mut number = 0;
+        for _ in 0..2 {
+            let options = FileOptions { size_max: 0, ..FileOptions::default() };
+            let mut writer = FileWriter::create(&path, options).unwrap();
+            let archives = || fs::read_dir(dir.path()).unwrap().count();
+            let before = archives();
+            while archives() < before + 2 {
+                number += 1;
+                entry.clear();
+                entry.push_display("NUMBER", number);
+                writer.append(&entry, Timestamps::now()).unwrap();
+            }
+        }
+        let read = |mut tail: FileFollower| {
+            let (mut progress, mut read) = (PollProgress::new(FileState::Online), Vec::new());
+            loop {
+                tail.current().read(u64::MAX, &mut |entry| {
+                    read.push((entry.position(), entry.text("NUMBER").unwrap().to_owned()));
+                    true
+                });
+                if !tail.step(&mut progress).unwrap() {
+                    return read;
+                }
+            }
+        };
+        let all = read(FileFollower::open(&path, Start::Oldest).unwrap());
+        assert_eq!(all.len(), number);
+        for at in (0..number).step_by(97).chain([number - 2, number - 1]) {
+            assert_eq!(read(FileFollower::resume(&path, all[at].0).unwrap()), all[at + 1..], "behind {at}");
+        }
+        // Without the archive that has the position, what is left is read; of an unknown writer, all is.
+        let (_, first) = archive::list(&path).unwrap().swap_remove(0);
+        fs::remove_file(first).unwrap();
+        let left = read(FileFollower::open(&path, Start::Oldest).unwrap());
+        assert!(!left.is_empty() && left.len() < all.len());
+        let unknown = EntryPosition { seqnum_id: 1, seqnum: 7 };
+        for position in [all[0].0, unknown] {
+            assert_eq!(read(FileFollower::resume(&path, position).unwrap()), left);
+        }
     }
 }

@@ -23,7 +23,8 @@ use filter::FieldFilter;
 use folder::follower::FolderFollower;
 use folder::set::FolderSet;
 
-use crate::{FileState, JournaldInstance, ReadError};
+use crate::layout::FileHeader;
+use crate::{EntryPosition, FileState, JournaldInstance, ReadError};
 
 const ENTRIES_PER_POLL_MAX: u64 = 4096;
 
@@ -139,6 +140,17 @@ impl Tail {
         Self::open_folders(&instance.folders()?, start)
     }
 
+    /// Follows a file from the entry behind a position on: in the archive that has it, or else from the first
+    /// entry behind it that is left. If nothing of the position's writer is left, all is read.
+    ///
+    /// # Errors
+    ///
+    /// Like [`open`](Self::open).
+    pub fn resume(path: &Path, position: EntryPosition) -> Result<Self, ReadError> {
+        let follower = PathFollower::File(Box::new(FileFollower::resume(path, position)?));
+        Ok(Self { path: path.to_owned(), follower })
+    }
+
     /// Follows several folders as one. Each may be missing, appear later, or vanish.
     ///
     /// journald is expected to copy entries between them: an entry that was returned from one folder is not
@@ -190,11 +202,24 @@ impl Tail {
     /// If a file, or the one that replaced it, cannot be read. The next poll retries, and continues with
     /// other files. If entries were found before the error, this poll returns them, and the next one the
     /// error.
-    pub fn poll(&mut self, mut each: impl FnMut(&Entry)) -> Result<PollProgress, ReadError> {
+    pub fn poll(&mut self, each: impl FnMut(&Entry)) -> Result<PollProgress, ReadError> {
+        self.poll_up_to(ENTRIES_PER_POLL_MAX, each)
+    }
+
+    /// Passes at most `entries_max` entries to `each`, otherwise like [`poll`](Self::poll).
+    ///
+    /// # Errors
+    ///
+    /// Like [`poll`](Self::poll).
+    pub fn poll_up_to(
+        &mut self,
+        entries_max: u64,
+        mut each: impl FnMut(&Entry),
+    ) -> Result<PollProgress, ReadError> {
         let mut progress = PollProgress::new(self.follower.writer());
         for _ in 0..STEPS_PER_POLL_MAX {
-            progress.entries += self.follower.read(ENTRIES_PER_POLL_MAX - progress.entries, &mut each);
-            if progress.entries >= ENTRIES_PER_POLL_MAX {
+            progress.entries += self.follower.read(entries_max - progress.entries, &mut each);
+            if progress.entries >= entries_max {
                 break;
             }
             match self.follower.step(&mut progress) {
@@ -211,6 +236,11 @@ impl Tail {
         progress.writer = self.follower.writer();
         Ok(progress)
     }
+}
+
+/// Reads the header of a journal file.
+pub(crate) fn open_header(path: &Path) -> Result<FileHeader, ReadError> {
+    Ok(file_reader::open(path)?.header().clone())
 }
 
 impl PathFollower {
