@@ -1,14 +1,20 @@
-//! Asks a store over HTTP.
+//! Asks a store over HTTP, and sends to one.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ureq::http::{HeaderValue, StatusCode};
+use ureq::http::header::CONNECTION;
+use ureq::http::{HeaderValue, StatusCode, Version};
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
-use ureq::{Agent, Body};
+use ureq::typestate::WithBody;
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{ConnectionDetails, Connector, DefaultConnector, Transport};
+use ureq::{Agent, Body, RequestBuilder};
 
 use crate::url::{Parameters, StoreUrl};
 
@@ -30,22 +36,59 @@ const REASON_BYTES: u64 = 512;
 /// The characters of an unexpected answer that are shown.
 const SHOWN_CHARS: usize = 60;
 
-const WRONG_PLACE: &str = "; is it VictoriaLogs, and the path before /select right?";
+const WRONG_PLACE: &str = "; is the path of the URL right?";
 
-/// Why a store cannot be read, in words.
+/// Why a store cannot be asked, in words.
 pub(crate) type Reason = String;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Client {
     agent: Agent,
     endpoint: String,
     authorization: Option<HeaderValue>,
     tenant: Option<(u32, u32)>,
+    connects: Connects,
+    last: Option<LastSend>,
+}
+
+/// The last [`Client::send`].
+#[derive(Clone, Copy, Debug)]
+struct LastSend {
+    /// The connections that had been made.
+    connects: u64,
+    /// The response did not say that the connection ends.
+    is_kept: bool,
+    /// The connection was a new one, though the former was to be kept.
+    lost_former: bool,
+}
+
+/// Counts connections.
+#[derive(Clone, Debug, Default)]
+struct Connects(Arc<AtomicU64>);
+
+impl<T: Transport> Connector<T> for Connects {
+    type Out = T;
+
+    fn connect(&self, _: &ConnectionDetails<'_>, chained: Option<T>) -> Result<Option<T>, ureq::Error> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(chained)
+    }
+}
+
+/// What became of entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    Taken,
+    /// They were taken over a new connection: the former one, which was to be kept, was lost, perhaps with its receiver.
+    TakenAnew,
+    /// They are too many bytes for one request.
+    TooLarge,
 }
 
 impl Client {
-    /// Reads the secrets and certificates that the URL names. Does not connect.
-    pub(crate) fn new(url: &StoreUrl) -> Result<Self, Reason> {
+    /// Reads the secrets and certificates that the URL names. Requests go to the `path` behind that of the URL. Does not
+    /// connect.
+    pub(crate) fn new(url: &StoreUrl, path: &str) -> Result<Self, Reason> {
         let parameters = &url.parameters;
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
@@ -64,9 +107,13 @@ impl Client {
         if url.base.starts_with("https:") {
             config = config.tls_config(tls(parameters)?);
         }
+        let connects = Connects::default();
+        let connector = DefaultConnector::new().chain(connects.clone());
         Ok(Self {
-            agent: config.build().into(),
-            endpoint: format!("{}/select/logsql/query", url.base),
+            agent: Agent::with_parts(config.build(), connector, DefaultResolver::default()),
+            connects,
+            last: None,
+            endpoint: format!("{}{path}", url.base),
             authorization: authorization(parameters)?,
             tenant: parameters.tenant,
         })
@@ -85,6 +132,39 @@ impl Client {
         query: &str,
         each: &mut dyn FnMut(&[u8]) -> Result<(), Reason>,
     ) -> Result<u64, Reason> {
+        let form = [("query", query), ("allow_partial_response", "0")];
+        let answer = self.request().send_form(form).map_err(|error| reason(&error))?;
+        let (head, body) = answer.into_parts();
+        if head.status != StatusCode::OK {
+            return Err(refusal(head.status, body));
+        }
+        read_lines(body, each)
+    }
+
+    /// Sends entries in the Journal Export Format.
+    pub(crate) fn send(&mut self, entries: &[u8]) -> Result<Sent, Reason> {
+        let former = self.last.take();
+        let request = self.request().content_type("application/vnd.fdo.journal");
+        let (head, mut body) = request.send(entries).map_err(|error| reason(&error))?.into_parts();
+        if head.status == StatusCode::PAYLOAD_TOO_LARGE {
+            return Ok(Sent::TooLarge);
+        }
+        if !head.status.is_success() {
+            return Err(refusal(head.status, body));
+        }
+        // Read to its end, so that the connection serves the next request.
+        let _ = body.with_config().limit(REASON_BYTES).read_to_vec();
+        let says_close = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"close");
+        let ends = head.version < Version::HTTP_11 || head.headers.get_all(CONNECTION).iter().any(says_close);
+        let connects = self.connects.0.load(Ordering::Relaxed);
+        let lost_former = former.is_some_and(|former| former.is_kept && former.connects != connects);
+        self.last = Some(LastSend { connects, is_kept: !ends, lost_former });
+        // A server that ends each connection without a word does not get everything twice.
+        let is_lost = lost_former && former.is_some_and(|former| !former.lost_former);
+        Ok(if is_lost { Sent::TakenAnew } else { Sent::Taken })
+    }
+
+    fn request(&self) -> RequestBuilder<WithBody> {
         let mut request = self.agent.post(&self.endpoint);
         if let Some(value) = &self.authorization {
             request = request.header("Authorization", value);
@@ -93,14 +173,7 @@ impl Client {
             request =
                 request.header("AccountID", account.to_string()).header("ProjectID", project.to_string());
         }
-        let answer = request
-            .send_form([("query", query), ("allow_partial_response", "0")])
-            .map_err(|error| reason(&error))?;
-        let (head, body) = answer.into_parts();
-        if head.status != StatusCode::OK {
-            return Err(refusal(head.status, body));
-        }
-        read_lines(body, each)
+        request
     }
 }
 
@@ -158,7 +231,7 @@ fn refusal(status: StatusCode, body: Body) -> Reason {
 fn reason(error: &ureq::Error) -> Reason {
     match error {
         ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
-            "connection refused; is VictoriaLogs running there?".to_owned()
+            "connection refused; does a store run there?".to_owned()
         }
         ureq::Error::Io(error) => tls_client::io_reason(error),
         ureq::Error::Rustls(error) => tls_client::reason(error),

@@ -1,4 +1,4 @@
-//! `logs+http://HOST:PORT/PREFIX?PARAMETER=VALUE&…`
+//! `logs+http://HOST:PORT/PREFIX?PARAMETER=VALUE&…`, and `http://…` for uploads.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -37,6 +37,8 @@ pub(crate) struct Parameters {
 pub enum StoreUrlError {
     #[error("expected logs+http://HOST:PORT or logs+https://HOST:PORT")]
     Form,
+    #[error("expected http://HOST:PORT, https://HOST:PORT, or logs+ and one of these for VictoriaLogs")]
+    UploadForm,
     #[error(
         "a password in a URL is seen by others: use ?user=NAME&password-file=PATH, or TLSDASH_LOGS_PASSWORD"
     )]
@@ -85,10 +87,16 @@ impl FromStr for StoreUrl {
     type Err = StoreUrlError;
 
     fn from_str(text: &str) -> Result<Self, StoreUrlError> {
-        let url = text
-            .strip_prefix("logs+")
-            .filter(|url| ["http://", "https://"].iter().any(|it| url.starts_with(it)));
-        let url = url.ok_or(StoreUrlError::Form)?;
+        Self::of(text, text.strip_prefix("logs+").ok_or(StoreUrlError::Form)?)
+    }
+}
+
+impl StoreUrl {
+    /// Parses the part of `text` behind its prefix.
+    fn of(text: &str, url: &str) -> Result<Self, StoreUrlError> {
+        if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
+            return Err(StoreUrlError::Form);
+        }
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
         let uri: Uri = base.parse().map_err(|_| StoreUrlError::Form)?;
         let authority = uri.authority().ok_or(StoreUrlError::Form)?;
@@ -107,6 +115,40 @@ impl FromStr for StoreUrl {
             parameters.set(name, value)?;
         }
         Self { text: text.to_owned(), base, parameters }.check()
+    }
+}
+
+/// Where entries are sent: a store, or what takes them from systemd-journal-upload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UploadUrl {
+    pub(crate) url: StoreUrl,
+    /// The path behind that of the URL.
+    pub(crate) path: &'static str,
+}
+
+impl FromStr for UploadUrl {
+    type Err = StoreUrlError;
+
+    /// Parses the URL of a store, or, without `logs+`, one such as `URL=` in journal-upload.conf(5).
+    fn from_str(text: &str) -> Result<Self, StoreUrlError> {
+        let (url, path) = match text.strip_prefix("logs+") {
+            Some(url) => (url, "/insert/journald/upload"),
+            None => (text, "/upload"),
+        };
+        let url = StoreUrl::of(text, url).map_err(|error| match error {
+            StoreUrlError::Form => StoreUrlError::UploadForm,
+            other => other,
+        })?;
+        if url.parameters.query.is_some() {
+            return Err(StoreUrlError::Contradiction("query is for reading: an upload has all records"));
+        }
+        Ok(Self { url, path })
+    }
+}
+
+impl fmt::Display for UploadUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.url.fmt(f)
     }
 }
 
@@ -185,6 +227,28 @@ mod tests {
         assert_eq!(url.parameters.token_file, Some("/t".into()));
         let plain = "logs+http://[::1]:9428";
         assert_eq!(plain.parse::<StoreUrl>().unwrap().to_string(), plain);
+    }
+
+    #[test]
+    fn an_upload_goes_to_a_store_or_to_a_receiver_of_journals() {
+        for (text, place) in [
+            ("logs+http://h:9428/vl/", "http://h:9428/vl/insert/journald/upload"),
+            ("https://h:19532?cert=/c&key=/k", "https://h:19532/upload"),
+            ("http://h:9428/insert/journald", "http://h:9428/insert/journald/upload"),
+        ] {
+            let upload: UploadUrl = text.parse().unwrap();
+            assert_eq!(format!("{}{}", upload.url.base, upload.path), place);
+            assert_eq!(upload.to_string(), text);
+        }
+        for (text, why) in [
+            ("h:19532", "expected http://HOST:PORT, https"),
+            ("logs+ftp://h", "expected http://HOST:PORT, https"),
+            ("http://u:geheim@h", "use ?user=NAME&password-file=PATH"),
+            ("logs+http://h?query=a", "an upload has all records"),
+        ] {
+            let error = text.parse::<UploadUrl>().unwrap_err().to_string();
+            assert!(error.contains(why) && !error.contains("geheim"), "{text}: {error}");
+        }
     }
 
     #[test]

@@ -96,7 +96,8 @@ impl StoreReader {
     /// If a file that the URL names cannot be read or used.
     pub fn open(url: &StoreUrl, start: Start, id_prefix: &str) -> Result<Self, ReadError> {
         let place = url.to_string();
-        let client = Client::new(url).map_err(|reason| ReadError::Store { place: place.clone(), reason })?;
+        let client = Client::new(url, "/select/logsql/query")
+            .map_err(|reason| ReadError::Store { place: place.clone(), reason })?;
         let now = Instant::now();
         Ok(Self {
             place,

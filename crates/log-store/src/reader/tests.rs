@@ -381,7 +381,7 @@ fn a_store_that_does_not_answer_is_given_up() {
     assert!(error.contains("no answer in time"), "{error}");
     drop(listener);
     let refused = drain(&mut open(&url)).unwrap_err();
-    assert!(refused.ends_with("connection refused; is VictoriaLogs running there?"), "{refused}");
+    assert!(refused.ends_with("connection refused; does a store run there?"), "{refused}");
 }
 
 #[test]

@@ -15,7 +15,10 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("tlsdash-recorder", &["tlsdash-journal", "tlsdash-records"]),
     ("tlsdash-model", &["tlsdash-journal", "tlsdash-records"]),
     ("tlsdash-tls-client", &["tlsdash-records"]),
-    ("tlsdash-log-store", &["tlsdash-journal", "tlsdash-records", "tlsdash-tls-client"]),
+    (
+        "tlsdash-log-store",
+        &["tlsdash-journal", "tlsdash-output-file", "tlsdash-records", "tlsdash-tls-client"],
+    ),
     ("tlsdash-acme", &["tlsdash-output-file", "tlsdash-tls-client"]),
     ("tlsdash-proxy-core", &["tlsdash-hello", "tlsdash-records", "tlsdash-tls-client"]),
     ("tlsdash-proxy-http", &["tlsdash-http-codec", "tlsdash-proxy-core", "tlsdash-records"]),
