@@ -193,7 +193,7 @@ fn declared<M: Metric>(source: fn(M) -> ScalarSource) -> impl Iterator<Item = Sc
 
 // One line per figure.
 #[rustfmt::skip]
-const COMPUTED: [Scalar; 33] = [
+const COMPUTED: [Scalar; 35] = [
     computed(Proxy, "connections.open", Count, "Connections accepted and not yet closed.", |of| of.run.proxy().map(|_| of.run.proxy_open() as f64)),
     computed(Load, "seconds", Seconds, "The time that the load's rates are divided by. Open loop: the schedule without warm-up and pauses; longer if the last answer came later after the schedule's end than the fastest answer took. Closed loop: until the end of the last request.", |of| of_load(of, |_, _, spans| spans.measured)),
     computed(Load, "rate.achieved", PerSecond, "Requests answered whole, whatever their status, over `seconds`.", |of| of_load(of, |_, totals, spans| load::rates(&RequestCounts::of(totals), spans).achieved)),
@@ -222,6 +222,8 @@ const COMPUTED: [Scalar; 33] = [
     computed(Journal, "lost", Count, "Records missing after the first one read, and lines of an observed log that did not arrive.", lost),
     computed(Journal, "merged", Count, "Intervals merged into a later record because the journal did not accept theirs in time.", |of| of_journal(of, |run, _| run.health().merged_total)),
     computed(Journal, "suppressed", Count, "Messages that journald's rate limit dropped.", |of| of_journal(of, |run, _| run.health().suppressed_total.max(run.reading().suppressed()))),
+    computed(Journal, "upload.waiting", Count, "Records that wait for a receiver of `--upload` that fails, or catches up.", |of| of_journal(of, |run, _| run.health().upload_waiting)),
+    computed(Journal, "upload.lost", Count, "Records that left the archives before a receiver of `--upload` had confirmed them.", |of| of_journal(of, |run, _| run.health().upload_lost_total)),
     computed(Journal, "malformed", Count, "Journal entries that are marked as records and cannot be decoded.", |of| of_journal(of, |_, journal| journal.malformed)),
     computed(Observing, "observed.cpu_s", Seconds, "CPU time of the observed process and its descendants since observing began.", |of| observed(of.run).map(|host| host.observed_cpu_us as f64 / 1e6)),
     computed(Observing, "observed.cpu_percent", Percent, "The same CPU time in percent of the run's duration: 100 is one core.", |of| observed(of.run).map(|host| cpu_percent(of.run, host.observed_cpu_us))),

@@ -340,6 +340,13 @@ impl<S: Sink> Publisher<S> {
         reason.clone_into(&mut self.health.error);
     }
 
+    /// Sets how many records wait for an upload, how many were lost to it, and why it fails; empty if it does not.
+    pub fn set_upload(&mut self, waiting: u64, lost_total: u64, failure: &str) {
+        self.health.upload_waiting = waiting;
+        self.health.upload_lost_total = lost_total;
+        failure.clone_into(&mut self.health.upload_failure);
+    }
+
     /// The known losses on the way to the journal.
     pub fn health(&self) -> &HealthRecord {
         &self.health

@@ -226,12 +226,16 @@ impl<S: Sink> Publisher<S> {
         self.health.over_budget_total += u64::from(record.outcome.is_error());
     }
 
-    /// True if there is something new to report. Waits alone are not; a budget that stays short is not reported each
-    /// interval.
+    /// True if there is something new to report. Waits alone are not; a budget that stays short, and records that wait
+    /// for an upload, are not reported each interval.
     fn is_health_due(&self) -> bool {
         let sent = &self.written.health;
         let but_waits = HealthRecord { waits_total: sent.waits_total, ..self.health.clone() };
-        let but_budget = HealthRecord { over_budget_total: sent.over_budget_total, ..but_waits.clone() };
+        let but_budget = HealthRecord {
+            over_budget_total: sent.over_budget_total,
+            upload_waiting: sent.upload_waiting,
+            ..but_waits.clone()
+        };
         let told_lately = self
             .health_sent_us
             .is_some_and(|sent_us| self.ticked.monotonic_us - sent_us < OVER_BUDGET_TOLD_US_MIN);

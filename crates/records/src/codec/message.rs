@@ -133,12 +133,17 @@ fn health_sentence(health: &HealthRecord) -> String {
         (health.suppressed_total, "messages of this service suppressed by journald"),
         (health.over_budget_total, "errors over budget"),
         (health.waits_total, "waits for the journal"),
+        (health.upload_lost_total, "records lost to uploads"),
+        (health.upload_waiting, "records wait for the upload"),
     ];
     let told = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
     let mut parts: Vec<String> = told.collect();
     parts.extend(health.clock_steps().map(|steps| format!("wall clock {steps}")));
     if !health.error.is_empty() {
         parts.push(format!("last error: {}", health.error));
+    }
+    if !health.upload_failure.is_empty() {
+        parts.push(format!("upload fails: {}", health.upload_failure));
     }
     if parts.is_empty() {
         "telemetry: nothing lost".to_owned()

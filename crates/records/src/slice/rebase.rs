@@ -167,6 +167,9 @@ impl HealthRecord {
             clock_step_us: _,
             clock_steps_total: _,
             error: _,
+            upload_waiting: _,
+            upload_lost_total,
+            upload_failure: _,
         } = self;
         for (total, before) in [
             (refused_total, before.refused_total),
@@ -175,6 +178,7 @@ impl HealthRecord {
             (dropped_total, before.dropped_total),
             (suppressed_total, before.suppressed_total),
             (over_budget_total, before.over_budget_total),
+            (upload_lost_total, before.upload_lost_total),
         ] {
             *total = total.saturating_sub(before);
         }

@@ -201,6 +201,16 @@ pub(super) fn of_journal(run: &Run) -> Vec<Family> {
             "Messages that journald's rate limit dropped",
             health.suppressed_total.max(reading.suppressed()) as f64,
         ),
+        one(
+            "upload_waiting",
+            "Records that wait for a receiver of uploads that fails, or catches up",
+            health.upload_waiting as f64,
+        ),
+        total(
+            "upload_records_lost",
+            "Records that left the archives before a receiver of uploads had confirmed them",
+            health.upload_lost_total as f64,
+        ),
     ]
 }
 

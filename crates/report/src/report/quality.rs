@@ -74,12 +74,14 @@ impl Report<'_> {
     /// What of the records was lost, late or foreign.
     fn journal_warnings(&self) -> Vec<String> {
         let Some(journal) = &self.summary.journal else { return Vec::new() };
+        let health = self.run.health();
         let counts = [
             (journal.lost, "records were lost: what happened in their intervals is missing from the plots"),
             (journal.before, "records were made before the first one read"),
             (journal.gaps, "gaps, in which records were lost or the process did not run"),
             (journal.merged, "intervals went with a later record, since the journal took theirs too late"),
             (journal.dropped, "records were given up by the writer"),
+            (health.upload_lost_total, "records left the archives before they were uploaded"),
             (journal.suppressed, "messages were suppressed by journald's rate limit"),
             (journal.foreign, "records under this run's id were another process's and do not count"),
             (journal.malformed, "entries of the journal claim to be records and are none"),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use experiment::ExperimentPlan;
+use log_store::UploadUrl;
 use model::alerts::Alert;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,11 @@ pub(crate) struct RunOptions {
     /// Where records go: auto, system, namespace:NAME, file:PATH.journal, or off (headless only)
     #[arg(long, value_name = "WHERE", default_value = "auto")]
     pub(crate) journal: ParsedValue<JournalChoice>,
+    /// Send all records to a log store (logs+http://HOST:9428, logs+https://…) or to systemd-journal-remote
+    /// (https://HOST:19532); they wait in the journal file until they are confirmed (docs/hosts.md)
+    #[arg(long, value_name = "URL")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) upload: Option<ParsedValue<UploadUrl>>,
     /// Write a second copy of all records to this journal file, which must not exist
     #[arg(long, value_name = "FILE.journal")]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -9,6 +9,7 @@ use recorder::publish::{RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM};
 use records::codec::Origin;
 
 use super::{probe, state_directory};
+use crate::error::usage;
 use crate::journals::source::JournalSource;
 use crate::journals::writers::WriterArgs;
 use crate::service::privileges;
@@ -18,8 +19,10 @@ use crate::service::privileges;
 pub(crate) enum JournalChoice {
     /// The system's journald if records can be read back from it, else a file in the state directory.
     Auto,
-    /// As [`Self::Auto`], with the state directory from before root was given up.
-    AutoIn(PathBuf),
+    /// A file in the state directory.
+    OwnFile,
+    /// As [`Self::Auto`] or [`Self::OwnFile`], with the state directory from before root was given up.
+    In(PathBuf, Box<Self>),
     /// This journald.
     Instance(JournaldInstance),
     File(PathBuf),
@@ -77,7 +80,24 @@ impl JournalChoice {
                 Ok(OpenJournal::Daemon(instance.clone(), sender, origin))
             }
             Self::Auto => open_auto(state_directory::make),
-            Self::AutoIn(folder) => open_auto(|| Ok(folder.clone())),
+            Self::OwnFile => open_own(state_directory::make),
+            Self::In(folder, choice) if **choice == Self::OwnFile => open_own(|| Ok(folder.clone())),
+            Self::In(folder, _) => open_auto(|| Ok(folder.clone())),
+        }
+    }
+
+    /// The same in a file of our own.
+    ///
+    /// # Errors
+    /// If it names another place.
+    pub(crate) fn in_file(self) -> anyhow::Result<Self> {
+        match self {
+            Self::Auto => Ok(Self::OwnFile),
+            Self::File(_) => Ok(self),
+            _ => Err(usage(
+                "--upload sends a file of our own: it goes with --journal auto or file:PATH.journal \
+                 (systemd-journal-upload sends the system's journal)",
+            )),
         }
     }
 
@@ -92,20 +112,26 @@ impl JournalChoice {
     /// The state directory from before root was given up.
     pub(crate) fn state_directory(&self) -> Option<PathBuf> {
         match self {
-            Self::AutoIn(folder) => Some(folder.clone()),
-            Self::Auto | Self::Instance(_) | Self::File(_) | Self::Beside(_) | Self::Off => None,
+            Self::In(folder, _) => Some(folder.clone()),
+            Self::Auto | Self::OwnFile | Self::Instance(_) | Self::File(_) | Self::Beside(_) | Self::Off => {
+                None
+            }
         }
     }
 
     /// Creates the state directory for `owner`, the user that the program is about to become.
     pub(crate) fn hand_to(self, owner: &privileges::ServiceUser) -> anyhow::Result<Self> {
-        if self != Self::Auto {
+        if !matches!(self, Self::Auto | Self::OwnFile) {
             return Ok(self);
         }
         let folder = state_directory::make()?;
         owner.give(&folder)?;
-        Ok(Self::AutoIn(folder))
+        Ok(Self::In(folder, Box::new(self)))
     }
+}
+
+fn open_own(folder: impl FnOnce() -> anyhow::Result<PathBuf>) -> anyhow::Result<OpenJournal> {
+    Ok(OpenJournal::File(Box::new(state_directory::begin_in(&folder()?)?)))
 }
 
 /// `folder` is only called if a file is created in it.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use experiment::ExperimentPlan;
+use log_store::UploadTarget;
 use model::alerts::Alert;
 use output_file::FileIdentity;
 
@@ -38,6 +39,8 @@ pub(crate) struct SessionConfig {
     pub(crate) duration: Option<Duration>,
     /// Intervals kept in memory without a dashboard. A summary needs totals only, and a service may run for months.
     pub(crate) history: usize,
+    /// Where records are sent.
+    pub(crate) upload: Option<UploadTarget>,
     /// The file of `--record`.
     pub(crate) record: Option<RecordingFile>,
     /// The experiment of `--ab`.
@@ -71,6 +74,9 @@ impl SessionConfig {
                 "--journal off goes with --headless only: the dashboard shows what the journal holds",
             ));
         }
+        let upload = run.upload.as_deref().cloned().map(UploadTarget::new).transpose();
+        let upload = upload.map_err(|error| usage(format!("--upload {error}")))?;
+        let journal = if upload.is_some() { journal.in_file()? } else { journal };
         let record = run.record.as_deref().map(|path| RecordingFile::check(path, run.append)).transpose()?;
         if run.metrics.is_some() && journal == JournalChoice::Off {
             return Err(usage(
@@ -117,6 +123,7 @@ impl SessionConfig {
             appearance,
             duration,
             history: 1,
+            upload,
             record,
             experiment: run.ab.as_deref().cloned(),
             control: None,

@@ -12,6 +12,7 @@ mod read_back;
 mod record_sink;
 pub(crate) mod recording;
 pub(crate) mod signals;
+mod upload;
 pub(crate) mod workload;
 
 use std::sync::atomic::Ordering;
@@ -19,6 +20,7 @@ use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
 use journal::Timestamps;
+use log_store::UploadTarget;
 use model::alerts::{ALERTS_SPARE, Alerts};
 use model::history::RunFilter;
 use model::runs::{Model, Run};
@@ -34,6 +36,7 @@ pub(crate) use self::endpoints::RedirectEndpoint;
 use self::endpoints::{COMMANDS_MAX, RunEndpoints};
 use self::frontend::{Frontend, HeadlessOptions};
 use self::read_back::{LAST_RECORD, ReadBack};
+use self::upload::Upload;
 use crate::cli::Format;
 use crate::control::ControlOptions;
 use crate::control::server::ControlListener;
@@ -224,6 +227,11 @@ impl Session {
             headless: HeadlessOptions { history: config.history, shows_progress: ends_with_load },
             replay: frontend::Replay::default(),
         };
+        let upload = |target: UploadTarget| match &journal {
+            OpenJournal::File(writer) => Upload::start(target, writer.path()).map(Some),
+            OpenJournal::Daemon(..) | OpenJournal::Off => Ok(None),
+        };
+        let upload = config.upload.map(upload).transpose()?.flatten();
         let records_per_second = journal.records_per_second();
         let record_sink = RecordSink::new(journal, recording, events.clone());
         let mut publisher = Publisher::new(run, record_sink, records_per_second, Timestamps::now());
@@ -249,6 +257,7 @@ impl Session {
             control,
             endpoints,
             handover,
+            upload: upload.as_ref().map(Upload::monitor),
         };
         let signals = RunSignals { reload, upgrade };
         let controller = RunController::new(workload, publisher, setup, console, suppressed, signals);
@@ -271,7 +280,9 @@ impl Session {
         is_ending.store(true, Ordering::Relaxed);
         let ending = spawn("ending", move || {
             let result = recording.join();
-            (result, read_back.is_none_or(ReadBack::finish))
+            let end_was_read = read_back.is_none_or(ReadBack::finish);
+            upload.into_iter().for_each(Upload::finish);
+            (result, end_was_read)
         })?;
         let (model, failure) = shown.until_ended(&ending);
         // Nothing if a thread panicked.

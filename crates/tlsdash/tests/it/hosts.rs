@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::common::host::{HostRun, UNIT, create};
-use crate::common::{TlsdashProcess, connects, outside, run, stderr, until};
+use crate::common::{TlsdashProcess, connects, outside, run, stderr, tlsdash, until};
 use crate::terminal::TestTerminal;
 use serde_json::Value;
 
@@ -209,4 +209,24 @@ fn compare_hosts_with_their_own_journals(folder: &Path, state: &Path, journals: 
         let said = stderr(&absent);
         assert!(said.contains("holds no run of it, but of edge-a, edge-b"), "{command}: {said}");
     }
+}
+
+#[test]
+fn a_run_is_uploaded_to_systemd_journal_remote() {
+    let (folder, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let remote = folder.path().join("remote");
+    fs::create_dir(&remote).unwrap();
+    let (_receiver, url) = receiver(&remote);
+    let journal = folder.path().join("own.journal");
+    let mut command = tlsdash(folder.path());
+    command.args(["demo", "--headless", "--duration", "2s", "--upload", &url, "--journal"]);
+    command.arg(format!("file:{}", journal.display()));
+    assert_eq!(TlsdashProcess::start(command).wait().0, 0);
+    let own = totals(state.path(), &journal, &[]);
+    until("its records arrive", || {
+        let output = run(state.path(), &["runs", &remote.display().to_string()]);
+        let listed = String::from_utf8_lossy(&output.stdout);
+        output.status.success() && !listed.contains("+ its last record")
+    });
+    assert_eq!(totals(state.path(), &remote, &[]), own);
 }

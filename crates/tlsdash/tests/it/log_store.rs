@@ -1,4 +1,4 @@
-//! A VictoriaLogs that journals are uploaded to, as a SOURCE.
+//! A VictoriaLogs that journals are uploaded to, by systemd and by `--upload`, as a SOURCE.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::common::not_run::say_not_run;
 use crate::common::pebble::free_ports;
-use crate::common::{connects, outside, run, stderr, until};
+use crate::common::{TlsdashProcess, connects, outside, run, stderr, tlsdash, until};
 use crate::copies::{all_figures, record};
 use crate::hosts::SystemdProgram;
 
@@ -24,20 +24,25 @@ impl Drop for VictoriaLogs {
     }
 }
 
+fn program() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target")), PathBuf::from);
+    target.join("victoria-logs").join("victoria-logs")
+}
+
 impl VictoriaLogs {
     /// Starts one with further options; `None`, with a message, if it is not installed (`.ci/victoria-logs`).
     fn start(test: &str, data: &Path, more: &[String]) -> Option<Self> {
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
-            || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target")),
-            PathBuf::from,
-        );
-        let program = target.join("victoria-logs").join("victoria-logs");
+        let program = program();
         if !program.exists() {
             say_not_run(test, "VictoriaLogs is not installed: .ci/victoria-logs installs it with Go");
             return None;
         }
         let [port] = free_ports();
-        let address = format!("127.0.0.1:{port}");
+        Some(Self::start_at(format!("127.0.0.1:{port}"), &program, data, more))
+    }
+
+    fn start_at(address: String, program: &Path, data: &Path, more: &[String]) -> Self {
         let child = Command::new(program)
             .arg(format!("-httpListenAddr={address}"))
             .arg(format!("-storageDataPath={}", data.display()))
@@ -51,7 +56,15 @@ impl VictoriaLogs {
         let store = Self { child, address };
         let socket: SocketAddr = store.address.parse().unwrap();
         until("the store listens", || connects(socket));
-        Some(store)
+        store
+    }
+
+    /// Kills it and starts it again with what is on its disk.
+    fn kill_and_start(self, data: &Path) -> Self {
+        let program = program();
+        let address = self.address.clone();
+        drop(self);
+        Self::start_at(address, &program, data, &[])
     }
 
     fn source(&self) -> String {
@@ -139,5 +152,63 @@ fn a_store_that_lacks_a_node_gives_no_figures() {
         assert_eq!((output.status.code(), &*output.stdout), (Some(1), &b""[..]), "{}", stderr(&output));
         let refusal = format!("cannot read {}: it answers 502", head.source());
         assert!(stderr(&output).contains(&refusal), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn an_upload_lacks_nothing_though_the_store_is_killed() {
+    let (folder, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let name = "an_upload_lacks_nothing_though_the_store_is_killed";
+    let data = folder.path().join("data");
+    let Some(mut store) = VictoriaLogs::start(name, &data, &[]) else { return };
+    let journal = folder.path().join("own.journal");
+    let mut command = tlsdash(folder.path());
+    command.args([
+        "demo",
+        "--headless",
+        "--interval",
+        "250ms",
+        "--load",
+        "rate=200,connections=4",
+        "--upload",
+    ]);
+    command.args([&store.source(), "--journal", &format!("file:{}", journal.display())]);
+    let demo = TlsdashProcess::start(command);
+    let entries = |store: &VictoriaLogs| {
+        store.ask("internal/force_flush");
+        let counted = store.ask("select/logsql/query?query=*+%7C+count()+n");
+        counted.split('"').nth(3).and_then(|n| n.parse().ok()).unwrap_or(0_u64)
+    };
+    for _ in 0..2 {
+        let before = entries(&store);
+        until("further records arrive", || entries(&store) > before + 20);
+        // What has arrived since the last flush is not on the disk yet.
+        store = store.kill_and_start(&data);
+    }
+    let before = entries(&store);
+    until("further records arrive", || entries(&store) > before + 20);
+    let (code, _, told) = demo.end_and_tell();
+    assert_eq!(code, 0, "{told}");
+    store.ask("internal/force_flush");
+    let expected = all_figures(state.path(), journal.to_str().unwrap());
+    assert_eq!(expected[4]["journal"]["lost"], 0, "{}", expected[4]);
+    for (read, expected) in all_figures(state.path(), &store.source()).iter().zip(&expected) {
+        assert!(read == expected, "{}\n{}\n{told}", read["quality"], expected["quality"]);
+    }
+}
+
+#[test]
+fn an_upload_is_refused_before_anything_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, receiver) = ("logs+http://127.0.0.1:9", "https://127.0.0.1:9?cafile=/nonexistent");
+    for (args, why) in [
+        (&["--upload", "127.0.0.1:9"][..], "expected http://HOST:PORT"),
+        (&["--upload", receiver][..], "authorities in /nonexistent: No such file"),
+        (&["--upload", store, "--journal", "system"][..], "it goes with --journal auto or file:PATH.journal"),
+        (&["--upload", store, "--journal", "off"][..], "it goes with --journal auto or file:PATH.journal"),
+    ] {
+        let output = run(folder.path(), &[&["demo", "--headless"], args].concat());
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(why), "{args:?}: {}", stderr(&output));
     }
 }

@@ -1,6 +1,7 @@
 //! The health of the measurement: losses, delays, warnings.
 
 use model::runs::{Gap, Model, Run};
+use records::kinds::HealthRecord;
 use records::metrics::{CpuGroup, LoadCounter, ProxyCounter};
 use records::setting::Value;
 use records::text::quantity::counted;
@@ -79,6 +80,7 @@ pub(crate) fn warnings(run: &Run, health: &Health, span: Span) -> Vec<Warning> {
         found
             .push(format!("journald dropped {} messages of this service: its rate limit", health.suppressed));
     }
+    found.extend(upload(run));
     if run.stopped().is_none() {
         found.extend(upstream(run));
     }
@@ -110,6 +112,18 @@ fn gaps(run: &Run, span: Span) -> Vec<String> {
     let lost = told(lossy.len(), format!("{} lost", counted(missing, "record")));
     let unmeasured = told(unmeasured.len(), "tlsdash was stopped or starved".to_owned());
     lost.into_iter().chain(unmeasured).collect()
+}
+
+/// Records that do not get to the receiver of uploads.
+fn upload(run: &Run) -> Vec<String> {
+    let HealthRecord { upload_waiting, upload_lost_total, upload_failure, .. } = run.health();
+    let waiting = counted(*upload_waiting, "record");
+    let fails = (run.stopped().is_none() && !upload_failure.is_empty())
+        .then(|| format!("{waiting} wait for the upload: {upload_failure}"));
+    let lost = (*upload_lost_total > 0).then(|| {
+        format!("{} left the archives before they were uploaded", counted(*upload_lost_total, "record"))
+    });
+    fails.into_iter().chain(lost).collect()
 }
 
 /// The application behind the proxy is not there, or goes away.

@@ -16,6 +16,9 @@ pub(super) fn merged<'a>(all: impl Iterator<Item = &'a HealthRecord>) -> HealthR
             clock_step_us,
             clock_steps_total,
             error,
+            upload_waiting,
+            upload_lost_total,
+            upload_failure,
         } = health;
         sum.refused_total += refused_total;
         sum.merged_total += merged_total;
@@ -23,12 +26,16 @@ pub(super) fn merged<'a>(all: impl Iterator<Item = &'a HealthRecord>) -> HealthR
         sum.dropped_total += dropped_total;
         sum.suppressed_total += suppressed_total;
         sum.over_budget_total += over_budget_total;
+        sum.upload_waiting += upload_waiting;
+        sum.upload_lost_total += upload_lost_total;
         let jumped = |us: i64, steps: u64| (us.unsigned_abs(), steps);
         if jumped(*clock_step_us, *clock_steps_total) > jumped(sum.clock_step_us, sum.clock_steps_total) {
             (sum.clock_step_us, sum.clock_steps_total) = (*clock_step_us, *clock_steps_total);
         }
-        if sum.error.is_empty() {
-            sum.error.clone_from(error);
+        for (first, text) in [(&mut sum.error, error), (&mut sum.upload_failure, upload_failure)] {
+            if first.is_empty() {
+                first.clone_from(text);
+            }
         }
     }
     sum

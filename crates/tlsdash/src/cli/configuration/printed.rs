@@ -51,6 +51,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("workers", "2"),
     ("cpus", "\"0-3,8\""),
     ("duration", "\"10s\""),
+    ("upload", "\"logs+https://logs.example.org:9428\""),
     ("record", "\"/var/tmp/session.journal\""),
     ("alert", "[\"response.p99 > 5ms for 30s\"]"),
     ("metrics", "\"127.0.0.1:9443\""),

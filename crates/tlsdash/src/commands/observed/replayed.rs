@@ -70,13 +70,14 @@ pub(crate) fn run(
 }
 
 /// Options that only mean something while records are being made.
-const LIVE_OPTIONS: [&str; 12] = [
+const LIVE_OPTIONS: [&str; 13] = [
     "pid",
     "unit",
     "outgoing",
     "certificate-of",
     "duration",
     "journal",
+    "upload",
     "append",
     "keep-running",
     "alert",

@@ -52,6 +52,7 @@ impl RunController {
             self.publisher.note_gap(now.monotonic_us.saturating_sub(interval.as_micros() as u64));
         }
         let cpu = host.cpu;
+        self.report_upload();
         let proxy = self.workload.counts_traffic().then_some(&self.proxy_delta);
         let load = self.workload.load_state().map(|state| (&self.load_delta, state));
         self.publisher.set_suppressed(self.suppressed_total.load(Ordering::Relaxed));
@@ -92,6 +93,15 @@ impl RunController {
             self.publisher.record_lost(loss.entries_lost(), &text);
         }
         self.report(NoticeRecord::new(Level::Warning, "journal", &text));
+    }
+
+    /// Reports that an upload fails, goes on, or has lost records.
+    fn report_upload(&mut self) {
+        let Some(upload) = &mut self.setup.upload else { return };
+        let (state, news) = upload.poll();
+        let failure = state.failure.as_deref().unwrap_or_default();
+        self.publisher.set_upload(state.waiting, state.lost_total, failure);
+        news.into_iter().for_each(|notice| self.report(notice));
     }
 
     /// Shows once that the journal refuses records, and once that it accepts them again. Neither can be a record.

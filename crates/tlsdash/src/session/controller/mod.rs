@@ -46,6 +46,7 @@ use crate::session::endpoints::SharedEndpoints;
 use crate::session::experiments::{ExperimentRequest, ExperimentRunner};
 use crate::session::record_sink::{CloseError, RecordSink};
 use crate::session::signals::{Reload, UpgradeSignal};
+use crate::session::upload::UploadMonitor;
 use crate::session::workload::Workload;
 use crate::upgrade::predecessor::HandoverState;
 use calibration::Calibration;
@@ -83,6 +84,7 @@ pub(crate) struct RunSetup {
     pub(crate) endpoints: SharedEndpoints,
     /// State of the process that this one has replaced.
     pub(crate) handover: Option<HandoverState>,
+    pub(crate) upload: Option<UploadMonitor>,
 }
 
 #[derive(Clone, Debug)]
