@@ -16,12 +16,14 @@
 //! | [`codec`] | records as journal entries, and who wrote an entry |
 //! | [`delta`] | what a worker has counted in an interval, and its way to the recorder |
 //! | [`mod@slice`] | the records of a part of a run |
+//! | [`downsample`] | the records of several intervals as one |
 
 #![forbid(unsafe_code)]
 
 pub mod codec;
 pub mod command;
 pub mod delta;
+pub mod downsample;
 pub mod histogram;
 pub mod ids;
 pub mod kinds;

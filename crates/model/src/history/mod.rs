@@ -1,6 +1,7 @@
 //! Reading journals: following one, choosing runs, reading back, cutting out a time range, downsampling.
 
-mod downsample;
+#[cfg(test)]
+mod downsample_tests;
 mod follow;
 mod moment;
 mod reader;
@@ -10,7 +11,6 @@ mod seen_records;
 pub(crate) mod slice_tests;
 mod update;
 
-pub use downsample::Downsampler;
 pub use follow::{FollowError, Follower};
 pub use moment::{Moment, MomentRange, ParseMomentError};
 pub use reader::{HistoryReader, HistoryReply, HistoryRequest, SeekRequest};

@@ -96,6 +96,7 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
             &["codec"],
             &["delta"],
             &["slice"],
+            &["downsample"],
         ],
     ),
     ("recorder", &[&["host"], &["publish"], &["observer"]]),

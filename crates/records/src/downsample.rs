@@ -3,16 +3,13 @@
 //! Every record carries totals, so totals stay the same. Latencies are merged bucket by bucket, so the percentiles of
 //! longer times stay the same. Events (marks, changes, errors) are kept; of requests without an error, the slowest of a period. A hole in the sequence stays a hole.
 
-#[cfg(test)]
-mod tests;
-
 use std::time::Duration;
 
 use foldhash::HashMap;
 
-use records::codec::{Origin, Writer};
-use records::ids::RunId;
-use records::kinds::{Body, ClientRecord, NamedRecord as _, Record, Stamp};
+use crate::codec::{Origin, Writer};
+use crate::ids::{ClientId, RunId};
+use crate::kinds::{Body, ClientRecord, NamedRecord as _, Record, Stamp};
 
 /// Requests without an error that are kept of a period: the slowest.
 const REQUESTS_MAX: usize = 8;
@@ -36,7 +33,7 @@ struct RunBuffer {
     /// The slowest requests of the period, without errors.
     requests: Vec<Record>,
     /// Index of each client's record among them.
-    clients: HashMap<(records::ids::ClientId, u64), usize>,
+    clients: HashMap<(ClientId, u64), usize>,
     proxy: SeriesProgress,
     tls: SeriesProgress,
     http: SeriesProgress,
