@@ -5,25 +5,35 @@
 
 use std::time::Duration;
 
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 
 use crate::codec::{Origin, Writer};
 use crate::ids::{ClientId, RunId};
 use crate::kinds::{Body, ClientRecord, NamedRecord as _, Record, Stamp};
+use crate::metrics::{ClientCounter, UsageCounter};
 
 /// Requests without an error that are kept of a period: the slowest.
 const REQUESTS_MAX: usize = 8;
+/// Records that wait for the end of a period; more end it early.
+const WAITING_MAX: usize = 4_096;
+/// Clients of a period of roll-ups that are merged, and those with most bytes, which are kept.
+const CLIENTS_MERGED_MAX: usize = 1_024;
+const CLIENTS_KEPT_MAX: usize = 10;
+/// Usages of a period of roll-ups that are kept: those with most handshakes.
+const USAGES_KEPT_MAX: usize = 20;
 
 /// Downsamples the records of runs, as they come.
 #[derive(Debug)]
 pub struct Downsampler {
     period_us: u64,
+    is_rollup: bool,
     runs: HashMap<(Origin, RunId), RunBuffer>,
 }
 
 /// The records of one run that are not given yet.
 #[derive(Debug, Default)]
 struct RunBuffer {
+    is_rollup: bool,
     /// The last sequence number read, and the last one assigned.
     read_seq: u64,
     emitted_seq: u64,
@@ -52,12 +62,20 @@ struct SeriesProgress {
 impl Downsampler {
     /// Merges the records of each period of this length.
     pub fn new(period: Duration) -> Self {
-        Self { period_us: (period.as_micros() as u64).max(1), runs: HashMap::default() }
+        Self { period_us: (period.as_micros() as u64).max(1), is_rollup: false, runs: HashMap::default() }
+    }
+
+    /// Makes roll-ups over this time: without single connections and requests, and with the busiest clients only. They come
+    /// in the order of time, so a reader may go on with finer records where they end.
+    pub fn rollup(period: Duration) -> Self {
+        Self { is_rollup: true, ..Self::new(period) }
     }
 
     /// Adds a record, and adds to `out` the records that it completes.
     pub fn take(&mut self, writer: &Writer, record: Record, out: &mut Vec<Record>) {
-        let run = self.runs.entry((writer.origin, record.stamp.run)).or_default();
+        let key = (writer.origin, record.stamp.run);
+        let fresh = || RunBuffer { is_rollup: self.is_rollup, ..RunBuffer::default() };
+        let run = self.runs.entry(key).or_insert_with(fresh);
         run.take(record, self.period_us, out);
     }
 
@@ -88,7 +106,12 @@ impl RunBuffer {
             self.load.is_alone = self.read_seq > 0;
         }
         self.read_seq = seq;
+        if self.waiting.len() >= WAITING_MAX {
+            self.flush(out);
+        }
         match &record.body {
+            Body::Connection(_) | Body::Request(_) if self.is_rollup => {}
+            Body::Client(_) if self.is_rollup && self.clients.len() >= CLIENTS_MERGED_MAX => {}
             // Its latencies are of the whole run.
             body if is_of_whole_run(body) => {
                 self.flush(out);
@@ -108,7 +131,8 @@ impl RunBuffer {
                 let period = (mono_us - (interval_us / 2).min(mono_us)) / period_us;
                 let is_after_gap = self.note_gap(&record);
                 if is_after_gap || (period != self.period && is_series(&record.body)) {
-                    self.flush(out);
+                    // What was noted at the same time belongs to this period.
+                    self.flush_before(mono_us, out);
                     self.period = period;
                 }
                 self.wait(record);
@@ -118,9 +142,8 @@ impl RunBuffer {
             }
             // Happened within a period, and does not end it.
             Body::Request(request) if !request.is_error() => self.keep_slowest(record),
-            Body::Connection(_) | Body::Request(_) | Body::Health(_) | Body::Notice(_) => {
-                self.emit(record, out);
-            }
+            Body::Health(_) => self.wait(record),
+            Body::Connection(_) | Body::Request(_) | Body::Notice(_) => self.waiting.push(record),
             Body::Run(_)
             | Body::Setting(_)
             | Body::Mark(_)
@@ -202,9 +225,29 @@ impl RunBuffer {
     }
 
     fn flush(&mut self, out: &mut Vec<Record>) {
-        let mut waiting = std::mem::take(&mut self.waiting);
+        self.flush_before(u64::MAX, out);
+    }
+
+    /// Gives the waiting records of earlier times. Nothing that comes later is earlier than they are.
+    fn flush_before(&mut self, mono_us: u64, out: &mut Vec<Record>) {
+        let is_before = |record: &mut Record| record.stamp.mono_us < mono_us;
+        let mut waiting: Vec<Record> = self.waiting.extract_if(.., is_before).collect();
         self.clients.clear();
         waiting.append(&mut self.requests);
+        if self.is_rollup {
+            keep_greatest(&mut waiting, CLIENTS_KEPT_MAX, |body| match body {
+                Body::Client(client) => {
+                    Some(client.counters.sum(&[ClientCounter::BytesIn, ClientCounter::BytesOut]))
+                }
+                _ => None,
+            });
+            keep_greatest(&mut waiting, USAGES_KEPT_MAX, |body| match body {
+                Body::Usage(usage) => {
+                    Some(usage.counters.sum(&[UsageCounter::HandshakesFull, UsageCounter::HandshakesResumed]))
+                }
+                _ => None,
+            });
+        }
         waiting.sort_by_key(|record| (record.stamp.mono_us, record.stamp.seq));
         for record in waiting {
             self.emit(record, out);
@@ -216,6 +259,16 @@ impl RunBuffer {
         record.stamp.seq = self.emitted_seq;
         out.push(record);
     }
+}
+
+/// Keeps the records that have no rank, and `kept` of the others: those with the greatest ranks.
+fn keep_greatest(records: &mut Vec<Record>, kept: usize, rank: impl Fn(&Body) -> Option<u64>) {
+    let ranked = records.iter().enumerate().filter_map(|(at, record)| Some((rank(&record.body)?, at)));
+    let mut ranked: Vec<(u64, usize)> = ranked.collect();
+    ranked.sort_unstable_by(|a, b| b.cmp(a));
+    let dropped: HashSet<usize> = ranked.into_iter().skip(kept).map(|(_, at)| at).collect();
+    let mut places = 0..;
+    records.retain(|_| places.next().is_some_and(|at| !dropped.contains(&at)));
 }
 
 /// True for the last record of a named part.

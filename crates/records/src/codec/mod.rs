@@ -2,6 +2,7 @@
 
 pub mod message;
 mod origin;
+mod resolution;
 
 use journal::{Entry, EntryBuf};
 
@@ -9,20 +10,34 @@ use crate::ids::RunId;
 use crate::kinds::{Body, Record, SCHEMA, Stamp};
 use crate::wire::{DecodeError, FieldSource, field, get_parsed};
 
+pub use resolution::Resolution;
+
 pub use origin::{Origin, SuppressedMessages, Writer, is_tlsdash};
 
 /// The value of `SYSLOG_IDENTIFIER`.
 pub const IDENTIFIER: &str = "tlsdash";
 
+/// The priority of roll-ups: debug. Whoever looks for problems finds each once.
+const ROLLUP_PRIORITY: u8 = 7;
+
 /// Writes a record's fields into `out`, after clearing it.
 pub fn encode(record: &Record, out: &mut EntryBuf) {
+    encode_as(record, Resolution::Interval, out);
+}
+
+/// Writes the fields of a record with this resolution into `out`, after clearing it.
+pub fn encode_as(record: &Record, resolution: Resolution, out: &mut EntryBuf) {
     let kind = record.body.kind();
     out.clear();
     out.push_display(field::MESSAGE, message::sentence(record));
-    out.push("MESSAGE_ID", kind.message_id.as_bytes());
-    out.push_display("PRIORITY", message::priority(&record.body));
+    if resolution == Resolution::Interval {
+        out.push("MESSAGE_ID", kind.message_id.as_bytes());
+        out.push_display("PRIORITY", message::priority(&record.body));
+    } else {
+        out.push_display("PRIORITY", ROLLUP_PRIORITY);
+    }
     out.push("SYSLOG_IDENTIFIER", IDENTIFIER.as_bytes());
-    out.push(&field::KIND.name, kind.word.as_bytes());
+    out.push(&resolution.kind_field().name, kind.word.as_bytes());
     out.push_display(&field::RUN.name, record.stamp.run);
     out.push_display(&field::SEQ.name, record.stamp.seq);
     out.push_display(&field::SCHEMA.name, SCHEMA);

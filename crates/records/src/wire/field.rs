@@ -21,6 +21,8 @@ macro_rules! fields {
 // On every record.
 fields! {
     KIND = "KIND", Text, "proxy", "Kind of record.";
+    MINUTE = "MINUTE", Text, "proxy", "Kind of a [roll-up](#roll-ups) over a minute, in place of `TLSDASH_KIND`.";
+    HOUR = "HOUR", Text, "proxy", "Kind of a [roll-up](#roll-ups) over an hour, in place of `TLSDASH_KIND`.";
     RUN = "RUN", Id, "6f1d…", "The run this record belongs to.";
     SEQ = "SEQ", Count, "117", "Number of the record within its run, from 1; a gap in the numbers read is a loss.";
     SCHEMA = "SCHEMA", Count, "1", "Version of the record format.";
@@ -246,5 +248,8 @@ pub fn common_fields() -> Vec<Field> {
         ),
         text("SYSLOG_IDENTIFIER", "tlsdash", "Always `tlsdash`."),
     ];
-    systemd.into_iter().chain([&KIND, &RUN, &SEQ, &SCHEMA, &MONO, &INTERVAL].map(Clone::clone)).collect()
+    systemd
+        .into_iter()
+        .chain([&KIND, &MINUTE, &HOUR, &RUN, &SEQ, &SCHEMA, &MONO, &INTERVAL].map(Clone::clone))
+        .collect()
 }
