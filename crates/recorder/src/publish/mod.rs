@@ -17,6 +17,7 @@ mod events;
 mod http;
 mod named;
 mod plan;
+mod rollups;
 mod run_totals;
 mod services;
 mod sink;
@@ -48,6 +49,7 @@ use events::Events;
 use http::HttpTotals;
 use named::PublishedTable;
 use plan::Deferred;
+use rollups::Rollups;
 use run_totals::RunTotals;
 use services::ServicePublisher;
 pub use sink::{RecordWriter, Refusal, Sink};
@@ -124,6 +126,8 @@ pub struct Publisher<S> {
     connections: VecDeque<ConnectionRecord>,
     marks: u64,
     events: Events,
+    /// `None` if there are none.
+    rollups: Option<Rollups>,
     pending_records: VecDeque<PendingRecord>,
     /// When an interval was planned last, `CLOCK_MONOTONIC` in microseconds.
     planned_us: u64,
@@ -176,6 +180,7 @@ impl<S: Sink> Publisher<S> {
             connections: VecDeque::new(),
             marks: 0,
             events: Events::default(),
+            rollups: None,
             pending_records: VecDeque::new(),
             planned_us: now.monotonic_us,
             refusal: None,
@@ -186,6 +191,13 @@ impl<S: Sink> Publisher<S> {
             started_us: now.monotonic_us,
             ticked: now,
         }
+    }
+
+    /// Has roll-ups written beside the records. They make sense where intervals are short against a minute.
+    #[must_use]
+    pub fn with_rollups(mut self) -> Self {
+        self.rollups = Some(Rollups::new());
+        self
     }
 
     /// Names the routes of HTTP mode, each by its host and path prefix, in the order of their index. Call it before
@@ -316,6 +328,7 @@ impl<S: Sink> Publisher<S> {
         if self.events.len() == 0 {
             self.write_pending();
         }
+        self.write_rollups();
         // A failed flush refuses no accepted record: the records wait, and the next flush retries.
         let flushed = self.sink().flush();
         self.stalled = flushed.err();
@@ -326,7 +339,8 @@ impl<S: Sink> Publisher<S> {
 
     /// Records that the journal has not taken yet.
     pub fn pending(&self) -> usize {
-        self.events.len() + self.pending_records.len() + self.pending_of_services()
+        let rollups = self.rollups.as_ref().map_or(0, Rollups::waiting);
+        self.events.len() + self.pending_records.len() + self.pending_of_services() + rollups
     }
 
     /// Sets the number of messages of this service that journald has dropped by its rate limit, as far as read.

@@ -7,7 +7,7 @@ use records::delta::{ProxyDelta, ServiceDelta};
 use records::ids::RUN_PARTS_MAX;
 use records::kinds::RunRecord;
 
-use super::{ClientTable, Publisher, Sink};
+use super::{ClientTable, Publisher, Rollups, Sink};
 
 /// The fewest records that a service may write in a second: those of an interval, and some of its clients.
 const RECORDS_PER_SECOND_MIN: u32 = 6;
@@ -56,6 +56,7 @@ impl<S: Sink> Publisher<S> {
             let began = self.ticked;
             let mut publisher =
                 Self::sharing(self.run.part(number), Arc::clone(&self.sink), self.records_per_second, began);
+            publisher.rollups = self.rollups.as_ref().map(|_| Rollups::new());
             publisher.clients = ClientTable::new(CLIENTS_MAX);
             let header = self.written.began.as_deref().cloned().unwrap_or_default();
             let (listen, service) = (name.to_string(), name.to_string());

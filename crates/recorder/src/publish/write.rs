@@ -1,8 +1,11 @@
 //! Writes events and pending records in order, as the journal accepts them.
 
+use std::sync::PoisonError;
+
 use journal::Timestamps;
 
 use super::{PendingRecord, Publisher, Refusal, Sink};
+use records::codec::Resolution;
 use records::kinds::{Body, HostRecord, Record, Stamp};
 use records::metrics::{HttpLatency, LoadLatency, Metric, ProxyLatency, TlsLatency};
 
@@ -48,6 +51,23 @@ impl<S: Sink> Publisher<S> {
             }
             self.note_written(pending, record);
         }
+    }
+
+    /// Offers roll-ups behind all other records, and within the same budget.
+    pub(super) fn write_rollups(&mut self) {
+        if self.events.len() + self.pending_records.len() > 0 {
+            return;
+        }
+        let Some(rollups) = &mut self.rollups else { return };
+        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        let budget = &mut self.budget;
+        rollups.offer(|record, resolution| match sink.accept(record, resolution) {
+            Ok(()) => {
+                budget.spend();
+                true
+            }
+            Err(refusal) => matches!(refusal, Refusal::Never(_)),
+        });
     }
 
     /// Builds the record; `None` if it would be empty.
@@ -178,9 +198,10 @@ impl<S: Sink> Publisher<S> {
     /// Assigns `seq` and offers the record. False if it must be offered again: then `seq` is not used up.
     fn offer(&mut self, record: &mut Record) -> bool {
         record.stamp.seq = self.seq + 1;
-        let accepted = self.sink().accept(record);
+        let accepted = self.sink().accept(record, Resolution::Interval);
         match accepted {
             Ok(()) => {
+                self.rollups.iter_mut().for_each(|rollups| rollups.take(record));
                 self.budget.spend();
                 self.seq += 1;
                 self.written.ticked.get_or_insert(record.stamp);

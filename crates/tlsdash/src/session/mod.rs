@@ -17,6 +17,7 @@ pub(crate) mod workload;
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
+use std::time::Duration;
 
 use anyhow::Context;
 use journal::Timestamps;
@@ -53,6 +54,9 @@ use crate::session::signals::{Reload, SighupAction, UpgradeSignal};
 use crate::session::workload::Workload;
 use crate::summary;
 use crate::upgrade::predecessor::{HandoverState, Predecessor};
+
+/// The longest interval of records that are rolled up by the minute.
+const ROLLED_UP_MAX: Duration = Duration::from_secs(10);
 
 /// The channels between the parts of the program, and the signals. Created before anything that needs an orderly
 /// shutdown.
@@ -234,7 +238,9 @@ impl Session {
         let upload = config.upload.map(upload).transpose()?.flatten();
         let records_per_second = journal.records_per_second();
         let record_sink = RecordSink::new(journal, recording, events.clone());
-        let mut publisher = Publisher::new(run, record_sink, records_per_second, Timestamps::now());
+        let publisher = Publisher::new(run, record_sink, records_per_second, Timestamps::now());
+        let is_short = config.interval <= ROLLED_UP_MAX;
+        let mut publisher = if is_short { publisher.with_rollups() } else { publisher };
         publisher.name_routes(workload.routes.clone().unwrap_or_default());
         publisher.name_upstreams(&workload.upstream_names());
         let suppressed = read_back.as_ref().map(ReadBack::suppressed_total).unwrap_or_default();

@@ -7,6 +7,7 @@ use anyhow::Context;
 use journal::{EntryBuf, FileLoss, SendError, WriteError};
 use model::history::{Batch, Update};
 use recorder::publish::{RecordWriter, Refusal, Sink};
+use records::codec::Resolution;
 use records::kinds::Record;
 use records::slice::SliceBaseline;
 use tui::{DashboardSender, Event};
@@ -130,8 +131,8 @@ impl RecordSink {
 }
 
 impl DaemonSink {
-    fn send(&mut self, record: &Record) -> Result<(), SendError> {
-        records::codec::encode(record, &mut self.entry);
+    fn send(&mut self, record: &Record, resolution: Resolution) -> Result<(), SendError> {
+        records::codec::encode_as(record, resolution, &mut self.entry);
         loop {
             match self.sender.send(&self.entry) {
                 Err(SendError::Full { .. }) if !self.patience.is_zero() => {
@@ -146,10 +147,10 @@ impl DaemonSink {
 }
 
 impl Sink for RecordSink {
-    fn accept(&mut self, record: &Record) -> Result<(), Refusal> {
-        self.journal.accept(record)?;
-        // A record's number is final once the journal has taken it.
-        if let Some(recording) = &mut self.recording {
+    fn accept(&mut self, record: &Record, resolution: Resolution) -> Result<(), Refusal> {
+        self.journal.accept(record, resolution)?;
+        // A record's number is final once the journal has taken it. A recording has no roll-ups.
+        if let Some(recording) = self.recording.as_mut().filter(|_| resolution == Resolution::Interval) {
             recording.append(record);
         }
         Ok(())
@@ -164,15 +165,18 @@ impl Sink for RecordSink {
 }
 
 impl Sink for RecordTarget {
-    fn accept(&mut self, record: &Record) -> Result<(), Refusal> {
+    fn accept(&mut self, record: &Record, resolution: Resolution) -> Result<(), Refusal> {
         match self {
-            Self::File(writer) => writer.accept(record),
-            Self::Daemon(daemon) => daemon.send(record).map_err(|error| match error {
+            Self::File(writer) => writer.accept(record, resolution),
+            Self::Daemon(daemon) => daemon.send(record, resolution).map_err(|error| match error {
                 SendError::Entry { .. } => Refusal::Never(error.to_string()),
                 error => Refusal::Later(error.to_string()),
             }),
             Self::Direct(_, batch) => {
-                batch.records.push(record.clone());
+                // The model has all records.
+                if resolution == Resolution::Interval {
+                    batch.records.push(record.clone());
+                }
                 Ok(())
             }
         }

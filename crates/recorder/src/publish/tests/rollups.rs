@@ -1,0 +1,73 @@
+//! Roll-ups, read as the records of a run.
+
+use records::codec::Resolution;
+use records::metrics::{LoadCounter, Metric, ProxyCounter, ProxyLatency};
+
+use super::*;
+
+/// The entries of a resolution, with the kind where readers expect it.
+fn of(publisher: &Publisher<MemorySink>, resolution: Resolution) -> Vec<(EntryBuf, u64)> {
+    let field = &resolution.kind_field().name;
+    let renamed = |(entry, realtime_us): &(EntryBuf, u64)| {
+        let mut found = EntryBuf::new();
+        for (name, value) in entry.iter() {
+            found.push(if name == field { "TLSDASH_KIND" } else { name }, value);
+        }
+        (found, *realtime_us)
+    };
+    let sink = publisher.sink();
+    let wanted = sink.entries.iter().filter(|(entry, _)| entry.iter().any(|(name, _)| name == field));
+    wanted.map(renamed).collect()
+}
+
+fn bytes(entries: &[(EntryBuf, u64)]) -> usize {
+    let of_entry = |(entry, _): &(EntryBuf, u64)| -> usize {
+        entry.iter().map(|(name, value)| name.len() + value.len() + 1).sum()
+    };
+    entries.iter().map(of_entry).sum()
+}
+
+#[test]
+fn minutes_and_hours_say_what_the_intervals_say_in_little_room() {
+    // The journal refuses some, of each resolution.
+    let refuse = (5..40_000).step_by(97).collect();
+    let sink = MemorySink { refuse, ..MemorySink::default() };
+    let publisher = Publisher::new(RunId::from_bits(7), sink, RECORDS_PER_SECOND_OWN, at(0));
+    let mut publisher = publisher.with_rollups();
+    publisher.start(RunRecord::default(), at(0));
+    let seconds = 2 * 3_600 + 90;
+    for second in 1..seconds {
+        let host = Some(HostRecord::default());
+        publisher.interval(Some(&proxy_delta(second)), Some((&load_delta(), STATE)), host, at(second));
+        if second == 100 {
+            publisher.mark("a mark", at(second));
+        }
+    }
+    let (proxy, load) = (proxy_delta(seconds), load_delta());
+    publisher.stop(RunRecord::default(), Some(&proxy), Some((&load, STATE)), None, at(seconds));
+    for _ in 0..100 {
+        publisher.retry();
+    }
+    assert_eq!(publisher.pending(), 0);
+
+    let figures = |entries: &[(EntryBuf, u64)]| {
+        let model = read(entries, |_| false);
+        let run = model.current().unwrap();
+        let (proxy, load) = (run.proxy().unwrap(), run.load().unwrap());
+        let latencies = ProxyLatency::ALL.iter().map(|&class| proxy.whole()[class].to_sparse());
+        let totals = (proxy.totals()[ProxyCounter::BytesIn], load.totals()[LoadCounter::Ok]);
+        let clients: u64 = run.clients().iter().map(|client| client.totals()[ClientCounter::BytesIn]).sum();
+        let reading = (run.reading().lost(), run.reading().gaps_total(), run.stopped().is_some());
+        (latencies.collect::<Vec<_>>(), (totals, clients, reading, run.markers().count()))
+    };
+    let all = [Resolution::Interval, Resolution::Minute, Resolution::Hour].map(|it| of(&publisher, it));
+    let [intervals, minutes, hours] = &all;
+    let (expected, expected_rest) = figures(intervals);
+    for entries in [minutes, hours] {
+        let (latencies, rest) = figures(entries);
+        assert_eq!(rest, expected_rest);
+        assert!(latencies == expected);
+    }
+    let [whole, of_minutes, of_hours] = all.each_ref().map(|entries| bytes(entries));
+    assert!(of_minutes * 20 < whole && of_hours * 200 < whole, "{whole} {of_minutes} {of_hours}");
+}
