@@ -17,6 +17,11 @@ pub trait EntrySource {
         let _ = each;
     }
 
+    /// Returns what a person should know of how the place is read.
+    fn note(&self) -> Option<String> {
+        None
+    }
+
     /// Returns why a part of the place cannot be read.
     fn refusal(&self) -> Option<&ReadError> {
         None

@@ -75,6 +75,41 @@ pub(crate) fn entry(bytes: &[u8]) -> Result<Entry, Reason> {
     Ok(Entry::from_fields(realtime_us, fields))
 }
 
+/// The records of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RunCount {
+    pub(crate) run: String,
+    /// The seconds of the first and the last one.
+    pub(crate) from_s: u64,
+    pub(crate) to_s: u64,
+    /// By their resolution.
+    pub(crate) intervals: u64,
+    pub(crate) minutes: u64,
+    pub(crate) hours: u64,
+}
+
+/// A line of a count by runs.
+pub(crate) fn run_count(bytes: &[u8]) -> Result<RunCount, Reason> {
+    let text = String::from_utf8_lossy(bytes);
+    let line = Line::parse(&text)?;
+    let second = |name| {
+        let time: jiff::Timestamp = line.get(name)?.parse().ok()?;
+        Some(u64::try_from(time.as_second()).unwrap_or(0))
+    };
+    let number = |name| line.get(name)?.parse().ok();
+    let parsed = || {
+        Some(RunCount {
+            run: line.get("TLSDASH_RUN").unwrap_or_default().to_owned(),
+            from_s: second("from")?,
+            to_s: second("to")?,
+            intervals: number("intervals")?,
+            minutes: number("minutes")?,
+            hours: number("hours")?,
+        })
+    };
+    parsed().ok_or_else(|| format!("an unexpected count: {}", shown(bytes)))
+}
+
 /// The second at which a bucket of a census begins, and its count; `None` before 1970.
 pub(crate) fn bucket(bytes: &[u8]) -> Result<Option<(u64, u64)>, Reason> {
     let text = String::from_utf8_lossy(bytes);

@@ -5,6 +5,7 @@
 //! its count stands still; a census of all hours finds what was uploaded late. The records of a run are passed on in the
 //! order of their numbers.
 
+mod stages;
 #[cfg(test)]
 mod tests;
 
@@ -14,11 +15,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use journal::{Entry, EntrySource, FileState, PollProgress, ReadError, Start};
 
-use crate::answer;
+use crate::answer::{self, RunCount};
 use crate::census::{Counts, HOUR, ReadCounts, Window, windows};
 use crate::client::{Client, Reason};
 use crate::sequence::RunSequences;
 use crate::url::StoreUrl;
+use records::codec::Resolution;
+use stages::{RECORDS_MAX, RunProgress, Stage};
 
 /// The latest seconds, which are counted often, and those of clocks that are ahead.
 const RECENT_S: u64 = 60;
@@ -27,6 +30,8 @@ const AHEAD_S: u64 = 300;
 const HOURS_MAX: u64 = 12;
 /// The lines of a census: ten years of hours.
 const CENSUS_LINES_MAX: usize = 100_000;
+/// The second at which a range without an end ends.
+const NO_END: u64 = u64::MAX / 1_000_000 + 1;
 /// How often a window is read that has fewer entries than were counted.
 const TRIES_MAX: u32 = 3;
 
@@ -56,6 +61,15 @@ pub struct StoreReader {
     client: Client,
     /// What is read, in LogsQL.
     filter: String,
+    /// What of it is asked for in further stages; `None` if all is read record by record.
+    staged: Option<StagedRange>,
+    /// The stages that follow, and the present one.
+    stages: VecDeque<Stage>,
+    resolution: Resolution,
+    progress: RunProgress,
+    counted: Vec<RunCount>,
+    /// The roll-ups that are read within the range.
+    finest: Option<&'static str>,
     pace: Pace,
     read: ReadCounts,
     /// The latest seconds by the census before.
@@ -67,6 +81,17 @@ pub struct StoreReader {
     /// Until all that was there at first has been read.
     is_first: bool,
     failed: Option<(Instant, Reason)>,
+}
+
+/// A range of time that is read in stages if it has many records.
+#[derive(Debug)]
+struct StagedRange {
+    /// What records must pass besides, in LogsQL.
+    more: String,
+    /// In seconds; the greatest one for no end.
+    from_s: u64,
+    until_s: u64,
+    records_max: u64,
 }
 
 #[derive(Debug)]
@@ -103,6 +128,12 @@ impl StoreReader {
             place,
             client,
             filter: filter(url, start, id_prefix),
+            staged: None,
+            stages: VecDeque::new(),
+            resolution: Resolution::Interval,
+            progress: RunProgress::default(),
+            counted: Vec::new(),
+            finest: None,
             pace: PACE,
             read: ReadCounts::default(),
             recent: Counts::new(),
@@ -113,6 +144,75 @@ impl StoreReader {
             is_first: true,
             failed: None,
         })
+    }
+
+    /// Opens a store for a range of time, in microseconds since 1970: what is before it has only its totals. If there are
+    /// more than 250,000 records, roll-ups are read in their place as far as they go, the finest that are fewer.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_range(
+        url: &StoreUrl,
+        id_prefix: &str,
+        (from_us, until_us): (u64, u64),
+    ) -> Result<Self, ReadError> {
+        let more = runs(id_prefix) + &further(url);
+        let records_max = url.parameters.records.unwrap_or(RECORDS_MAX);
+        let (from_s, until_s) = (from_us / 1_000_000, (until_us / 1_000_000).saturating_add(1));
+        let staged = StagedRange { more, from_s, until_s, records_max };
+        Ok(Self { staged: Some(staged), ..Self::open(url, Start::Oldest, id_prefix)? })
+    }
+
+    /// Counts the records of the range, and begins with the first stage if they are many.
+    fn plan(&mut self, range: &StagedRange) -> Result<(), Reason> {
+        let StagedRange { more, from_s, until_s, records_max } = range;
+        let ended = if *until_s == NO_END { String::new() } else { format!(" _time:<{}", time(*until_s)) };
+        let counted = self.count_runs(&format!("{more}{ended}"))?;
+        if counted.iter().map(|run| run.intervals).sum::<u64>() <= *records_max {
+            return Ok(());
+        }
+        let begun = if *from_s == 0 { String::new() } else { format!(" _time:>={}", time(*from_s)) };
+        let within = self.count_runs(&format!("{more}{begun}{ended}"))?;
+        let finest = stages::finest(&within, *records_max);
+        self.finest = stages::name(finest);
+        self.stages = stages::stages(finest, *from_s, *until_s).into();
+        self.counted = counted;
+        Ok(())
+    }
+
+    /// Counts the records of each run.
+    fn count_runs(&self, more: &str) -> Result<Vec<RunCount>, Reason> {
+        let [intervals, minutes, hours] = [Resolution::Interval, Resolution::Minute, Resolution::Hour]
+            .map(|resolution| resolution.kind_field().name.clone());
+        let query = format!(
+            "({intervals}:* or {minutes}:* or {hours}:*){more} | stats by (TLSDASH_RUN) min(_time) from, max(_time) to, \
+             count() if ({intervals}:*) intervals, count() if ({minutes}:*) minutes, count() if ({hours}:*) hours"
+        );
+        let mut counted = Vec::new();
+        self.client.ask(&query, &mut |line| {
+            counted.push(answer::run_count(line)?);
+            stages::check(&counted)
+        })?;
+        Ok(counted)
+    }
+
+    /// Begins the next stage; false if there is none.
+    fn next_stage(&mut self) -> bool {
+        let (Some(stage), Some(range)) = (self.stages.pop_front(), &self.staged) else { return false };
+        self.progress.next_stage();
+        self.resolution = stage.resolution;
+        let mut times = self.progress.unread(&self.counted, stage.until_s);
+        if times.is_empty() {
+            let end_s = stage.until_s.min(now_s());
+            times.push((end_s, end_s + 1));
+        }
+        let is_live = stage.resolution == Resolution::Interval && stage.until_s == NO_END;
+        self.filter = stages::filter(stage.resolution, &range.more, &times, is_live);
+        self.read = ReadCounts::default();
+        self.sequences = RunSequences::default();
+        self.recent.clear();
+        self.next_all = Instant::now();
+        true
     }
 
     /// Sends the next query that is due, if there is one.
@@ -126,6 +226,12 @@ impl StoreReader {
             writer: FileState::Online,
         };
         let now = Instant::now();
+        if let Some(range) = self.staged.take_if(|_| self.is_first && self.counted.is_empty()) {
+            let planned = self.plan(&range);
+            self.staged = (planned.is_err() || !self.stages.is_empty()).then_some(range);
+            planned?;
+            self.next_stage();
+        }
         match self.queue.pop_front() {
             Some(query) => {
                 let (from, to) = query.seconds();
@@ -142,6 +248,8 @@ impl StoreReader {
             None if now >= self.next_recent => {
                 self.count_recent()?;
                 if self.queue.is_empty() {
+                    let (resolution, runs) = (self.resolution, &mut self.progress);
+                    let each = &mut |entry: &Entry| runs.pass(entry, resolution, each);
                     self.sequences.release_older(self.pace.hole, now, each);
                 }
                 self.next_recent = Instant::now() + self.pace.recent;
@@ -150,8 +258,16 @@ impl StoreReader {
         }
         progress.more = !self.queue.is_empty();
         if self.is_first && !progress.more {
-            self.is_first = false;
-            self.sequences.release_without_beginning(each);
+            let (resolution, runs) = (self.resolution, &mut self.progress);
+            let each = &mut |entry: &Entry| runs.pass(entry, resolution, each);
+            if self.stages.is_empty() {
+                self.is_first = false;
+                self.sequences.release_without_beginning(each);
+            } else {
+                // A hole in roll-ups stays one.
+                self.sequences.release(each);
+                progress.more = self.next_stage();
+            }
         }
         Ok(progress)
     }
@@ -175,7 +291,7 @@ impl StoreReader {
     /// Queues the seconds that lack entries. The recent ones are left to [`Self::count_recent`] once all was read, unless
     /// they are read again.
     fn count_seconds(&mut self, from: u64, to: u64, tries: u32) -> Result<(), Reason> {
-        let counted = self.census(&range(from, to), "1s")?;
+        let counted = self.census(&time_range(from, to), "1s")?;
         self.read.lower(from, to, &counted);
         let left_out = if self.is_first || tries > 0 { 0..0 } else { self.recent_range() };
         let is_wanted = |second, count| !left_out.contains(&second) && self.read.lacks_second(second, count);
@@ -197,7 +313,7 @@ impl StoreReader {
     /// Queues the recent seconds that lack entries and have the count of a census before.
     fn count_recent(&mut self) -> Result<(), Reason> {
         let recent = self.recent_range();
-        let counted = self.census(&range(recent.start, recent.end), "1s")?;
+        let counted = self.census(&time_range(recent.start, recent.end), "1s")?;
         let is_settled =
             |second, count| self.read.lacks_second(second, count) && self.recent.get(&second) == Some(&count);
         let found = windows(&counted, is_settled);
@@ -236,7 +352,7 @@ impl StoreReader {
     ) -> Result<(), Reason> {
         let Window { from, to, entries: counted } = *window;
         let mut entries = Vec::new();
-        let query = format!("{} {}", self.filter, range(from, to));
+        let query = format!("{} {}", self.filter, time_range(from, to));
         progress.walked_bytes = self.client.ask(&query, &mut |line| {
             entries.push(answer::entry(line)?);
             Ok(())
@@ -244,9 +360,12 @@ impl StoreReader {
         entries.sort_by_cached_key(order);
         progress.entries = entries.len() as u64;
         let (mut read, now) = (Counts::new(), Instant::now());
+        let (resolution, is_first) = (self.resolution, self.is_first);
+        let Self { progress: runs, sequences, .. } = self;
         for entry in entries {
             *read.entry(entry.realtime_us() / 1_000_000).or_default() += 1;
-            self.sequences.take(entry, (self.is_first, now), each);
+            let is_from_start = is_first && !runs.knows(&entry);
+            sequences.take(entry, (is_from_start, now), &mut |entry| runs.pass(entry, resolution, each));
         }
         self.read.insert(read, now_s() + AHEAD_S);
         if progress.entries < counted {
@@ -264,8 +383,19 @@ impl StoreReader {
 }
 
 impl EntrySource for StoreReader {
+    fn note(&self) -> Option<String> {
+        let (range, finest) = (self.staged.as_ref()?, self.finest?);
+        let records: u64 = self.counted.iter().map(|run| run.intervals).sum();
+        Some(format!(
+            "{} has more than {} records ({records}): {finest} are read, with the busiest clients only; ?records={records} \
+             reads them one by one",
+            self.place, range.records_max
+        ))
+    }
+
     fn finish(&mut self, each: &mut dyn FnMut(&Entry)) {
-        self.sequences.release(each);
+        let (resolution, runs) = (self.resolution, &mut self.progress);
+        self.sequences.release(&mut |entry| runs.pass(entry, resolution, each));
     }
 
     fn poll(&mut self, each: &mut dyn FnMut(&Entry)) -> Result<PollProgress, ReadError> {
@@ -303,15 +433,24 @@ fn order(entry: &Entry) -> (u64, Box<str>, u64) {
 }
 
 fn filter(url: &StoreUrl, start: Start, id_prefix: &str) -> String {
-    let runs = if id_prefix.is_empty() { String::new() } else { format!(" TLSDASH_RUN:=\"{id_prefix}\"*") };
+    let (runs, further) = (runs(id_prefix), further(url));
     let since = match start {
         Start::Oldest | Start::File => None,
         Start::Since(realtime_us) => Some(realtime_us / 1_000_000),
         Start::End => Some(now_s()),
     };
     let since = since.map_or_else(String::new, |second| format!(" _time:>={}", time(second)));
-    let further = url.parameters.query.as_ref().map_or_else(String::new, |query| format!(" ({query})"));
     format!("(TLSDASH_KIND:*{runs} or N_DROPPED:* _TRANSPORT:=driver){since}{further}")
+}
+
+/// What the ids of runs must be like.
+fn runs(id_prefix: &str) -> String {
+    if id_prefix.is_empty() { String::new() } else { format!(" TLSDASH_RUN:=\"{id_prefix}\"*") }
+}
+
+/// The filter of the URL.
+fn further(url: &StoreUrl) -> String {
+    url.parameters.query.as_ref().map_or_else(String::new, |query| format!(" ({query})"))
 }
 
 /// The time of this host, in seconds since 1970.
@@ -319,7 +458,7 @@ fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-fn range(from: u64, to: u64) -> String {
+fn time_range(from: u64, to: u64) -> String {
     format!("_time:[{},{})", time(from), time(to))
 }
 

@@ -126,6 +126,9 @@ fn run(
         failing = drained.is_err();
         if !batches.is_live && !failing {
             batches.is_live = true;
+            if let Some(note) = source.note() {
+                batches.deliver(Update::Notice(Level::Notice, note));
+            }
             batches.deliver(Update::CaughtUp);
         }
         if last {

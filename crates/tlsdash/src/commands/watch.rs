@@ -166,7 +166,7 @@ fn follow(part: &SourcePart<'_>, events: DashboardSender) -> anyhow::Result<Foll
         };
         events.send(Event::Update(update)).is_ok()
     };
-    Ok(Follower::start(opener(&part.place, &part.filter.id_prefix, warn), part.filter.clone(), deliver)?)
+    Ok(Follower::start(opener(&part.place, &part.filter, warn), part.filter.clone(), deliver)?)
 }
 
 /// Starts the reader of moments that the dashboard no longer holds.

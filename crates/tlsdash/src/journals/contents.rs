@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
-use journal::{EntrySource, ReadError, Start};
+use journal::{EntrySource, ReadError};
 use model::history::{Follower, RunFilter, Update};
 use model::runs::{Model, RUNS_BYTES_MAX, RUNS_MERGED_MAX, Run};
 use records::ids::RunId;
@@ -48,7 +48,7 @@ impl<'a> JournalContents<'a> {
         let (updates, read) = sync_channel(4);
         let warn = |text| crate::say(format_args!("warning: {text}"));
         let deliver = move |update| updates.send(update).is_ok();
-        let follower = Follower::start(opener(place, &filter.id_prefix, warn), filter.clone(), deliver)?;
+        let follower = Follower::start(opener(place, filter, warn), filter.clone(), deliver)?;
         let walked = follower.bytes_read();
         let ending = spawn("ending", move || follower.finish())?;
         let mut contents =
@@ -233,10 +233,10 @@ fn unread(model: &Model) -> Vec<String> {
 /// own records in the system's journal, and needs to know why no others are found.
 pub(crate) fn opener(
     source: &JournalSource,
-    id_prefix: &str,
+    filter: &RunFilter,
     warn: impl FnOnce(String) + Send + 'static,
 ) -> impl FnOnce() -> Result<Box<dyn EntrySource>, ReadError> + Send + 'static {
-    let open = source.opener(Start::Oldest, id_prefix);
+    let open = source.opener_of_range(&filter.id_prefix, filter.range);
     move || {
         let opened = open()?;
         if let Some(why) = opened.refusal() {

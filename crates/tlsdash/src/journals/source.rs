@@ -9,6 +9,7 @@ use journal::{Entry, EntrySource, InstanceError, JournaldInstance, ReadError, St
 use log_store::{StoreReader, StoreUrl, StoreUrlError};
 use model::history::WriterFilter;
 use records::ids::{RUN_PARTS_MAX, RunId};
+use records::slice::TimeRange;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// An entry is read if it has one of these fields: our records' kind, or journald's number of dropped messages.
@@ -69,6 +70,23 @@ impl JournalSource {
     ) -> impl FnOnce() -> Result<Box<dyn EntrySource>, ReadError> + Send + 'static {
         let (source, id_prefix) = (self.clone(), id_prefix.to_owned());
         move || source.open(start, FIELDS, &id_prefix)
+    }
+
+    /// Returns a function that opens it for a range of time, of runs whose ids begin with `id_prefix`. A store with many
+    /// records gives roll-ups in place of some.
+    pub(crate) fn opener_of_range(
+        &self,
+        id_prefix: &str,
+        range: TimeRange,
+    ) -> impl FnOnce() -> Result<Box<dyn EntrySource>, ReadError> + Send + 'static {
+        let (source, id_prefix) = (self.clone(), id_prefix.to_owned());
+        move || match source {
+            Self::Store(url) => {
+                let range = (range.from_us, range.until_us);
+                Ok(Box::new(StoreReader::open_range(&url, &id_prefix, range)?))
+            }
+            _ => source.open(Start::Oldest, FIELDS, &id_prefix),
+        }
     }
 
     /// Returns a function that opens it for a run that begins now, and skips the records of others. A file of our own
