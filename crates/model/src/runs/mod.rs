@@ -35,7 +35,7 @@ pub use run::events::alerts::AlertEpisode;
 pub use run::events::experiment::{ArmStretch, ArmSwitch, ComparedFigure, Experiment, Verdict};
 pub use run::events::timeline::{Marker, TimelineEvent};
 pub use run::reading::{Arrival, Gap, Reading};
-pub use run::traffic::certificates::Certificates;
+pub use run::traffic::certificates::{Certificates, KnownCertificate};
 pub use run::traffic::client::{ClientRate, ClientStats};
 pub use run::traffic::clients::Clients;
 pub use run::traffic::failures::Failures;
@@ -49,8 +49,8 @@ pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run, WorkerActivity};
 pub use series::window::Window;
 pub use series::{HISTORY, Interval, MetricSeries};
 
-/// Runs that a model keeps whole. When another one comes, the run that has been silent longest is abridged to its totals and
-/// its last ten seconds
+/// Runs that a model keeps whole. When another one comes, the run that has been silent longest is abridged to its totals, its
+/// certificates and its last ten seconds
 /// ([`Run::is_brief`]).
 pub const RUNS_MAX: usize = 16;
 

@@ -2,12 +2,14 @@
 
 use serde::Serialize;
 
-use crate::runs::Run;
-use records::kinds::CertificateRecord;
+use crate::runs::{KnownCertificate, Run};
 
 /// A certificate as it was when its last record was made.
 #[derive(Clone, Debug, Serialize)]
 pub struct CertificateSummary {
+    /// The names of the runs that serve it; absent unless several are merged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
     pub names: Vec<String>,
     #[serde(skip_serializing_if = "is_zero")]
     pub more_names: u64,
@@ -55,15 +57,16 @@ impl CertificateSummary {
     /// All certificates of a run: those in use first, and of these the one that ends first.
     pub fn all(run: &Run) -> Vec<Self> {
         let now = run.last_realtime_us() / 1_000_000;
-        let mut all: Vec<_> = run.certificates().all().iter().map(|record| Self::of(record, now)).collect();
+        let mut all: Vec<_> = run.certificates().all().iter().map(|known| Self::of(known, now)).collect();
         all.sort_by_key(|one| (one.replaced, one.not_after));
         all
     }
 
-    fn of(record: &CertificateRecord, now: u64) -> Self {
+    fn of(known: &KnownCertificate, now: u64) -> Self {
+        let KnownCertificate { record, hosts } = known.clone();
         let days_left = record.days_left(now);
-        let record = record.clone();
         Self {
+            hosts,
             names: record.names.split_terminator(' ').map(str::to_owned).collect(),
             more_names: record.more_names,
             issuer: record.issuer,

@@ -10,6 +10,8 @@ use crate::table::ReportTable;
 impl Report<'_> {
     /// The certificates, those in use first, and of these the one that ends first.
     pub(crate) fn certificate_rows(&self) -> ReportTable {
+        let all = || self.summary.proxy.iter().flat_map(|proxy| &proxy.certificates);
+        let is_of_several = all().any(|one| !one.hosts.is_empty());
         let row = |one: &CertificateSummary| {
             let more = one.more_names.saturating_add(one.names.len() as u64);
             let more = if more > 1 { format!(" and {} more", more - 1) } else { String::new() };
@@ -20,7 +22,8 @@ impl Report<'_> {
                 if one.replaced { "replaced" } else { "" },
             ];
             let remarks: Vec<_> = remarks.into_iter().filter(|remark| !remark.is_empty()).collect();
-            vec![
+            let hosts = is_of_several.then(|| one.hosts.join(", "));
+            let mut cells = vec![
                 format!("{}{more}", one.name()),
                 one.key.clone(),
                 iso(one.not_after.saturating_mul(1_000_000)),
@@ -31,9 +34,11 @@ impl Report<'_> {
                 one.issuer.clone(),
                 one.serial.clone(),
                 remarks.join("; "),
-            ]
+            ];
+            cells.splice(1..1, hosts);
+            cells
         };
-        let columns = [
+        let mut columns = vec![
             Words("certificate"),
             Words("key"),
             Words("valid until"),
@@ -45,7 +50,7 @@ impl Report<'_> {
             Words("serial"),
             Words("remarks"),
         ];
-        let all = self.summary.proxy.iter().flat_map(|proxy| &proxy.certificates);
-        ReportTable::new("Certificates", columns, all.map(row))
+        columns.splice(1..1, is_of_several.then_some(Words("hosts")));
+        ReportTable::new("Certificates", columns, all().map(row))
     }
 }

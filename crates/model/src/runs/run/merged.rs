@@ -26,7 +26,7 @@ impl Run {
             proxy: ProxyPart::merged(&parts(&members, |run| &run.proxy)),
             tls: MeasuredPart::merged(&parts(&members, |run| &run.tls)),
             usage: Usage::merged(&parts(&members, |run| &run.usage)),
-            certificates: Certificates::merged(&parts(&members, |run| &run.certificates)),
+            certificates: Certificates::merged(runs.iter().map(|(name, run)| (*name, &run.certificates))),
             http: MeasuredPart::merged(&parts(&members, |run| &run.http)),
             // For a single run only: intervals of several runs do not end together.
             http_gauges: GaugeHistory::default(),
