@@ -109,7 +109,6 @@ impl Run {
             Body::Client(_)
             | Body::Connection(_)
             | Body::Usage(_)
-            | Body::Certificate(_)
             | Body::Route(_)
             | Body::Upstream(_)
             | Body::Request(_)
@@ -124,6 +123,7 @@ impl Run {
             | Body::Http(_)
             | Body::Load(_)
             | Body::Setting(_)
+            | Body::Certificate(_)
             | Body::Host(_)
             | Body::Health(_) => {}
         }

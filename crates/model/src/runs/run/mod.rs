@@ -187,7 +187,7 @@ impl Run {
             proxy,
             tls,
             usage,
-            certificates,
+            certificates: _,
             http,
             http_gauges,
             routes,
@@ -210,7 +210,6 @@ impl Run {
         proxy.abridge();
         tls.abridge();
         *usage = Usage::default();
-        *certificates = Certificates::default();
         http.abridge();
         *http_gauges = GaugeHistory::default();
         *routes = NamedTable::default();

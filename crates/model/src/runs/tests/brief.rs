@@ -8,7 +8,7 @@ use crate::history::slice_tests::recorded as simulated;
 use crate::runs::{Model, RUNS_KNOWN_MAX, RUNS_MAX, Run, UNCHECKED_BYTES_MAX};
 use records::histogram::{Histogram, Sketch};
 use records::ids::RunId;
-use records::kinds::{Body, ProxyRecord, Record, Stamp};
+use records::kinds::{Body, CertificateRecord, ProxyRecord, Record, Stamp};
 use records::metrics::{Metric, ProxyCounter, ProxyLatency};
 use records::values::Latency;
 
@@ -49,6 +49,23 @@ fn abridged_runs_keep_totals_and_the_last_ten_seconds() {
     assert_eq!((seen(kept), seen(brief)), ((36, 8_000_000, 36, 1, 1), (36, 8_000_000, 0, 0, 0)));
     assert_eq!(brief.proxy().unwrap().intervals().len(), 9);
     assert!(brief.stopped().is_some() && brief.setting("proxy.workers").is_some());
+}
+
+#[test]
+fn abridged_runs_keep_their_certificates() {
+    let mut model = Model::default();
+    let mut given = |run: u128, not_after| {
+        let mut record = records(run)[0].clone();
+        record.stamp.seq += not_after;
+        let certificate = CertificateRecord { not_after, ..CertificateRecord::default() };
+        record.body = Body::Certificate(Box::new(certificate));
+        model.apply(record, None);
+    };
+    (1..=40).for_each(|run| given(run, 1));
+    given(1, 2);
+    let brief = model.run(RunId::from_bits(1)).unwrap();
+    assert!(brief.is_brief());
+    assert_eq!(brief.certificates().served().map(|record| record.not_after).collect::<Vec<_>>(), [2]);
 }
 
 #[test]
