@@ -193,8 +193,12 @@ fn declared<M: Metric>(source: fn(M) -> ScalarSource) -> impl Iterator<Item = Sc
 
 // One line per figure.
 #[rustfmt::skip]
-const COMPUTED: [Scalar; 35] = [
+const COMPUTED: [Scalar; 36] = [
     computed(Proxy, "connections.open", Count, "Connections accepted and not yet closed.", |of| of.run.proxy().map(|_| of.run.proxy_open() as f64)),
+    computed(Proxy, "certificates.days_left", Count, "Days to the last one of the served certificate that ends first; negative once it has ended.", |of| {
+        let now = of.run.last_realtime_us() / 1_000_000;
+        of.run.certificates().served().map(|record| record.days_left(now)).min().map(|days| days as f64)
+    }),
     computed(Load, "seconds", Seconds, "The time that the load's rates are divided by. Open loop: the schedule without warm-up and pauses; longer if the last answer came later after the schedule's end than the fastest answer took. Closed loop: until the end of the last request.", |of| of_load(of, |_, _, spans| spans.measured)),
     computed(Load, "rate.achieved", PerSecond, "Requests answered whole, whatever their status, over `seconds`.", |of| of_load(of, |_, totals, spans| load::rates(&RequestCounts::of(totals), spans).achieved)),
     computed(Load, "rate.wanted", PerSecond, "Requests that fell due, over the schedule; open loop only.", |of| {
