@@ -6,6 +6,7 @@ use std::fmt::{self, Write as _};
 use clap::{Args, ValueEnum};
 use model::insight::{self, Advice, FindingSummary, HowTo, Saving, Severity, UncertainValue};
 use model::runs::Run;
+use model::summary::CertificateSummary;
 use records::metrics::FullReason;
 use serde::Serialize;
 
@@ -46,6 +47,9 @@ impl From<FindingSeverity> for Severity {
 /// Version of the JSON's shape; later versions only add to it.
 const SCHEMA: u64 = 1;
 
+/// Certificates that the text lists.
+const CERTIFICATES_MAX: usize = 20;
+
 /// Intervals kept of the run, for estimates: more than a day of seconds.
 const INTERVALS_MAX: usize = 100_000;
 
@@ -75,6 +79,8 @@ struct Explanation {
     advice: Vec<Advice>,
     /// The savings of changes; empty if the run has no calibration.
     savings: Vec<SavingText>,
+    /// The certificates that are served, the one that ends first first.
+    certificates: Vec<CertificateSummary>,
 }
 
 #[derive(Debug, Serialize)]
@@ -126,6 +132,8 @@ impl Explanation {
         let costs = run.handshake_costs();
         let savings = costs.map(|costs| insight::savings(run, costs, run.duration_us()));
         let savings = savings.unwrap_or_default();
+        let mut served = summary.proxy.map_or_else(Vec::new, |proxy| proxy.certificates);
+        served.retain(|certificate| !certificate.replaced);
         Self {
             schema: SCHEMA,
             run: summary.run,
@@ -135,6 +143,7 @@ impl Explanation {
             full_by_load: insight::full_by_load(run),
             advice: insight::advice(run),
             savings: savings.iter().map(SavingText::of).collect(),
+            certificates: served,
         }
     }
 
@@ -159,6 +168,7 @@ impl Explanation {
             out.push_str("  none\n");
         }
         self.findings.iter().for_each(|finding| finding_text(finding, &mut out));
+        self.certificates_text(&mut out);
         self.reasons_text(&mut out);
         out.push_str("\nWhat would resume more\n");
         if self.advice.is_empty() {
@@ -179,6 +189,28 @@ impl Explanation {
             );
         }
         out
+    }
+
+    fn certificates_text(&self, out: &mut String) {
+        if !self.certificates.is_empty() {
+            out.push_str("\nCertificates, by days left\n");
+        }
+        for one in self.certificates.iter().take(CERTIFICATES_MAX) {
+            let more = match one.more_names.saturating_add(one.names.len() as u64) {
+                0 | 1 => String::new(),
+                all => format!(" and {} more", all - 1),
+            };
+            let hosts = match &*one.hosts {
+                [] => String::new(),
+                hosts => format!(", at {}", hosts.join(", ")),
+            };
+            let (days, name) = (one.days_left, one.name());
+            let _ = writeln!(out, "  {days:>6}  {name}{more}, {}, serial {}{hosts}", one.key, one.serial);
+        }
+        match self.certificates.len().saturating_sub(CERTIFICATES_MAX) {
+            0 => {}
+            more => drop(writeln!(out, "          and {more} more")),
+        }
     }
 
     fn reasons_text(&self, out: &mut String) {
