@@ -6,11 +6,13 @@ use insta::assert_snapshot;
 use model::history::{Batch, Update};
 use records::codec::{Origin, Writer};
 use records::ids::RunId;
-use records::kinds::{Body, Record, RunRecord};
+use records::kinds::{Body, CertificateRecord, Record, RunRecord};
 
 use crate::app::action::Action;
 use crate::app::testing::{TestDashboard, watching};
+use crate::input::intent::{Intent, PaneAction, Preset};
 use crate::options::Options;
+use crate::panes::PaneId;
 use crate::panes::tables::hosts::model::HostRow;
 use crate::state::screen::Screen;
 use crate::synthetic::SyntheticLoad;
@@ -78,6 +80,38 @@ fn several_hosts_have_a_line_each_and_a_sum() {
     let mut stage = hosts(12);
     assert_snapshot!("hosts_80x24", stage.screen(80, 24));
     assert_snapshot!("hosts_160x48", stage.screen(160, 48));
+}
+
+#[test]
+fn certificates_are_of_all_hosts_whichever_is_shown() {
+    let mut stage = TestDashboard::empty(Options { title: String::new(), ..watching() });
+    for (number, name, days) in [(1, "www", 90), (2, "www", 90), (3, "old", 12)] {
+        let certificate = CertificateRecord {
+            fingerprint: name.to_owned(),
+            names: "www.example.org".to_owned(),
+            not_after: stage.now().realtime_us / 1_000_000 + days * 86_400,
+            handshakes: 7,
+            ..CertificateRecord::default()
+        };
+        let mut run = SyntheticLoad::default();
+        let begun = [run.start(), run.event(Body::Certificate(Box::new(certificate)))];
+        read(&mut stage, number, 0, begun.into_iter().chain(run.second()).collect());
+    }
+    stage.act(Action::Update(Update::CaughtUp));
+    stage.prepare();
+    let listed = |stage: &TestDashboard| {
+        let rows = stage.state.certificates.rows.all().iter();
+        rows.map(|row| (row.hosts.clone(), row.expiry().days, row.record.handshakes)).collect::<Vec<_>>()
+    };
+    let all = [("edge-3".to_owned(), 12, 7), ("edge-1 edge-2".to_owned(), 90, 14)];
+    assert_eq!(listed(&stage), all);
+    stage.want(Intent::NextRun);
+    assert_eq!(listed(&stage), all);
+    stage.want(Intent::Pane(PaneAction::Preset(Preset::Only(PaneId::Certificates))));
+    let screen = stage.screen(80, 24);
+    assert!(screen.contains("days left▲ host") && screen.contains("12 edge-3"), "{screen}");
+    stage.press('\n');
+    assert!(stage.screen(80, 24).contains("hosts       edge-3"), "{}", stage.screen(80, 24));
 }
 
 #[test]

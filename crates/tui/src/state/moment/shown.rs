@@ -39,6 +39,14 @@ impl State {
         }
     }
 
+    /// The runs of the watched hosts, if there are several and no earlier moment is read again.
+    pub(crate) fn watched_runs(&self) -> Vec<&Run> {
+        if !self.has_hosts() || self.snapshot().ticket.is_some() {
+            return Vec::new();
+        }
+        self.hosts.rows.all().iter().filter_map(|row| self.model.run(row.id)).collect()
+    }
+
     /// The run and the moment that are shown.
     pub(crate) fn shown_moment(&self) -> Option<(&Run, u64)> {
         let run = self.snapshot_run()?;

@@ -12,6 +12,10 @@ const COLUMNS: &[CertificateColumn] = &[
     CertificateColumn::named("days", "days left", "days to its last one; amber and red as it gets urgent")
         .shows(ColumnUnit::Count, |row| CellValue::Expiry(row.expiry()))
         .fit(0, (11, 11)),
+    CertificateColumn::named("host", "host", "hosts that serve it, of several that are watched")
+        .shows(ColumnUnit::Text, |row| CellValue::text(&row.hosts))
+        .fit(1, (12, 24))
+        .of_some(),
     CertificateColumn::named("key", "key", "the type of its key")
         .shows(ColumnUnit::Text, |row| CellValue::text(&row.record.key))
         .fit(2, (13, 13)),

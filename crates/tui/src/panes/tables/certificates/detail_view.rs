@@ -38,7 +38,8 @@ fn lines(row: &CertificateRow) -> Vec<NamedLine> {
         (at, "") => format!("by ACME, after {}", moment(at)),
         (at, error) => format!("by ACME, fails; again after {}: {error}", moment(at)),
     };
-    vec![
+    let hosts = (!row.hosts.is_empty()).then(|| ("hosts", row.hosts.clone()));
+    let all = [
         ("names", format!("{}{more}", record.names)),
         ("issuer", record.issuer.clone()),
         ("serial", record.serial.clone()),
@@ -62,5 +63,6 @@ fn lines(row: &CertificateRow) -> Vec<NamedLine> {
                 if record.file.is_empty() { "it has no files" } else { "its files are in use as they are" },
             ),
         ),
-    ]
+    ];
+    hosts.into_iter().chain(all).collect()
 }

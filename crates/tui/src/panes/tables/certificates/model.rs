@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use model::insight::Expiry;
-use model::runs::Run;
+use model::runs::{Certificates, KnownCertificate, Run};
 use records::kinds::CertificateRecord;
 use records::metrics::{CertificateRefusal, Dimension, UsageCounter};
 
@@ -14,19 +14,22 @@ use crate::theme::format;
 pub(crate) struct CertificateRow {
     pub(crate) id: NameId,
     pub(crate) record: Rc<CertificateRecord>,
+    /// The hosts that serve it; empty unless several are watched.
+    pub(crate) hosts: String,
     /// Seconds since 1970.
     now: u64,
 }
 
 impl CertificateRow {
-    /// Those that a run serves; the one that ends first is the first.
-    pub(crate) fn all(run: &Run) -> Vec<Self> {
-        let now = run.last_realtime_us() / 1_000_000;
-        let row = |record: &CertificateRecord| {
+    /// Those that are served at a moment, in seconds since 1970; the one that ends first is the first.
+    pub(crate) fn all(certificates: &Certificates, now: u64) -> Vec<Self> {
+        let row = |KnownCertificate { record, hosts }: &KnownCertificate| {
             let (file, fingerprint) = record.key();
-            Self { id: NameId::of(&format!("{file} {fingerprint}")), record: Rc::new(record.clone()), now }
+            let id = NameId::of(&format!("{file} {fingerprint}"));
+            Self { id, record: Rc::new(record.clone()), hosts: hosts.join(" "), now }
         };
-        let mut rows: Vec<Self> = run.certificates().served().map(row).collect();
+        let served = certificates.all().iter().filter(|known| !known.record.is_replaced);
+        let mut rows: Vec<Self> = served.map(row).collect();
         rows.sort_by_key(|row| row.record.not_after);
         rows
     }

@@ -1,6 +1,6 @@
 //! The certificates of a moment, and what is known of those of clients.
 
-use model::runs::Run;
+use model::runs::{Certificates, Run};
 
 use super::model::{CertificateRow, ClientRefusals};
 use crate::table::{Row as _, RowList, RowMoment};
@@ -21,11 +21,20 @@ impl Default for CertificateList {
 }
 
 impl CertificateList {
-    /// Takes the certificates of a run.
-    pub(crate) fn refresh(&mut self, run: &Run) {
-        let moment = RowMoment { run: run.id(), us: run.last_us(), is_past: false, span: Span::WholeRun };
-        if self.rows.renew(moment, || CertificateRow::all(run)) {
-            self.refusals = ClientRefusals::of(run);
+    /// Takes the certificates of all watched hosts, or else of the shown run, once a second of their clocks.
+    pub(crate) fn refresh(&mut self, shown: &Run, hosts: &[&Run]) {
+        let all = if hosts.is_empty() { &[shown] } else { hosts };
+        let now = all.iter().map(|run| run.last_realtime_us()).max().unwrap_or(0) / 1_000_000;
+        let moment = RowMoment { run: shown.id(), us: now, is_past: false, span: Span::WholeRun };
+        let certificates = || match hosts {
+            [] => CertificateRow::all(shown.certificates(), now),
+            hosts => {
+                let named = hosts.iter().map(|run| (run.hostname(), run.certificates()));
+                CertificateRow::all(&Certificates::merged(named), now)
+            }
+        };
+        if self.rows.renew(moment, certificates) {
+            self.refusals = ClientRefusals::of(shown);
         }
         self.rows.arrange();
     }

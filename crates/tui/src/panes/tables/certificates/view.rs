@@ -51,7 +51,7 @@ pub(crate) const PANE: Pane = Pane {
     arrange: |state| {
         let mut list = std::mem::take(&mut state.certificates);
         if let Some(run) = state.snapshot_run() {
-            list.refresh(run);
+            list.refresh(run, &state.watched_runs());
         }
         state.certificates = list;
     },
