@@ -7,12 +7,12 @@ use crate::insight::resumption::advice;
 use crate::insight::resumption::full_on_purpose;
 use crate::insight::shares::{out_of, percent, share};
 use crate::runs::findings::{FindingText, Severity};
-use records::metrics::{ClientCounter, FullReason, ProxyCounter, TlsCounter};
+use records::metrics::{ClientCounter, Counters, FullReason, ProxyCounter, TlsCounter};
 use records::setting::Value;
 use records::text::quantity;
 use records::text::quantity::{counted, grouped};
 
-pub(super) const KEYS_UNKNOWN: Rule =
+pub(in crate::insight::findings) const KEYS_UNKNOWN: Rule =
     Rule { id: "ticket-keys-unknown", judge: keys_unknown, text: keys_unknown_text };
 pub(super) const RESUMPTION_LOW: Rule =
     Rule { id: "resumption-low", judge: resumption_low, text: resumption_low_text };
@@ -26,16 +26,27 @@ const FULL: &[(Severity, HysteresisLimit)] =
 const FULL_MIN: f64 = 100.0;
 const REASONS_SHOWN: usize = 4;
 
+/// Tickets with a key that is not known, or refused for a reason that packets do not tell, and all offers.
+pub(in crate::insight::findings) fn refused(tls: &Counters<TlsCounter>) -> (u64, u64) {
+    let refused = tls.sum(&[TlsCounter::FullUnknownKey, TlsCounter::FullRefused]);
+    (refused, tls[TlsCounter::OffersToResume])
+}
+
 fn keys_unknown(context: &FindingContext<'_>) -> Option<Severity> {
-    let tls = &context.ten_minutes().tls;
-    let counted = (tls[TlsCounter::FullUnknownKey], tls[TlsCounter::OffersToResume]);
-    context.graded(counted, UNKNOWN_MIN, UNKNOWN)
+    context.graded(refused(&context.ten_minutes().tls), UNKNOWN_MIN, UNKNOWN)
 }
 
 fn keys_unknown_text(context: &FindingContext<'_>) -> FindingText {
     let run = context.run;
-    let tls = &context.ten_minutes().tls;
-    let (unknown, offers) = (tls[TlsCounter::FullUnknownKey], tls[TlsCounter::OffersToResume]);
+    let (unknown, offers) = refused(&context.ten_minutes().tls);
+    if run.other_terminator().is_some() {
+        return FindingText::new(format!("{} of the tickets offered are refused", percent(share(unknown, offers))))
+            .figure("tickets refused, last 10 minutes", out_of(unknown, offers))
+            .advise(
+                "keep the terminator's keys over restarts and reloads, and share them among hosts: ssl_session_ticket_key \
+                 FILE (nginx), tls-ticket-keys FILE (HAProxy)",
+            );
+    }
     let mut clients: Vec<_> = run.clients().iter().map(|client| (client.id, client.totals())).collect();
     clients.retain(|(_, totals)| totals[ClientCounter::FullUnknownKey] > 0);
     clients.sort_by_key(|(id, totals)| (std::cmp::Reverse(totals[ClientCounter::FullUnknownKey]), *id));
