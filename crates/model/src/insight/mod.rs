@@ -11,6 +11,6 @@ mod shares;
 pub(crate) mod testing;
 
 pub use crate::runs::findings::{Evidence, Finding, FindingText, Severity};
-pub use findings::{Expiry, FindingSummary, expiry_of, first_expiry};
+pub use findings::{Expiry, FindingSummary, expiry_of, findings_among_hosts, first_expiry};
 pub use resumption::{Advice, advice, full_by_load};
 pub use savings::{DurationStats, HandshakeMix, HowTo, Saving, SavingChange, UncertainValue, savings};

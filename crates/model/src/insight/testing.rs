@@ -31,6 +31,12 @@ pub(crate) fn setting(name: &str, value: Value) -> Setting {
 impl RunBuilder {
     /// A run that has begun with these settings.
     pub(crate) fn begun(settings: &[(&str, Value)]) -> Self {
+        let settings = settings.iter().map(|(name, value)| setting(name, value.clone())).collect();
+        Self::of(RunRecord { settings, ..RunRecord::default() })
+    }
+
+    /// A run with this first record.
+    pub(crate) fn of(began: RunRecord) -> Self {
         let mut recorder = Self {
             model: Model::default(),
             seq: 0,
@@ -41,8 +47,7 @@ impl RunBuilder {
             load: None,
             host: HostRecord::default(),
         };
-        let settings = settings.iter().map(|(name, value)| setting(name, value.clone())).collect();
-        recorder.write(Body::Run(Box::new(RunRecord { settings, ..RunRecord::default() })));
+        recorder.write(Body::Run(Box::new(began)));
         recorder
     }
 

@@ -66,7 +66,7 @@ fn a_running_service_is_explained_while_it_writes() {
 }
 
 /// Writes a certificate that is years old and ends in five days.
-fn write_old_certificate(certificate: &Path, key: &Path) {
+pub(crate) fn write_old_certificate(certificate: &Path, key: &Path) {
     let mut params = CertificateParams::new(vec!["www.example.org".to_owned()]).unwrap();
     params.not_before = date_time_ymd(2020, 1, 1);
     let ends_at = SystemTime::now() + Duration::from_secs(5 * 24 * 3600);

@@ -33,6 +33,17 @@ impl Drop for SystemdProgram {
     }
 }
 
+/// The program on a host of this name.
+pub(crate) fn tlsdash_on(name: &str) -> Command {
+    let mut command = outside("unshare", "util-linux");
+    if !rustix::process::geteuid().is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    command.args(["--uts", "sh", "-c", "hostname \"$0\" && exec \"$@\"", name]);
+    command.arg(env!("CARGO_BIN_EXE_tlsdash"));
+    command
+}
+
 /// The demo on a host of this name, which writes its own journal.
 struct DemoHost {
     demo: TlsdashProcess,
@@ -43,12 +54,8 @@ impl DemoHost {
     fn start(folder: &Path, name: &str) -> Self {
         let journal = folder.join(name).join("own.journal");
         fs::create_dir(folder.join(name)).unwrap();
-        let mut command = outside("unshare", "util-linux");
-        if !rustix::process::geteuid().is_root() {
-            command.args(["--user", "--map-root-user"]);
-        }
-        command.args(["--uts", "sh", "-c", "hostname \"$0\" && exec \"$@\"", name]);
-        command.arg(env!("CARGO_BIN_EXE_tlsdash")).args(["demo", "--headless", "--interval", "500ms"]);
+        let mut command = tlsdash_on(name);
+        command.args(["demo", "--headless", "--interval", "500ms"]);
         command.args(["--load", "rate=50,connections=2", "--journal"]);
         command.arg(format!("file:{}", journal.display()));
         let mut demo = TlsdashProcess::start(command);

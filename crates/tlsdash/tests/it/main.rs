@@ -23,6 +23,7 @@ mod demo;
 mod edges;
 mod experiment;
 mod explain;
+mod fleet;
 mod forged;
 mod hosts;
 mod http;

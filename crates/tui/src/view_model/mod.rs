@@ -188,7 +188,7 @@ impl ViewModel {
             shortages,
             alerts,
             limits: alerts::limits(run, us),
-            findings: OpenFindings::at(run, us),
+            findings: OpenFindings::at(model, run, us),
             health,
             cpu: if is_whole { mean_cpu(run) } else { cpu_until(run, us) },
             workers: run.workers_until(us, NOW_US),

@@ -4,10 +4,12 @@
 //! one limit, and closes it when the figure falls below a lower one, so findings do not flap. The text of a finding is
 //! made when it opens or its severity changes, and again when an open finding is displayed.
 
+mod fleet;
 mod rules;
 #[cfg(test)]
 mod tests;
 
+pub use fleet::findings_among_hosts;
 pub use rules::certificates::{Expiry, expiry_of, first_expiry};
 
 use serde::Serialize;
@@ -25,7 +27,7 @@ use records::text::quantity::elapsed_text;
 pub struct FindingSummary {
     /// The id of its rule.
     pub id: &'static str,
-    /// The name of its run; absent unless several are merged.
+    /// The name of its run; absent unless several are merged, and of a finding about several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<Box<str>>,
     /// How serious it is, or was last.
@@ -167,19 +169,20 @@ fn told_now(run: &Run, finding: &Finding) -> Finding {
     Finding { text, ..finding.clone() }
 }
 
-/// The findings of several runs, each with the name of its run, by `CLOCK_REALTIME`.
+/// The findings of several runs, each with the name of its run, and about all of them together, by `CLOCK_REALTIME`.
 pub(crate) fn merged(runs: &[(&str, &Run)]) -> FindingTracker {
     let mut merged = FindingTracker { is_frozen: true, ..FindingTracker::default() };
+    let together = fleet::findings(runs);
     for &(name, run) in runs {
-        for finding in run.findings() {
-            let shifted = |us: u64| us.saturating_add_signed(run.realtime_shift_us());
-            merged.push(Finding {
-                since_us: shifted(finding.since_us),
-                closed_us: finding.closed_us.map(shifted),
-                run: Some(name.into()),
-                ..finding
-            });
-        }
+        let own = run
+            .findings()
+            .into_iter()
+            .map(|finding| Finding { run: Some(name.into()), ..finding.shifted(run.realtime_shift_us()) });
+        let is_news = |finding: &Finding| !together.iter().any(|all| all.explains(name, finding));
+        own.filter(is_news).for_each(|finding| merged.push(finding));
+    }
+    for together in together {
+        merged.push(together.finding);
     }
     merged
 }

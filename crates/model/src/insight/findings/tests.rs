@@ -1,6 +1,7 @@
 //! Each finding opens and closes with its figures, and a calm run has none.
 
 mod certificates;
+mod fleet;
 
 use std::time::Duration;
 

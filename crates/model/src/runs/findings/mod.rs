@@ -116,6 +116,12 @@ impl Finding {
     pub fn is_open_at(&self, us: u64) -> bool {
         self.since_us <= us && self.closed_us.is_none_or(|closed_us| us < closed_us)
     }
+
+    /// The finding by another clock.
+    pub(crate) fn shifted(self, shift_us: i64) -> Self {
+        let shifted = |us: u64| us.saturating_add_signed(shift_us);
+        Self { since_us: shifted(self.since_us), closed_us: self.closed_us.map(shifted), ..self }
+    }
 }
 
 /// The findings of a run, and what they are judged by.

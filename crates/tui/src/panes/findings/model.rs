@@ -1,7 +1,7 @@
 //! Findings and advice at a moment.
 
 use model::insight::{self, Advice, Finding};
-use model::runs::Run;
+use model::runs::{Model, Run};
 
 /// The findings that are open at a moment.
 #[derive(Clone, Debug, Default)]
@@ -15,9 +15,10 @@ pub(crate) struct OpenFindings {
 }
 
 impl OpenFindings {
-    pub(crate) fn at(run: &Run, us: u64) -> Self {
+    /// Those of a run, and about all hosts of its model together.
+    pub(crate) fn at(model: &Model, run: &Run, us: u64) -> Self {
         let is_past = us < run.last_us() || run.is_joined();
-        let mut open = run.findings();
+        let mut open = insight::findings_among_hosts(model, run);
         open.retain(|finding| finding.is_open_at(us));
         // One that names who is concerned says most; a load that is late is often the effect of another.
         open.sort_by_key(|finding| {

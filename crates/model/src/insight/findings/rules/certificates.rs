@@ -115,7 +115,7 @@ pub(super) fn days_to(day: &str, today: i64) -> Option<i64> {
 }
 
 /// A day that so many others precede.
-pub(super) fn when(days: i64) -> String {
+pub(in crate::insight::findings) fn when(days: i64) -> String {
     match days {
         0 => "today".to_owned(),
         1 => "tomorrow".to_owned(),

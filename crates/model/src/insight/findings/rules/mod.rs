@@ -11,7 +11,7 @@ mod measurement;
 mod revocation;
 pub(super) mod rule;
 mod served;
-mod tickets;
+pub(super) mod tickets;
 mod upstreams;
 
 use self::rule::Rule;
