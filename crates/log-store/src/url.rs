@@ -63,6 +63,20 @@ impl StoreUrl {
         begins("logs+http://") || begins("logs+https://")
     }
 
+    /// The same, asked for the entries of one host, of one unit, or of both.
+    #[must_use]
+    pub fn limited_to(mut self, host: Option<&str>, unit: Option<&str>) -> Self {
+        let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
+        let of_host = host.map(|host| format!("_HOSTNAME:=\"{}\"", quoted(host)));
+        // journald leaves out a unit that it does not know.
+        let of_unit =
+            unit.map(|unit| format!("(_SYSTEMD_UNIT:=\"{}\" or _SYSTEMD_UNIT:=\"\")", quoted(unit)));
+        let filters =
+            of_host.into_iter().chain(of_unit).chain(self.parameters.query.map(|it| format!("({it})")));
+        self.parameters.query = filters.reduce(|all, one| format!("{all} {one}"));
+        self
+    }
+
     fn is_https(&self) -> bool {
         self.base.starts_with("https:")
     }
@@ -235,6 +249,17 @@ mod tests {
         assert_eq!(url.parameters.token_file, Some("/t".into()));
         let plain = "logs+http://[::1]:9428";
         assert_eq!(plain.parse::<StoreUrl>().unwrap().to_string(), plain);
+    }
+
+    #[test]
+    fn a_store_is_asked_for_a_host_or_a_unit_only() {
+        let query = |url: &str, host, unit| {
+            url.parse::<StoreUrl>().unwrap().limited_to(host, unit).parameters.query.unwrap_or_default()
+        };
+        assert_eq!(query("logs+http://h", None, None), "");
+        assert_eq!(query("logs+http://h?query=a", Some("e\"\\"), None), r#"_HOSTNAME:="e\"\\" (a)"#);
+        let of_unit = r#"(_SYSTEMD_UNIT:="x.service" or _SYSTEMD_UNIT:="")"#;
+        assert_eq!(query("logs+http://h", None, Some("x.service")), of_unit);
     }
 
     #[test]

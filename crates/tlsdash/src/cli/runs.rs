@@ -40,8 +40,7 @@ impl RunsArgs {
     /// The query of a command, which keeps the latest `history` intervals of each series.
     pub(crate) fn query<'a>(&'a self, mode: &'a str, history: usize) -> RunQuery<'a> {
         let (run, since, until) = (self.run.as_deref(), self.since.as_ref(), self.until.as_ref());
-        let choice = RunChoice { mode, run, writers: &self.writers };
-        let (host, service) = (self.host.as_deref(), self.service.as_deref());
-        RunQuery { choice, history, host, service, since, until }
+        let choice = RunChoice { mode, run, host: self.host.as_deref(), writers: &self.writers };
+        RunQuery { choice, history, service: self.service.as_deref(), since, until }
     }
 }

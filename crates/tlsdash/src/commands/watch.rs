@@ -69,7 +69,7 @@ pub(crate) fn run(args: &WatchArgs, flags: &Flags) -> anyhow::Result<()> {
     if frontend == Frontend::Plain && (args.play.is_some() || args.from.is_some()) {
         return Err(usage("--play and --from need the dashboard, and --plain has none"));
     }
-    let choice = RunChoice { mode: "watch", run: prefix, writers: &args.writers };
+    let choice = RunChoice { mode: "watch", run: prefix, host: None, writers: &args.writers };
     let part = SourcePart::parse(args.source.as_deref(), choice)?;
     frontend.report_if_forced(args.headless);
     match frontend {

@@ -28,6 +28,8 @@ pub(crate) struct RunChoice<'a> {
     pub(crate) mode: &'a str,
     /// A prefix of the run's id; `None` for the newest run of each host.
     pub(crate) run: Option<&'a str>,
+    /// The name of the host; `None` for all hosts.
+    pub(crate) host: Option<&'a str>,
     /// The writers whose runs are read.
     pub(crate) writers: &'a WriterArgs,
 }
@@ -37,8 +39,6 @@ pub(crate) struct RunQuery<'a> {
     pub(crate) choice: RunChoice<'a>,
     /// Intervals kept of each series.
     pub(crate) history: usize,
-    /// The name of the host; `None` for all hosts.
-    pub(crate) host: Option<&'a str>,
     /// The name of the service; `None` for all of them together.
     pub(crate) service: Option<&'a str>,
     /// Omit earlier records, by wall-clock time.
@@ -64,8 +64,9 @@ impl<'a> SourcePart<'a> {
     /// # Errors
     /// When the source or the range cannot be parsed, or the run cannot be read.
     pub(crate) fn parse(source: Option<&OsStr>, choice: RunChoice<'a>) -> anyhow::Result<Self> {
-        let RunChoice { mode, run, writers } = choice;
+        let RunChoice { mode, run, host, writers } = choice;
         let (place, window) = place_and_window(mode, source, writers)?;
+        let place = place.limited_to(host, writers.named_unit().as_deref());
         // What parts of a run have in common with it.
         let id_prefix =
             run.map(|prefix| prefix[..prefix.len().min(FAMILY_DIGITS)].to_owned()).unwrap_or_default();
@@ -128,7 +129,7 @@ impl RecordedRun {
             part.filter.range = within(clock, part.filter.range);
             ranges.push(part.filter.range);
             let contents = part.read(history)?;
-            let runs = contents.chosen(choice.run, wanted.host, wanted.service)?;
+            let runs = contents.chosen(choice.run, choice.host, wanted.service)?;
             contents.report_ignored();
             read.push((contents.model, runs, part.name));
         }

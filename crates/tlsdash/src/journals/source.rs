@@ -125,6 +125,15 @@ impl JournalSource {
         Ok(Box::new(tail?.only_with(fields)))
     }
 
+    /// The same, but of a store only what one host or unit may have written, if it is named. Other places are read as a
+    /// whole in any case.
+    pub(crate) fn limited_to(self, host: Option<&str>, unit: Option<&str>) -> Self {
+        match self {
+            Self::Store(url) => Self::Store(Box::new(url.limited_to(host, unit))),
+            other => other,
+        }
+    }
+
     /// Whether it is read as a whole or not at all. What is left of a damaged file is all that there is, but a store
     /// that fails has the rest.
     pub(crate) fn is_all_or_nothing(&self) -> bool {

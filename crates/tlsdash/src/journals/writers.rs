@@ -33,15 +33,17 @@ impl WriterArgs {
     /// The writers whose runs are read from this journal.
     pub(crate) fn filter(&self, place: &JournalSource) -> WriterFilter {
         let uid = self.uid.as_ref().map(|uid| uid.0);
-        let unit = self
-            .unit
-            .as_ref()
-            .map(|unit| if unit.contains('.') { unit.clone() } else { format!("{unit}.service") });
-        match (uid, unit) {
+        match (uid, self.named_unit()) {
             (None, None) if !self.any_user && place.is_of_this_host() => WriterFilter::Trusted(Origin::own()),
             (None, None) => WriterFilter::Any,
             (uid, unit) => WriterFilter::Named { uid, unit },
         }
+    }
+
+    /// The name of the unit in full.
+    pub(crate) fn named_unit(&self) -> Option<String> {
+        let full = |unit: &String| if unit.contains('.') { unit.clone() } else { format!("{unit}.service") };
+        self.unit.as_ref().map(full)
     }
 
     /// The writers whose runs are read, in words.

@@ -120,9 +120,9 @@ fn experiments(args: &CompareArgs, output_files: &OutputFiles) -> anyhow::Result
 }
 
 fn read(args: &CompareArgs, source: &OsString, run: Option<&RunPrefix>) -> anyhow::Result<RecordedRun> {
-    let choice = RunChoice { mode: "compare", run: run.map(|prefix| &**prefix), writers: &args.writers };
-    let wanted =
-        RunQuery { choice, history: INTERVALS_MAX, host: None, service: None, since: None, until: None };
+    let run = run.map(|prefix| &**prefix);
+    let choice = RunChoice { mode: "compare", run, host: None, writers: &args.writers };
+    let wanted = RunQuery { choice, history: INTERVALS_MAX, service: None, since: None, until: None };
     RecordedRun::read(std::slice::from_ref(source), &wanted)
 }
 

@@ -113,7 +113,7 @@ struct Percentile99 {
 }
 
 pub(crate) fn run(args: &ListRunsArgs) -> anyhow::Result<()> {
-    let choice = RunChoice { mode: "runs", run: None, writers: &args.writers };
+    let choice = RunChoice { mode: "runs", run: None, host: None, writers: &args.writers };
     let part = SourcePart::parse(args.source.as_deref(), choice)?;
     let (mut sizes, mut entry) = (HashMap::<RunId, u64>::new(), EntryBuf::new());
     let measure = |record: &Record| {
