@@ -143,7 +143,11 @@ impl<'a> JournalContents<'a> {
     /// The run with this prefix, or the newest run of each host, or of the host with this name. For a remote host,
     /// whose users and units differ, the newest run of each service.
     fn chosen_runs(&self, prefix: Option<&str>, host: Option<&str>) -> anyhow::Result<Vec<RunId>> {
-        let newest = self.run(prefix)?;
+        let newest = self.run(prefix);
+        let newest = match host {
+            Some(host) => newest.with_context(|| format!("--host {host}"))?,
+            None => newest?,
+        };
         if prefix.is_some() {
             return Ok(vec![newest.id()]);
         }

@@ -12,9 +12,9 @@ use crate::copies::{all_figures, record};
 use crate::hosts::SystemdProgram;
 
 /// A running store. It ends when this is dropped.
-struct VictoriaLogs {
+pub(crate) struct VictoriaLogs {
     child: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Drop for VictoriaLogs {
@@ -32,7 +32,7 @@ fn program() -> PathBuf {
 
 impl VictoriaLogs {
     /// Starts one with further options; `None`, with a message, if it is not installed (`.ci/victoria-logs`).
-    fn start(test: &str, data: &Path, more: &[String]) -> Option<Self> {
+    pub(crate) fn start(test: &str, data: &Path, more: &[String]) -> Option<Self> {
         let program = program();
         if !program.exists() {
             say_not_run(test, "VictoriaLogs is not installed: .ci/victoria-logs installs it with Go");
@@ -67,12 +67,12 @@ impl VictoriaLogs {
         Self::start_at(address, &program, data, &[])
     }
 
-    fn source(&self) -> String {
+    pub(crate) fn source(&self) -> String {
         format!("logs+http://{}", self.address)
     }
 
     /// What it answers to a request.
-    fn ask(&self, path: &str) -> String {
+    pub(crate) fn ask(&self, path: &str) -> String {
         let url = format!("http://{}/{path}", self.address);
         let output = outside("curl", "curl").args(["-s", &url]).output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()

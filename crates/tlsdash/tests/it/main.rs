@@ -34,6 +34,7 @@ mod lifecycle;
 mod load;
 mod load_styles;
 mod log_store;
+mod many_hosts;
 mod metrics;
 mod notices;
 mod outputs;
