@@ -4,6 +4,8 @@
 //! ```text
 //! cargo run --release -p benchmarks --example recording -- /var/tmp/hour.journal --seconds 3600 --clients 200
 //! ```
+//!
+//! With `--roll-ups` it has those too, as the program's journal has.
 
 use std::path::Path;
 
@@ -28,7 +30,8 @@ fn main() -> Result<()> {
     let number = |name: &str, usual: u64| argument(name).map_or(Ok(usual), |text| text.parse::<u64>());
     let traffic =
         LoadTraffic { requests: number("rate", 1_000)?, clients: u32::try_from(number("clients", 200)?)? };
-    let records = write(Path::new(&path), number("seconds", 3_600)?, traffic)?;
+    let rolled_up = std::env::args().any(|arg| arg == "--roll-ups");
+    let records = write(Path::new(&path), number("seconds", 3_600)?, traffic, rolled_up)?;
     #[expect(clippy::print_stdout, reason = "a program")]
     {
         println!("{records} records");
@@ -37,13 +40,16 @@ fn main() -> Result<()> {
 }
 
 /// Writes the recording; returns the number of its records.
-fn write(path: &Path, seconds: u64, traffic: LoadTraffic) -> Result<u64> {
+fn write(path: &Path, seconds: u64, traffic: LoadTraffic, rolled_up: bool) -> Result<u64> {
     let at = |second: u64| Timestamps {
         realtime_us: BEGAN_US + second * SECOND_US,
         monotonic_us: 1_000 * SECOND_US + second * SECOND_US,
     };
     let mut publisher =
         Publisher::new(RunId::random()?, benchmarks::create_records(path)?, RECORDS_PER_SECOND_OWN, at(0));
+    if rolled_up {
+        publisher = publisher.with_rollups();
+    }
     let run = RunRecord {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         listen: "127.0.0.1:8443".to_owned(),

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use journal::Entry;
+use records::codec::Resolution;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
@@ -79,29 +80,39 @@ pub(crate) fn entry(bytes: &[u8]) -> Result<Entry, Reason> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RunCount {
     pub(crate) run: String,
-    /// The seconds of the first and the last one.
-    pub(crate) from_s: u64,
-    pub(crate) to_s: u64,
+    /// The times of the first and the last one, in microseconds since 1970.
+    pub(crate) from_us: u64,
+    pub(crate) to_us: u64,
     /// By their resolution.
     pub(crate) intervals: u64,
     pub(crate) minutes: u64,
     pub(crate) hours: u64,
 }
 
+impl RunCount {
+    pub(crate) fn of(&self, resolution: Resolution) -> u64 {
+        match resolution {
+            Resolution::Interval => self.intervals,
+            Resolution::Minute => self.minutes,
+            Resolution::Hour => self.hours,
+        }
+    }
+}
+
 /// A line of a count by runs.
 pub(crate) fn run_count(bytes: &[u8]) -> Result<RunCount, Reason> {
     let text = String::from_utf8_lossy(bytes);
     let line = Line::parse(&text)?;
-    let second = |name| {
+    let time_us = |name| {
         let time: jiff::Timestamp = line.get(name)?.parse().ok()?;
-        Some(u64::try_from(time.as_second()).unwrap_or(0))
+        Some(u64::try_from(time.as_microsecond()).unwrap_or(0))
     };
     let number = |name| line.get(name)?.parse().ok();
     let parsed = || {
         Some(RunCount {
             run: line.get("TLSDASH_RUN").unwrap_or_default().to_owned(),
-            from_s: second("from")?,
-            to_s: second("to")?,
+            from_us: time_us("from")?,
+            to_us: time_us("to")?,
             intervals: number("intervals")?,
             minutes: number("minutes")?,
             hours: number("hours")?,

@@ -63,8 +63,9 @@ pub struct StoreReader {
     filter: String,
     /// What of it is asked for in further stages; `None` if all is read record by record.
     staged: Option<StagedRange>,
-    /// The stages that follow, and the present one.
+    /// The stages that follow, and the filters of the present one that follow.
     stages: VecDeque<Stage>,
+    parts: VecDeque<String>,
     resolution: Resolution,
     progress: RunProgress,
     counted: Vec<RunCount>,
@@ -130,6 +131,7 @@ impl StoreReader {
             filter: filter(url, start, id_prefix),
             staged: None,
             stages: VecDeque::new(),
+            parts: VecDeque::new(),
             resolution: Resolution::Interval,
             progress: RunProgress::default(),
             counted: Vec::new(),
@@ -196,22 +198,21 @@ impl StoreReader {
         Ok(counted)
     }
 
-    /// Begins the next stage; false if there is none.
-    fn next_stage(&mut self) -> bool {
-        let (Some(stage), Some(range)) = (self.stages.pop_front(), &self.staged) else { return false };
-        self.progress.next_stage();
-        self.resolution = stage.resolution;
-        let mut times = self.progress.unread(&self.counted, stage.until_s);
-        if times.is_empty() {
-            let end_s = stage.until_s.min(now_s());
-            times.push((end_s, end_s + 1));
+    /// Begins the next part of a stage, or the next stage; false if there is none.
+    fn next_part(&mut self) -> bool {
+        while self.parts.is_empty() {
+            let (Some(stage), Some(range)) = (self.stages.pop_front(), &self.staged) else { return false };
+            self.progress.next_stage();
+            self.resolution = stage.resolution;
+            self.parts = self.progress.filters(&self.counted, stage, &range.more).into();
         }
-        let is_live = stage.resolution == Resolution::Interval && stage.until_s == NO_END;
-        self.filter = stages::filter(stage.resolution, &range.more, &times, is_live);
-        self.read = ReadCounts::default();
-        self.sequences = RunSequences::default();
-        self.recent.clear();
-        self.next_all = Instant::now();
+        if let Some(filter) = self.parts.pop_front() {
+            self.filter = filter;
+            self.read = ReadCounts::default();
+            self.sequences = RunSequences::default();
+            self.recent.clear();
+            self.next_all = Instant::now();
+        }
         true
     }
 
@@ -230,7 +231,7 @@ impl StoreReader {
             let planned = self.plan(&range);
             self.staged = (planned.is_err() || !self.stages.is_empty()).then_some(range);
             planned?;
-            self.next_stage();
+            self.next_part();
         }
         match self.queue.pop_front() {
             Some(query) => {
@@ -260,14 +261,14 @@ impl StoreReader {
         if self.is_first && !progress.more {
             let (resolution, runs) = (self.resolution, &mut self.progress);
             let each = &mut |entry: &Entry| runs.pass(entry, resolution, each);
-            if self.stages.is_empty() {
-                self.is_first = false;
+            if self.stages.is_empty() && self.parts.is_empty() {
                 self.sequences.release_without_beginning(each);
             } else {
                 // A hole in roll-ups stays one.
                 self.sequences.release(each);
-                progress.more = self.next_stage();
+                progress.more = self.next_part();
             }
+            self.is_first = progress.more;
         }
         Ok(progress)
     }

@@ -24,6 +24,15 @@ impl Resolution {
         }
     }
 
+    /// The next coarser one; the coarsest has none.
+    #[must_use]
+    pub fn next(self) -> Self {
+        match self {
+            Self::Interval => Self::Minute,
+            Self::Minute | Self::Hour => Self::Hour,
+        }
+    }
+
     /// The time that a roll-up covers; zero for an interval.
     pub fn period(self) -> Duration {
         match self {
