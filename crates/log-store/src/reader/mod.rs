@@ -226,13 +226,13 @@ impl StoreReader {
             walked_bytes: 0,
             writer: FileState::Online,
         };
-        let now = Instant::now();
         if let Some(range) = self.staged.take_if(|_| self.is_first && self.counted.is_empty()) {
             let planned = self.plan(&range);
             self.staged = (planned.is_err() || !self.stages.is_empty()).then_some(range);
             planned?;
             self.next_part();
         }
+        let now = Instant::now();
         match self.queue.pop_front() {
             Some(query) => {
                 let (from, to) = query.seconds();
