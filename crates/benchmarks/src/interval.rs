@@ -18,7 +18,7 @@ use model::history::Batch;
 use model::runs::Model;
 use recorder::host::HostSampler;
 use recorder::publish::{Publisher, RECORDS_PER_SECOND_OWN, RecordWriter, Refusal, Sink};
-use records::codec::Resolution;
+use records::codec::Coverage;
 use records::delta::{ClientDelta, Collector, Delta, FinishedRequest, ProxyDelta, Reporter};
 use records::histogram::Sketch;
 use records::ids::{ClientId, ConnId, RunId};
@@ -90,9 +90,9 @@ enum Records {
 }
 
 impl Sink for Records {
-    fn accept(&mut self, record: &Record, resolution: Resolution) -> std::result::Result<(), Refusal> {
+    fn accept(&mut self, record: &Record, coverage: Coverage) -> std::result::Result<(), Refusal> {
         match self {
-            Self::File(file) => file.accept(record, resolution),
+            Self::File(file) => file.accept(record, coverage),
             Self::Direct(batch) => {
                 lock(batch).records.push(record.clone());
                 Ok(())

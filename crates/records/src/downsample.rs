@@ -3,6 +3,7 @@
 //! Every record carries totals, so totals stay the same. Latencies are merged bucket by bucket, so the percentiles of
 //! longer times stay the same. Events (marks, changes, errors) are kept; of requests without an error, the slowest of a period. A hole in the sequence stays a hole.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use foldhash::{HashMap, HashSet};
@@ -10,17 +11,18 @@ use foldhash::{HashMap, HashSet};
 use crate::codec::{Origin, Writer};
 use crate::ids::{ClientId, RunId};
 use crate::kinds::{Body, ClientRecord, NamedRecord as _, Record, Stamp};
-use crate::metrics::{ClientCounter, UsageCounter};
+use crate::metrics::ClientCounter;
 
 /// Requests without an error that are kept of a period: the slowest.
 const REQUESTS_MAX: usize = 8;
 /// Records that wait for the end of a period; more end it early.
 const WAITING_MAX: usize = 4_096;
-/// Clients of a period of roll-ups that are merged, and those with most bytes, which are kept.
+/// Clients of a period of roll-ups that are merged.
 const CLIENTS_MERGED_MAX: usize = 1_024;
-const CLIENTS_KEPT_MAX: usize = 10;
-/// Usages of a period of roll-ups that are kept: those with most handshakes.
-const USAGES_KEPT_MAX: usize = 20;
+/// Clients with most bytes that enter the roll-ups of a run in each period, and those that are in them at most. A client that
+/// is in them stays: its totals must not grow old.
+const CLIENTS_NEW_MAX: usize = 10;
+const CLIENTS_KEPT_MAX: usize = 100;
 
 /// Downsamples the records of runs, as they come.
 #[derive(Debug)]
@@ -43,12 +45,17 @@ struct RunBuffer {
     /// The slowest requests of the period, without errors.
     requests: Vec<Record>,
     /// Index of each client's record among them.
-    clients: HashMap<(ClientId, u64), usize>,
+    clients: HashMap<ClientKey, usize>,
+    /// The clients that are in its roll-ups.
+    kept: HashSet<ClientKey>,
     proxy: SeriesProgress,
     tls: SeriesProgress,
     http: SeriesProgress,
     load: SeriesProgress,
 }
+
+/// A client, and which of its stays in the table of clients.
+type ClientKey = (ClientId, u64);
 
 /// The progress in the series of proxy, HTTP or load.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,8 +72,7 @@ impl Downsampler {
         Self { period_us: (period.as_micros() as u64).max(1), is_rollup: false, runs: HashMap::default() }
     }
 
-    /// Makes roll-ups over this time: without single connections and requests, and with the busiest clients only. They come
-    /// in the order of time, so a reader may go on with finer records where they end.
+    /// Makes roll-ups over this time: without single connections and requests, and with the busiest clients only.
     pub fn rollup(period: Duration) -> Self {
         Self { is_rollup: true, ..Self::new(period) }
     }
@@ -77,6 +83,13 @@ impl Downsampler {
         let fresh = || RunBuffer { is_rollup: self.is_rollup, ..RunBuffer::default() };
         let run = self.runs.entry(key).or_insert_with(fresh);
         run.take(record, self.period_us, out);
+    }
+
+    /// Whether records of a run wait.
+    pub fn waits(&self, writer: &Writer, run: RunId) -> bool {
+        self.runs
+            .get(&(writer.origin, run))
+            .is_some_and(|run| !run.waiting.is_empty() || !run.requests.is_empty())
     }
 
     /// Adds the records of a writer's runs that still wait.
@@ -111,7 +124,10 @@ impl RunBuffer {
         }
         match &record.body {
             Body::Connection(_) | Body::Request(_) if self.is_rollup => {}
-            Body::Client(_) if self.is_rollup && self.clients.len() >= CLIENTS_MERGED_MAX => {}
+            Body::Client(client)
+                if self.is_rollup
+                    && self.clients.len() >= CLIENTS_MERGED_MAX
+                    && !self.clients.contains_key(&client_key(client)) => {}
             // Its latencies are of the whole run.
             body if is_of_whole_run(body) => {
                 self.flush(out);
@@ -131,8 +147,7 @@ impl RunBuffer {
                 let period = (mono_us - (interval_us / 2).min(mono_us)) / period_us;
                 let is_after_gap = self.note_gap(&record);
                 if is_after_gap || (period != self.period && is_series(&record.body)) {
-                    // What was noted at the same time belongs to this period.
-                    self.flush_before(mono_us, out);
+                    self.flush(out);
                     self.period = period;
                 }
                 self.wait(record);
@@ -185,7 +200,7 @@ impl RunBuffer {
     /// Merges a record with the pending record of its kind, if there is one.
     fn wait(&mut self, record: Record) {
         let before = match &record.body {
-            Body::Client(client) => self.clients.get(&(client.client, client.epoch)).copied(),
+            Body::Client(client) => self.clients.get(&client_key(client)).copied(),
             Body::Route(route) => self.waiting.iter().position(
                 |waiting| matches!(&waiting.body, Body::Route(known) if known.route == route.route),
             ),
@@ -206,8 +221,8 @@ impl RunBuffer {
             self.waiting[at] = merged;
             return;
         }
-        if let Body::Client(ClientRecord { client, epoch, .. }) = &record.body {
-            self.clients.insert((*client, *epoch), self.waiting.len());
+        if let Body::Client(client) = &record.body {
+            self.clients.insert(client_key(client), self.waiting.len());
         }
         self.waiting.push(record);
     }
@@ -219,39 +234,42 @@ impl RunBuffer {
                 Body::Request(request) => request.duration_us,
                 _ => 0,
             };
-            self.requests.sort_by_key(|record| std::cmp::Reverse(duration_us(record)));
+            self.requests.sort_by_key(|record| Reverse(duration_us(record)));
             self.requests.truncate(REQUESTS_MAX);
         }
     }
 
     fn flush(&mut self, out: &mut Vec<Record>) {
-        self.flush_before(u64::MAX, out);
-    }
-
-    /// Gives the waiting records of earlier times. Nothing that comes later is earlier than they are.
-    fn flush_before(&mut self, mono_us: u64, out: &mut Vec<Record>) {
-        let is_before = |record: &mut Record| record.stamp.mono_us < mono_us;
-        let mut waiting: Vec<Record> = self.waiting.extract_if(.., is_before).collect();
+        let mut waiting = std::mem::take(&mut self.waiting);
         self.clients.clear();
         waiting.append(&mut self.requests);
         if self.is_rollup {
-            keep_greatest(&mut waiting, CLIENTS_KEPT_MAX, |body| match body {
-                Body::Client(client) => {
-                    Some(client.counters.sum(&[ClientCounter::BytesIn, ClientCounter::BytesOut]))
-                }
-                _ => None,
-            });
-            keep_greatest(&mut waiting, USAGES_KEPT_MAX, |body| match body {
-                Body::Usage(usage) => {
-                    Some(usage.counters.sum(&[UsageCounter::HandshakesFull, UsageCounter::HandshakesResumed]))
-                }
-                _ => None,
-            });
+            self.keep_clients(&mut waiting);
         }
         waiting.sort_by_key(|record| (record.stamp.mono_us, record.stamp.seq));
         for record in waiting {
             self.emit(record, out);
         }
+    }
+
+    /// Leaves out clients that are not in the roll-ups of the run.
+    fn keep_clients(&mut self, waiting: &mut Vec<Record>) {
+        let mut others = Vec::new();
+        for record in &*waiting {
+            if let Body::Client(client) = &record.body
+                && !self.kept.contains(&client_key(client))
+            {
+                let bytes = client.counters.sum(&[ClientCounter::BytesIn, ClientCounter::BytesOut]);
+                others.push((bytes, client_key(client)));
+            }
+        }
+        others.sort_unstable_by_key(|(bytes, _)| Reverse(*bytes));
+        let room = CLIENTS_KEPT_MAX.saturating_sub(self.kept.len()).min(CLIENTS_NEW_MAX);
+        self.kept.extend(others.into_iter().take(room).map(|(_, key)| key));
+        waiting.retain(|record| match &record.body {
+            Body::Client(client) => self.kept.contains(&client_key(client)),
+            _ => true,
+        });
     }
 
     fn emit(&mut self, mut record: Record, out: &mut Vec<Record>) {
@@ -261,14 +279,8 @@ impl RunBuffer {
     }
 }
 
-/// Keeps the records that have no rank, and `kept` of the others: those with the greatest ranks.
-fn keep_greatest(records: &mut Vec<Record>, kept: usize, rank: impl Fn(&Body) -> Option<u64>) {
-    let ranked = records.iter().enumerate().filter_map(|(at, record)| Some((rank(&record.body)?, at)));
-    let mut ranked: Vec<(u64, usize)> = ranked.collect();
-    ranked.sort_unstable_by(|a, b| b.cmp(a));
-    let dropped: HashSet<usize> = ranked.into_iter().skip(kept).map(|(_, at)| at).collect();
-    let mut places = 0..;
-    records.retain(|_| places.next().is_some_and(|at| !dropped.contains(&at)));
+fn client_key(client: &ClientRecord) -> ClientKey {
+    (client.client, client.epoch)
 }
 
 /// True for the last record of a named part.

@@ -30,6 +30,9 @@ const AHEAD_S: u64 = 300;
 const HOURS_MAX: u64 = 12;
 /// The lines of a census: ten years of hours.
 const CENSUS_LINES_MAX: usize = 100_000;
+const SEQ: &str = "TLSDASH_SEQ";
+/// journald's messages about what it dropped, in LogsQL.
+const DROPPED: &str = "N_DROPPED:* _TRANSPORT:=driver";
 /// The second at which a range without an end ends.
 const NO_END: u64 = u64::MAX / 1_000_000 + 1;
 /// How often a window is read that has fewer entries than were counted.
@@ -87,8 +90,9 @@ pub struct StoreReader {
 /// A range of time that is read in stages if it has many records.
 #[derive(Debug)]
 struct StagedRange {
-    /// What records must pass besides, in LogsQL.
-    more: String,
+    /// What the runs' ids and all entries must pass, in LogsQL.
+    runs: String,
+    further: String,
     /// In seconds; the greatest one for no end.
     from_s: u64,
     until_s: u64,
@@ -158,16 +162,17 @@ impl StoreReader {
         id_prefix: &str,
         (from_us, until_us): (u64, u64),
     ) -> Result<Self, ReadError> {
-        let more = runs(id_prefix) + &further(url);
+        let (runs, further) = (runs(id_prefix), further(url));
         let records_max = url.parameters.records.unwrap_or(RECORDS_MAX);
         let (from_s, until_s) = (from_us / 1_000_000, (until_us / 1_000_000).saturating_add(1));
-        let staged = StagedRange { more, from_s, until_s, records_max };
+        let staged = StagedRange { runs, further, from_s, until_s, records_max };
         Ok(Self { staged: Some(staged), ..Self::open(url, Start::Oldest, id_prefix)? })
     }
 
     /// Counts the records of the range, and begins with the first stage if they are many.
     fn plan(&mut self, range: &StagedRange) -> Result<(), Reason> {
-        let StagedRange { more, from_s, until_s, records_max } = range;
+        let StagedRange { runs, further, from_s, until_s, records_max } = range;
+        let more = format!("{runs}{further}");
         let ended = if *until_s == NO_END { String::new() } else { format!(" _time:<{}", time(*until_s)) };
         let counted = self.count_runs(&format!("{more}{ended}"))?;
         if counted.iter().map(|run| run.intervals).sum::<u64>() <= *records_max {
@@ -175,7 +180,8 @@ impl StoreReader {
         }
         let begun = if *from_s == 0 { String::new() } else { format!(" _time:>={}", time(*from_s)) };
         let within = self.count_runs(&format!("{more}{begun}{ended}"))?;
-        let finest = stages::finest(&within, *records_max);
+        let span_s = if *from_s == 0 { NO_END } else { until_s.min(&now_s()).saturating_sub(*from_s) };
+        let finest = stages::finest(&within, *records_max, span_s);
         self.finest = stages::name(finest);
         self.stages = stages::stages(finest, *from_s, *until_s).into();
         self.counted = counted;
@@ -188,6 +194,7 @@ impl StoreReader {
             .map(|resolution| resolution.kind_field().name.clone());
         let query = format!(
             "({intervals}:* or {minutes}:* or {hours}:*){more} | stats by (TLSDASH_RUN) min(_time) from, max(_time) to, \
+             max({SEQ}) if ({intervals}:*) last, \
              count() if ({intervals}:*) intervals, count() if ({minutes}:*) minutes, count() if ({hours}:*) hours"
         );
         let mut counted = Vec::new();
@@ -204,7 +211,7 @@ impl StoreReader {
             let (Some(stage), Some(range)) = (self.stages.pop_front(), &self.staged) else { return false };
             self.progress.next_stage();
             self.resolution = stage.resolution;
-            self.parts = self.progress.filters(&self.counted, stage, &range.more).into();
+            self.parts = self.progress.filters(&self.counted, stage, (&range.runs, &range.further)).into();
         }
         if let Some(filter) = self.parts.pop_front() {
             self.filter = filter;
@@ -388,7 +395,7 @@ impl EntrySource for StoreReader {
         let (range, finest) = (self.staged.as_ref()?, self.finest?);
         let records: u64 = self.counted.iter().map(|run| run.intervals).sum();
         Some(format!(
-            "{} has more than {} records ({records}): {finest} are read, with the busiest clients only; ?records={records} \
+            "{} has more than {} records ({records}): whole {finest} are read, with the busiest clients only; ?records={records} \
              reads them one by one",
             self.place, range.records_max
         ))
@@ -441,7 +448,7 @@ fn filter(url: &StoreUrl, start: Start, id_prefix: &str) -> String {
         Start::End => Some(now_s()),
     };
     let since = since.map_or_else(String::new, |second| format!(" _time:>={}", time(second)));
-    format!("(TLSDASH_KIND:*{runs} or N_DROPPED:* _TRANSPORT:=driver){since}{further}")
+    format!("(TLSDASH_KIND:*{runs} or {DROPPED}){since}{further}")
 }
 
 /// What the ids of runs must be like.

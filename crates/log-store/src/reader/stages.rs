@@ -1,15 +1,18 @@
 //! Reading a run in stages: hours and minutes as far as roll-ups go, then the rest record by record.
 //!
-//! A roll-up is the records of a time in one, by the writer's monotonic clock. So a stage goes on with each run where the one
-//! before it has ended, and numbers its records from there: behind this module, a run's records have one sequence.
+//! Roll-ups that were written together say for which records they stand. A run is read from them as long as they follow each
+//! other without a hole; the next stage goes on behind them, and numbers its records from there. So behind this module a
+//! run's records have one sequence, whatever of its roll-ups is missing.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use journal::Entry;
 use records::codec::Resolution;
 use records::ids::RunId;
+use records::metrics::Field;
+use records::wire::field;
 
-use super::{NO_END, now_s, time, time_range};
+use super::{DROPPED, NO_END, now_s, time, time_range};
 use crate::answer::RunCount;
 use crate::client::Reason;
 use crate::sequence::key_and_number;
@@ -18,6 +21,14 @@ use crate::sequence::key_and_number;
 pub(super) const RECORDS_MAX: u64 = 250_000;
 /// The runs of a store that is read in stages.
 const RUNS_MAX: usize = 10_000;
+/// How much earlier than the last roll-up at least is read, in seconds.
+const MARGIN_S: u64 = 60;
+/// The roll-ups that a range must be long for.
+const ROLLUPS_MIN: u64 = 20;
+/// What is read behind a range, in seconds: the next records show that runs went on.
+const BEHIND_S: u64 = 120;
+/// Roll-ups that may be written together.
+const TOGETHER_MAX: usize = 10_000;
 /// The ids of one query: VictoriaLogs takes 16 KiB.
 const IDS_MAX: usize = 300;
 /// Times of different runs that are so near, in seconds, are read together; so are the nearest if there are too many.
@@ -32,14 +43,15 @@ pub(super) struct Stage {
     pub(super) until_s: u64,
 }
 
-/// Returns the finest resolution of which a range has few records, `within` being those of its runs; the coarsest that there
-/// is if it has none.
-pub(super) fn finest(within: &[RunCount], records_max: u64) -> Resolution {
+/// Returns the finest resolution of which a range of `span_s` seconds has few records, `within` being those of its runs; else
+/// the coarsest that there is. A range is whole roll-ups, so it must be many of them.
+pub(super) fn finest(within: &[RunCount], records_max: u64, span_s: u64) -> Resolution {
     let sum = |count: fn(&RunCount) -> u64| within.iter().map(count).sum::<u64>();
     let (minutes, hours) = (sum(|run| run.minutes), sum(|run| run.hours));
-    if minutes == 0 || sum(|run| run.intervals) <= records_max {
+    let is_short = |resolution: Resolution| span_s < ROLLUPS_MIN * resolution.period().as_secs();
+    if minutes == 0 || sum(|run| run.intervals) <= records_max || is_short(Resolution::Minute) {
         Resolution::Interval
-    } else if hours == 0 || minutes <= records_max {
+    } else if hours == 0 || minutes <= records_max || is_short(Resolution::Hour) {
         Resolution::Minute
     } else {
         Resolution::Hour
@@ -62,7 +74,11 @@ pub(super) fn stages(finest: Resolution, from_s: u64, until_s: u64) -> Vec<Stage
         (finest, resolution) => finest == resolution,
     };
     let stage = |resolution| {
-        let until_s = if is_used(resolution) { until_s } else { from_s };
+        let until_s = match (is_used(resolution), resolution) {
+            (false, _) => from_s,
+            (true, Resolution::Interval) => until_s.saturating_add(BEHIND_S).min(NO_END),
+            (true, _) => until_s,
+        };
         Stage { resolution, until_s }
     };
     let all = [Resolution::Hour, Resolution::Minute, Resolution::Interval].map(stage);
@@ -75,20 +91,28 @@ pub(super) struct RunProgress {
     runs: HashMap<Box<str>, Progress>,
 }
 
+/// What of a run is to be read, in seconds since 1970.
+struct UnreadRun<'a> {
+    id: &'a str,
+    /// Whether former stages have read some of it.
+    is_known: bool,
+    from_s: u64,
+    to_s: u64,
+}
+
 #[derive(Debug, Default)]
 struct Progress {
     run: Box<str>,
-    /// `CLOCK_MONOTONIC` up to which former stages have its records, and this one, in microseconds.
-    former_us: u64,
-    now_us: u64,
-    /// The time of its last record, in microseconds since 1970.
-    last_us: u64,
-    /// The greatest number that was given to a record.
+    /// The number of the last record that was read, or that roll-ups stand for.
+    through: u64,
+    /// The number that was given to it.
     given: u64,
-    /// The last number at this resolution that former stages had already, or 0.
-    skipped: u64,
-    /// By how much given numbers are greater than those at this resolution; `None` before the first.
-    offset: Option<u64>,
+    /// The time of the last roll-up, in microseconds since 1970.
+    last_us: u64,
+    /// Roll-ups behind the last ones that stand for records, by their numbers.
+    together: BTreeMap<u64, Entry>,
+    /// Roll-ups of this stage are missing: the rest is read in the next.
+    is_cut: bool,
 }
 
 impl RunProgress {
@@ -100,84 +124,143 @@ impl RunProgress {
     /// Begins the next stage.
     pub(super) fn next_stage(&mut self) {
         for run in self.runs.values_mut() {
-            run.former_us = run.now_us;
-            (run.skipped, run.offset) = (0, None);
+            run.together.clear();
+            run.is_cut = false;
         }
+        self.runs.retain(|_, run| run.through > 0);
     }
 
-    /// Passes an entry on if it is not part of what former stages had.
+    /// Passes an entry on if former stages have not read what it stands for.
     pub(super) fn pass(&mut self, entry: &Entry, resolution: Resolution, each: &mut dyn FnMut(&Entry)) {
-        let is_rollup = resolution != Resolution::Interval;
         let Some((key, number)) = key_and_number(entry) else { return each(entry) };
-        if !is_rollup && !self.runs.contains_key(&key) {
-            return each(entry);
-        }
-        let run = entry.text("TLSDASH_RUN").unwrap_or_default();
-        let known =
-            self.runs.entry(key).or_insert_with(|| Progress { run: run.into(), ..Progress::default() });
-        let mono_us = entry.text("TLSDASH_MONO_US").and_then(|us| us.parse().ok()).unwrap_or(0);
-        if mono_us <= known.former_us {
-            known.skipped = known.skipped.max(number);
+        if resolution == Resolution::Interval {
+            match self.runs.get(&key) {
+                None => each(entry),
+                Some(run) if number <= run.through => {}
+                Some(run) => each(&renumbered(entry, run.given + (number - run.through), resolution)),
+            }
             return;
         }
-        let offset = *known.offset.get_or_insert_with(|| {
-            // A hole between the stages is known if the record before it is.
-            let missing = if known.skipped == 0 { 0 } else { number.saturating_sub(known.skipped + 1) };
-            (known.given + 1 + missing).wrapping_sub(number)
-        });
-        let given = number.wrapping_add(offset);
-        known.given = known.given.max(given);
-        known.now_us = known.now_us.max(mono_us);
-        known.last_us = known.last_us.max(entry.realtime_us());
-        each(&renumbered(entry, given, resolution));
+        let run = self.runs.entry(key).or_default();
+        if run.run.is_empty() {
+            run.run = entry.text("TLSDASH_RUN").unwrap_or_default().into();
+        }
+        if !run.is_cut {
+            run.take_rollup(entry, number, resolution, each);
+        }
     }
 
-    /// Returns the filters, in LogsQL, that find what runs have at this resolution and former stages have not; of `more` is
-    /// what records must pass besides. The last one finds what follows, too, if the stage has no end.
-    pub(super) fn filters(&self, counted: &[RunCount], stage: Stage, more: &str) -> Vec<String> {
+    /// Returns the filters, in LogsQL, that find what runs have at this resolution and former stages have not; `runs` and
+    /// `further` are what their ids and all entries must pass. The last one finds what follows, too, if the stage has no end.
+    pub(super) fn filters(
+        &self,
+        counted: &[RunCount],
+        stage: Stage,
+        (runs, further): (&str, &str),
+    ) -> Vec<String> {
         let field = &stage.resolution.kind_field().name;
         let end =
             if stage.until_s == NO_END { String::new() } else { format!(" _time:<{}", time(stage.until_s)) };
+        let is_last = stage.resolution == Resolution::Interval;
         if self.runs.is_empty() {
-            return vec![format!("{field}:*{more}{end}")];
+            let dropped = if is_last { format!(" or {DROPPED}") } else { String::new() };
+            return vec![format!("({field}:*{runs}{dropped}){further}{end}")];
         }
-        let (mut unread, mut newest_s) = (Vec::new(), 0);
-        let read_us = self.read_us();
-        for run in counted {
-            let known_us = read_us.get(&*run.run).copied();
-            let from_s = known_us.unwrap_or(run.from_us) / 1_000_000;
-            newest_s = newest_s.max(known_us.map_or(0, |_| from_s));
-            let to_s = (run.to_us / 1_000_000 + 1).min(stage.until_s);
-            let is_whole = known_us.is_some_and(|us| us >= run.to_us);
-            if !is_whole && from_s < to_s && run.of(stage.resolution) > 0 && run.run.parse::<RunId>().is_ok()
-            {
-                unread.push((&*run.run, known_us.is_some(), from_s, to_s));
-            }
-        }
+        let unread = self.unread(counted, stage);
         // Most runs go on, and lack the same time; the others are asked for by their ids.
+        let newest_s = unread.iter().filter(|run| run.is_known).map(|run| run.from_s).max().unwrap_or(0);
         let oldest_s = newest_s.saturating_sub(2 * stage.resolution.next().period().as_secs());
         let (on, others): (Vec<_>, Vec<_>) =
-            unread.into_iter().partition(|(_, is_known, from_s, _)| *is_known && *from_s >= oldest_s);
+            unread.into_iter().partition(|run| run.is_known && run.from_s >= oldest_s);
         let of_others = others.chunks(IDS_MAX).map(|runs| {
-            let ids: Vec<&str> = runs.iter().map(|(id, ..)| *id).collect();
-            let times = times(runs.iter().map(|(.., from_s, to_s)| (*from_s, *to_s)).collect());
+            let ids: Vec<&str> = runs.iter().map(|run| run.id).collect();
+            let times = times(runs.iter().map(|run| (run.from_s, run.to_s)).collect());
             let times: Vec<String> = times.into_iter().map(|(from, to)| time_range(from, to)).collect();
-            format!("{field}:*{more} TLSDASH_RUN:in({}) ({})", ids.join(","), times.join(" or "))
+            format!("{field}:* TLSDASH_RUN:in({}) ({}){further}", ids.join(","), times.join(" or "))
         });
-        let since_s = on.iter().map(|(_, _, from_s, _)| *from_s).min();
+        let since_s = on.iter().map(|run| run.from_s).min();
         let since_s = since_s.or_else(|| (stage.until_s == NO_END).then(now_s));
-        let of_those = since_s.map(|since_s| format!("{field}:*{more} _time:>={}{end}", time(since_s)));
-        of_others.chain(of_those).collect()
+        let of_those = since_s.map(|since_s| {
+            let dropped = if is_last { format!(" or {DROPPED}") } else { String::new() };
+            format!("({field}:*{runs}{dropped}){further} _time:>={}{end}", time(since_s))
+        });
+        let dropped = is_last.then(|| format!("{DROPPED}{further}{end}"));
+        dropped.into_iter().chain(of_others).chain(of_those).collect()
     }
 
-    /// Returns the time up to which each run was read, in microseconds since 1970. Of several writers under one id, the first.
-    fn read_us(&self) -> HashMap<&str, u64> {
-        let mut read_us: HashMap<&str, u64> = HashMap::new();
+    /// Returns the runs that have more at a resolution than former stages have read.
+    fn unread<'a>(&self, counted: &'a [RunCount], stage: Stage) -> Vec<UnreadRun<'a>> {
+        // A clock may have been set back a little, and roll-ups are of the end of what they stand for.
+        let margin_s = 2 * stage.resolution.period().as_secs().max(MARGIN_S);
+        let read = self.read();
+        let of_run = |run: &'a RunCount| {
+            let known = read.get(&*run.run);
+            let from_us = match known {
+                // Set back: its records are at times that were read.
+                Some((_, last_us)) if *last_us > run.to_us => run.from_us,
+                Some((_, last_us)) => last_us.saturating_sub(margin_s * 1_000_000),
+                None => run.from_us,
+            };
+            let (from_s, to_s) = (from_us / 1_000_000, (run.to_us / 1_000_000 + 1).min(stage.until_s));
+            let is_whole = known.is_some_and(|(through, _)| *through >= run.last);
+            // Its id is part of a query, and anybody may have written it.
+            let has_id = run.run.parse::<RunId>().is_ok();
+            let is_unread = !is_whole && from_s < to_s && run.of(stage.resolution) > 0 && has_id;
+            is_unread.then_some(UnreadRun { id: &run.run, is_known: known.is_some(), from_s, to_s })
+        };
+        counted.iter().filter_map(of_run).collect()
+    }
+
+    /// Returns how far each run was read: its number, and the time of its last roll-up. Of several writers under one id, the
+    /// one of which least was read.
+    fn read(&self) -> HashMap<&str, (u64, u64)> {
+        let mut read: HashMap<&str, (u64, u64)> = HashMap::new();
         for progress in self.runs.values() {
-            let last = read_us.entry(&progress.run).or_insert(u64::MAX);
-            *last = progress.last_us.min(*last);
+            let least = read.entry(&progress.run).or_insert((u64::MAX, u64::MAX));
+            *least = (progress.through.min(least.0), progress.last_us.min(least.1));
         }
-        read_us
+        read
+    }
+}
+
+impl Progress {
+    /// Passes roll-ups on once all that belong together are there.
+    fn take_rollup(
+        &mut self,
+        entry: &Entry,
+        number: u64,
+        resolution: Resolution,
+        each: &mut dyn FnMut(&Entry),
+    ) {
+        let copy = entry.iter().filter_map(|(name, value)| Some((name, str::from_utf8(value).ok()?)));
+        self.together.insert(number, Entry::from_fields(entry.realtime_us(), copy));
+        let field = |field: &Field| entry.text(&field.name).and_then(|text| text.parse::<u64>().ok());
+        let batch = field(&field::AFTER).zip(field(&field::THROUGH)).zip(field(&field::BATCH));
+        let Some(((after, through), rollups)) = batch else {
+            self.is_cut = self.together.len() > TOGETHER_MAX;
+            return;
+        };
+        let mut together = std::mem::take(&mut self.together);
+        if through <= self.through {
+            return;
+        }
+        let first = (number + 1).saturating_sub(rollups);
+        let batch = together.split_off(&first);
+        // Without its beginning, a run begins with what is left of it.
+        let follows = after == self.through || self.through == 0;
+        if batch.len() as u64 != rollups || !follows {
+            self.is_cut = true;
+            return;
+        }
+        if self.through == 0 {
+            self.given = after;
+        }
+        for rollup in batch.values() {
+            self.given += 1;
+            self.last_us = self.last_us.max(rollup.realtime_us());
+            each(&renumbered(rollup, self.given, resolution));
+        }
+        self.through = through;
     }
 }
 
@@ -234,17 +317,24 @@ mod tests {
         "00000000000000000000000000000004",
     ];
 
-    fn record(run: &str, field: &str, number: u64, second: u64) -> Entry {
-        let (number, mono_us) = (number.to_string(), (second * 1_000_000).to_string());
-        let fields =
-            [("TLSDASH_RUN", run), ("TLSDASH_SEQ", &number), ("TLSDASH_MONO_US", &mono_us), (field, "x")];
-        Entry::from_fields((1_000_000 + second) * 1_000_000, fields)
+    /// A record or a roll-up; the last of those that were written together says what they stand for.
+    fn record(run: &str, kind: &str, number: u64, second: u64, batch: Option<[u64; 3]>) -> Entry {
+        let number = number.to_string();
+        let batch = batch.map(|batch| batch.map(|n| n.to_string()));
+        let names = ["TLSDASH_AFTER", "TLSDASH_THROUGH", "TLSDASH_BATCH"];
+        let batch = names.iter().zip(batch.iter().flatten()).map(|(name, value)| (*name, &**value));
+        let fields = [("TLSDASH_RUN", run), ("TLSDASH_SEQ", &number), (kind, "x")];
+        Entry::from_fields((1_000_000 + second) * 1_000_000, fields.into_iter().chain(batch))
     }
 
-    fn pass(progress: &mut RunProgress, resolution: Resolution, records: &[(u64, u64)]) -> Vec<u64> {
+    fn pass(
+        progress: &mut RunProgress,
+        resolution: Resolution,
+        records: &[(u64, Option<[u64; 3]>)],
+    ) -> Vec<u64> {
         let mut given = Vec::new();
-        for (number, second) in records {
-            let entry = record(RUN[0], &resolution.kind_field().name, *number, *second);
+        for (number, batch) in records {
+            let entry = record(RUN[0], &resolution.kind_field().name, *number, 10, *batch);
             progress.pass(&entry, resolution, &mut |entry| {
                 assert_eq!(entry.text("TLSDASH_KIND"), Some("x"));
                 given.push(entry.text("TLSDASH_SEQ").unwrap().parse().unwrap());
@@ -254,24 +344,36 @@ mod tests {
     }
 
     #[test]
-    fn each_stage_goes_on_where_the_one_before_has_ended_and_holes_stay() {
+    fn each_stage_goes_on_behind_what_whole_roll_ups_stand_for() {
+        let [interval, minute, hour] = [Resolution::Interval, Resolution::Minute, Resolution::Hour];
         let mut progress = RunProgress::default();
-        assert_eq!(pass(&mut progress, Resolution::Hour, &[(1, 10), (2, 3_600), (2, 3_600)]), [1, 2, 2]);
+        let hours =
+            [(1, Some([0, 1, 1])), (2, None), (3, Some([1, 900, 2])), (3, Some([1, 900, 2])), (4, None)];
+        assert_eq!(pass(&mut progress, hour, &hours), [1, 2, 3], "the fourth stands for nothing by itself");
         progress.next_stage();
-        // Minutes 61 and 63 to 65 of which the first two are part of the hour, and one was lost.
-        assert_eq!(pass(&mut progress, Resolution::Minute, &[(60, 3_590), (61, 3_600), (63, 3_660)]), [4]);
+        let minutes = [
+            (70, Some([880, 900, 1])),
+            (71, None),
+            (72, Some([900, 920, 2])),
+            // One of these is missing, so what follows is read record by record.
+            (74, Some([920, 940, 2])),
+            (75, Some([940, 960, 1])),
+        ];
+        assert_eq!(pass(&mut progress, minute, &minutes), [4, 5]);
+        progress.next_stage();
+        let intervals = [(900, None), (920, None), (921, None), (923, None), (922, None), (923, None)];
         assert_eq!(
-            pass(&mut progress, Resolution::Minute, &[(64, 3_720), (64, 3_720)]),
-            [5, 5],
-            "a copy is one"
+            pass(&mut progress, interval, &intervals),
+            [6, 8, 7, 8],
+            "one that comes late, and a copy"
         );
+        let other = record(RUN[1], "TLSDASH_KIND", 7, 5, None);
+        progress.pass(&other, interval, &mut |entry| assert_eq!(entry.text("TLSDASH_SEQ"), Some("7")));
+        // A hole between two roll-ups, and a run whose beginning is gone.
+        let mut progress = RunProgress::default();
+        assert_eq!(pass(&mut progress, hour, &[(9, Some([500, 600, 1])), (10, Some([610, 700, 1]))]), [501]);
         progress.next_stage();
-        let intervals = [(901, 3_720), (902, 3_721), (904, 3_722), (903, 3_721)];
-        assert_eq!(pass(&mut progress, Resolution::Interval, &intervals), [6, 8, 7], "one that comes late");
-        let other = record(RUN[1], "TLSDASH_KIND", 7, 5);
-        progress.pass(&other, Resolution::Interval, &mut |entry| {
-            assert_eq!(entry.text("TLSDASH_SEQ"), Some("7"))
-        });
+        assert_eq!(pass(&mut progress, interval, &[(601, None)]), [502]);
     }
 
     #[test]
@@ -281,6 +383,7 @@ mod tests {
             run: run.to_owned(),
             from_us: 1_000_000_000_000,
             to_us: (1_000_000 + to_s) * 1_000_000,
+            last: if run == RUN[2] { 9 } else { 100 },
             intervals: 9,
             minutes,
             hours: 1,
@@ -293,32 +396,35 @@ mod tests {
             count(RUN[3], 20_000, 0),
         ];
         let stage = |resolution, until_s| Stage { resolution, until_s };
-        let hours = progress.filters(&counted, stage(Resolution::Hour, 2_000_000), " more");
-        assert_eq!(hours, ["TLSDASH_HOUR:* more _time:<1970-01-24T03:33:20Z"]);
+        let hours = progress.filters(&counted, stage(Resolution::Hour, 2_000_000), (" runs", " more"));
+        assert_eq!(hours, ["(TLSDASH_HOUR:* runs) more _time:<1970-01-24T03:33:20Z"]);
         for (run, second) in [(RUN[0], 18_000), (RUN[1], 3_600), (RUN[2], 3_000)] {
-            progress.pass(&record(run, "TLSDASH_HOUR", 1, second), Resolution::Hour, &mut |_| {});
+            let rollup = record(run, "TLSDASH_HOUR", 1, second, Some([0, 9, 1]));
+            progress.pass(&rollup, Resolution::Hour, &mut |_| {});
         }
         progress.next_stage();
-        let minutes = progress.filters(&counted, stage(Resolution::Minute, 2_000_000), "");
+        let minutes = progress.filters(&counted, stage(Resolution::Minute, 2_000_000), ("", ""));
         let of_killed = format!(
-            "TLSDASH_MINUTE:* TLSDASH_RUN:in({}) (_time:[1970-01-12T14:46:40Z,1970-01-12T15:43:21Z))",
+            "TLSDASH_MINUTE:* TLSDASH_RUN:in({}) (_time:[1970-01-12T14:44:40Z,1970-01-12T15:43:21Z))",
             RUN[1]
         );
-        let going_on = "TLSDASH_MINUTE:* _time:>=1970-01-12T18:46:40Z _time:<1970-01-24T03:33:20Z";
+        let going_on = "(TLSDASH_MINUTE:*) _time:>=1970-01-12T18:44:40Z _time:<1970-01-24T03:33:20Z";
         assert_eq!(minutes, [&*of_killed, going_on]);
         for (run, second) in [(RUN[0], 19_980), (RUN[1], 6_960)] {
-            progress.pass(&record(run, "TLSDASH_MINUTE", 1, second), Resolution::Minute, &mut |_| {});
+            let rollup = record(run, "TLSDASH_MINUTE", 1, second, Some([9, 10, 1]));
+            progress.pass(&rollup, Resolution::Minute, &mut |_| {});
         }
         progress.next_stage();
-        let intervals = progress.filters(&counted, stage(Resolution::Interval, NO_END), "");
+        let intervals = progress.filters(&counted, stage(Resolution::Interval, NO_END), ("", ""));
         let of_others = format!(
             "TLSDASH_KIND:* TLSDASH_RUN:in({},{}) (_time:[1970-01-12T13:46:40Z,1970-01-12T19:20:01Z))",
             RUN[1], RUN[3]
         );
-        assert_eq!(intervals, [&*of_others, "TLSDASH_KIND:* _time:>=1970-01-12T19:19:40Z"]);
+        let going_on = format!("(TLSDASH_KIND:* or {DROPPED}) _time:>=1970-01-12T19:17:40Z");
+        assert_eq!(intervals, [DROPPED, &of_others, &going_on]);
         let many = (0..1_000).map(|id| count(&format!("{id:032x}"), 20_000, 0)).collect::<Vec<_>>();
-        let filters = progress.filters(&many, stage(Resolution::Interval, NO_END), "");
-        assert_eq!(filters.len(), 5);
+        let filters = progress.filters(&many, stage(Resolution::Interval, NO_END), ("", ""));
+        assert_eq!(filters.len(), 6);
         assert!(filters.iter().all(|filter| filter.len() < 12_000));
     }
 
@@ -333,16 +439,19 @@ mod tests {
             (within(9_000, 101, 0), Resolution::Minute),
             (within(9_000, 101, 3), Resolution::Hour),
         ] {
-            assert_eq!(finest(&[counted], 100), expected);
+            assert_eq!(finest(&[counted], 100, 100_000), expected);
         }
+        let much = || [within(9_000, 101, 3)];
+        assert_eq!(finest(&much(), 100, 3_600), Resolution::Minute);
+        assert_eq!(finest(&much(), 100, 600), Resolution::Interval);
         let resolutions = |finest, from_s| {
             let all = stages(finest, from_s, 500).into_iter();
             all.map(|stage| (stage.resolution, stage.until_s)).collect::<Vec<_>>()
         };
         let [interval, minute, hour] = [Resolution::Interval, Resolution::Minute, Resolution::Hour];
-        assert_eq!(resolutions(hour, 0), [(hour, 500), (minute, 500), (interval, 500)]);
-        assert_eq!(resolutions(minute, 70), [(hour, 70), (minute, 500), (interval, 500)]);
-        assert_eq!(resolutions(interval, 70), [(hour, 70), (minute, 70), (interval, 500)]);
-        assert_eq!(resolutions(minute, 0), [(minute, 500), (interval, 500)]);
+        assert_eq!(resolutions(hour, 0), [(hour, 500), (minute, 500), (interval, 620)]);
+        assert_eq!(resolutions(minute, 70), [(hour, 70), (minute, 500), (interval, 620)]);
+        assert_eq!(resolutions(interval, 70), [(hour, 70), (minute, 70), (interval, 620)]);
+        assert_eq!(resolutions(minute, 0), [(minute, 500), (interval, 620)]);
     }
 }

@@ -339,8 +339,13 @@ impl<S: Sink> Publisher<S> {
 
     /// Records that the journal has not taken yet.
     pub fn pending(&self) -> usize {
-        let rollups = self.rollups.as_ref().map_or(0, Rollups::waiting);
-        self.events.len() + self.pending_records.len() + self.pending_of_services() + rollups
+        self.events.len() + self.pending_records.len() + self.pending_of_services()
+    }
+
+    /// Roll-ups that the journal has not taken yet. Without them it lacks nothing, but is read more slowly.
+    pub fn pending_rollups(&self) -> usize {
+        let of_services = self.services.iter().map(|service| service.publisher.pending_rollups());
+        self.rollups.as_ref().map_or(0, Rollups::waiting) + of_services.sum::<usize>()
     }
 
     /// Sets the number of messages of this service that journald has dropped by its rate limit, as far as read.

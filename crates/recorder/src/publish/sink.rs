@@ -4,7 +4,7 @@ use std::path::Path;
 
 use journal::{EntryBuf, FileLoss, FileWriter, WriteError};
 
-use records::codec::{Resolution, encode_as};
+use records::codec::{Coverage, encode_as};
 use records::kinds::Record;
 
 /// The destination of records.
@@ -13,7 +13,7 @@ pub trait Sink {
     ///
     /// # Errors
     /// If the record is not in the journal; the same record may be offered again after [`Refusal::Later`].
-    fn accept(&mut self, record: &Record, resolution: Resolution) -> Result<(), Refusal>;
+    fn accept(&mut self, record: &Record, coverage: Coverage) -> Result<(), Refusal>;
 
     /// Called when there are no further records for now.
     ///
@@ -24,8 +24,8 @@ pub trait Sink {
 
 /// Keeps all records in memory, without roll-ups.
 impl Sink for Vec<Record> {
-    fn accept(&mut self, record: &Record, resolution: Resolution) -> Result<(), Refusal> {
-        if resolution == Resolution::Interval {
+    fn accept(&mut self, record: &Record, coverage: Coverage) -> Result<(), Refusal> {
+        if coverage.is_interval() {
             self.push(record.clone());
         }
         Ok(())
@@ -58,11 +58,11 @@ impl RecordWriter {
     /// # Errors
     /// As those of [`FileWriter::append`]: the record was not appended.
     pub fn append(&mut self, record: &Record) -> Result<(), WriteError> {
-        self.append_as(record, Resolution::Interval)
+        self.append_as(record, Coverage::default())
     }
 
-    fn append_as(&mut self, record: &Record, resolution: Resolution) -> Result<(), WriteError> {
-        encode_as(record, resolution, &mut self.entry);
+    fn append_as(&mut self, record: &Record, coverage: Coverage) -> Result<(), WriteError> {
+        encode_as(record, coverage, &mut self.entry);
         self.file.append(&self.entry, record.stamp.timestamps())
     }
 
@@ -89,8 +89,8 @@ impl RecordWriter {
 }
 
 impl Sink for RecordWriter {
-    fn accept(&mut self, record: &Record, resolution: Resolution) -> Result<(), Refusal> {
-        self.append_as(record, resolution).map_err(|error| match error {
+    fn accept(&mut self, record: &Record, coverage: Coverage) -> Result<(), Refusal> {
+        self.append_as(record, coverage).map_err(|error| match error {
             WriteError::Entry { .. } => Refusal::Never(error.to_string()),
             error => Refusal::Later(error.to_string()),
         })

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use journal::Timestamps;
 
 use super::{PendingRecord, Publisher, Refusal, Sink};
-use records::codec::Resolution;
+use records::codec::Coverage;
 use records::kinds::{Body, HostRecord, Record, Stamp};
 use records::metrics::{HttpLatency, LoadLatency, Metric, ProxyLatency, TlsLatency};
 
@@ -61,7 +61,7 @@ impl<S: Sink> Publisher<S> {
         let Some(rollups) = &mut self.rollups else { return };
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         let budget = &mut self.budget;
-        rollups.offer(|record, resolution| match sink.accept(record, resolution) {
+        rollups.offer(|record, coverage| match sink.accept(record, coverage) {
             Ok(()) => {
                 budget.spend();
                 true
@@ -198,7 +198,7 @@ impl<S: Sink> Publisher<S> {
     /// Assigns `seq` and offers the record. False if it must be offered again: then `seq` is not used up.
     fn offer(&mut self, record: &mut Record) -> bool {
         record.stamp.seq = self.seq + 1;
-        let accepted = self.sink().accept(record, Resolution::Interval);
+        let accepted = self.sink().accept(record, Coverage::default());
         match accepted {
             Ok(()) => {
                 self.rollups.iter_mut().for_each(|rollups| rollups.take(record));

@@ -10,7 +10,7 @@ use crate::ids::RunId;
 use crate::kinds::{Body, Record, SCHEMA, Stamp};
 use crate::wire::{DecodeError, FieldSource, field, get_parsed};
 
-pub use resolution::Resolution;
+pub use resolution::{Coverage, Resolution, RollupBatch};
 
 pub use origin::{Origin, SuppressedMessages, Writer, is_tlsdash};
 
@@ -22,22 +22,27 @@ const ROLLUP_PRIORITY: u8 = 7;
 
 /// Writes a record's fields into `out`, after clearing it.
 pub fn encode(record: &Record, out: &mut EntryBuf) {
-    encode_as(record, Resolution::Interval, out);
+    encode_as(record, Coverage::default(), out);
 }
 
-/// Writes the fields of a record with this resolution into `out`, after clearing it.
-pub fn encode_as(record: &Record, resolution: Resolution, out: &mut EntryBuf) {
+/// Writes the fields of a record, or of a roll-up, into `out`, after clearing it.
+pub fn encode_as(record: &Record, coverage: Coverage, out: &mut EntryBuf) {
     let kind = record.body.kind();
     out.clear();
     out.push_display(field::MESSAGE, message::sentence(record));
-    if resolution == Resolution::Interval {
+    if coverage.is_interval() {
         out.push("MESSAGE_ID", kind.message_id.as_bytes());
         out.push_display("PRIORITY", message::priority(&record.body));
     } else {
         out.push_display("PRIORITY", ROLLUP_PRIORITY);
     }
     out.push("SYSLOG_IDENTIFIER", IDENTIFIER.as_bytes());
-    out.push(&resolution.kind_field().name, kind.word.as_bytes());
+    out.push(&coverage.resolution.kind_field().name, kind.word.as_bytes());
+    if let Some(RollupBatch { after, through, rollups }) = coverage.batch {
+        out.push_display(&field::AFTER.name, after);
+        out.push_display(&field::THROUGH.name, through);
+        out.push_display(&field::BATCH.name, rollups);
+    }
     out.push_display(&field::RUN.name, record.stamp.run);
     out.push_display(&field::SEQ.name, record.stamp.seq);
     out.push_display(&field::SCHEMA.name, SCHEMA);

@@ -14,6 +14,31 @@ pub enum Resolution {
     Hour,
 }
 
+/// What a record stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    pub resolution: Resolution,
+    /// Of the last of several roll-ups that belong together.
+    pub batch: Option<RollupBatch>,
+}
+
+/// Roll-ups that stand together for records of intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RollupBatch {
+    /// The number of the last record before those, and of the last one of them.
+    pub after: u64,
+    pub through: u64,
+    /// How many roll-ups they are.
+    pub rollups: u64,
+}
+
+impl Coverage {
+    /// Returns whether it is an interval, as it was published.
+    pub fn is_interval(self) -> bool {
+        self.resolution == Resolution::Interval
+    }
+}
+
 impl Resolution {
     /// The field that has the kind of a record. Each resolution has its own: who looks for one finds no other.
     pub fn kind_field(self) -> &'static Field {

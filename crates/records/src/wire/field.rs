@@ -23,6 +23,9 @@ fields! {
     KIND = "KIND", Text, "proxy", "Kind of record.";
     MINUTE = "MINUTE", Text, "proxy", "Kind of a [roll-up](#roll-ups) over a minute, in place of `TLSDASH_KIND`.";
     HOUR = "HOUR", Text, "proxy", "Kind of a [roll-up](#roll-ups) over an hour, in place of `TLSDASH_KIND`.";
+    AFTER = "AFTER", Count, "1840", "On the last of the roll-ups that were written together: they stand for the records with numbers greater than this,";
+    THROUGH = "THROUGH", Count, "1871", "and up to this.";
+    BATCH = "BATCH", Count, "14", "How many were written together, this one included. If one is missing, they stand for nothing.";
     RUN = "RUN", Id, "6f1d…", "The run this record belongs to.";
     SEQ = "SEQ", Count, "117", "Number of the record within its run, from 1; a gap in the numbers read is a loss.";
     SCHEMA = "SCHEMA", Count, "1", "Version of the record format.";
@@ -250,6 +253,9 @@ pub fn common_fields() -> Vec<Field> {
     ];
     systemd
         .into_iter()
-        .chain([&KIND, &MINUTE, &HOUR, &RUN, &SEQ, &SCHEMA, &MONO, &INTERVAL].map(Clone::clone))
+        .chain(
+            [&KIND, &MINUTE, &HOUR, &AFTER, &THROUGH, &BATCH, &RUN, &SEQ, &SCHEMA, &MONO, &INTERVAL]
+                .map(Clone::clone),
+        )
         .collect()
 }

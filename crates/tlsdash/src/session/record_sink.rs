@@ -7,7 +7,7 @@ use anyhow::Context;
 use journal::{EntryBuf, FileLoss, SendError, WriteError};
 use model::history::{Batch, Update};
 use recorder::publish::{RecordWriter, Refusal, Sink};
-use records::codec::Resolution;
+use records::codec::Coverage;
 use records::kinds::Record;
 use records::slice::SliceBaseline;
 use tui::{DashboardSender, Event};
@@ -131,8 +131,8 @@ impl RecordSink {
 }
 
 impl DaemonSink {
-    fn send(&mut self, record: &Record, resolution: Resolution) -> Result<(), SendError> {
-        records::codec::encode_as(record, resolution, &mut self.entry);
+    fn send(&mut self, record: &Record, coverage: Coverage) -> Result<(), SendError> {
+        records::codec::encode_as(record, coverage, &mut self.entry);
         loop {
             match self.sender.send(&self.entry) {
                 Err(SendError::Full { .. }) if !self.patience.is_zero() => {
@@ -147,10 +147,10 @@ impl DaemonSink {
 }
 
 impl Sink for RecordSink {
-    fn accept(&mut self, record: &Record, resolution: Resolution) -> Result<(), Refusal> {
-        self.journal.accept(record, resolution)?;
+    fn accept(&mut self, record: &Record, coverage: Coverage) -> Result<(), Refusal> {
+        self.journal.accept(record, coverage)?;
         // A record's number is final once the journal has taken it. A recording has no roll-ups.
-        if let Some(recording) = self.recording.as_mut().filter(|_| resolution == Resolution::Interval) {
+        if let Some(recording) = self.recording.as_mut().filter(|_| coverage.is_interval()) {
             recording.append(record);
         }
         Ok(())
@@ -165,16 +165,16 @@ impl Sink for RecordSink {
 }
 
 impl Sink for RecordTarget {
-    fn accept(&mut self, record: &Record, resolution: Resolution) -> Result<(), Refusal> {
+    fn accept(&mut self, record: &Record, coverage: Coverage) -> Result<(), Refusal> {
         match self {
-            Self::File(writer) => writer.accept(record, resolution),
-            Self::Daemon(daemon) => daemon.send(record, resolution).map_err(|error| match error {
+            Self::File(writer) => writer.accept(record, coverage),
+            Self::Daemon(daemon) => daemon.send(record, coverage).map_err(|error| match error {
                 SendError::Entry { .. } => Refusal::Never(error.to_string()),
                 error => Refusal::Later(error.to_string()),
             }),
             Self::Direct(_, batch) => {
                 // The model has all records.
-                if resolution == Resolution::Interval {
+                if coverage.is_interval() {
                     batch.records.push(record.clone());
                 }
                 Ok(())

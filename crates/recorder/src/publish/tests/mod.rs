@@ -14,7 +14,7 @@ use super::write::PHASES_EVERY;
 use super::*;
 use crate::testing::{bodies, client};
 use model::runs::Model;
-use records::codec::{self, Resolution};
+use records::codec::{self, Coverage};
 use records::delta::ClientDelta;
 use records::histogram::Sketch;
 use records::kinds::{Record, Stamp};
@@ -41,7 +41,7 @@ impl Default for MemorySink {
 }
 
 impl Sink for MemorySink {
-    fn accept(&mut self, record: &Record, resolution: Resolution) -> Result<(), Refusal> {
+    fn accept(&mut self, record: &Record, coverage: Coverage) -> Result<(), Refusal> {
         self.offered += 1;
         if record.body.kind().word == self.never {
             return Err(Refusal::Never("too large".into()));
@@ -51,7 +51,7 @@ impl Sink for MemorySink {
         }
         self.room -= 1;
         let mut entry = EntryBuf::new();
-        codec::encode_as(record, resolution, &mut entry);
+        codec::encode_as(record, coverage, &mut entry);
         self.entries.push((entry, record.stamp.realtime_us));
         Ok(())
     }

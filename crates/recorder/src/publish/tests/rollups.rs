@@ -48,7 +48,7 @@ fn minutes_and_hours_say_what_the_intervals_say_in_little_room() {
     for _ in 0..100 {
         publisher.retry();
     }
-    assert_eq!(publisher.pending(), 0);
+    assert_eq!((publisher.pending(), publisher.pending_rollups()), (0, 0));
 
     let figures = |entries: &[(EntryBuf, u64)]| {
         let model = read(entries, |_| false);

@@ -237,7 +237,7 @@ impl RunController {
             self.report_worker_failure();
             stage = self.advance(stage);
             watchdog.feed(|| self.workload.proxy.as_ref().is_none_or(Proxy::is_responsive));
-            if self.publisher.pending() > 0 {
+            if self.publisher.pending() + self.publisher.pending_rollups() > 0 {
                 self.publisher.retry();
             }
             self.check_certificates();
@@ -361,7 +361,10 @@ impl RunController {
     /// Offers the last records until the journal has accepted them, for at most [`END_PATIENCE`].
     fn await_last_records(&mut self) -> Result<(), CloseError> {
         let deadline = Instant::now() + END_PATIENCE;
-        while self.publisher.pending() > 0 {
+        while self.publisher.pending() + self.publisher.pending_rollups() > 0 {
+            if Instant::now() >= deadline && self.publisher.pending() == 0 {
+                break;
+            }
             if Instant::now() >= deadline {
                 let reason = self.publisher.refusal().unwrap_or("it takes no records").to_owned();
                 return Err(CloseError::Missing { records: self.publisher.pending(), reason });
