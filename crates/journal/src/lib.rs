@@ -45,7 +45,7 @@ pub use entry_source::EntrySource;
 pub use error::{ReadError, SendError, WriteError};
 pub use instance::{InstanceError, JournaldInstance};
 pub use layout::FileState;
-pub use position::EntryPosition;
+pub use position::{EntryPosition, WriterPlaces, file_writer, last_entries};
 pub use process::{Timestamps, process_fields};
 pub use regular_file::open_regular;
 pub use sender::Sender;

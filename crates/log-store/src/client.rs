@@ -21,6 +21,8 @@ use crate::url::{Parameters, StoreUrl};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Until the first byte of an answer, and between two: a store may search for long.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Until the first byte of an answer to entries.
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// Until the last byte of an answer.
 const BODY_TIMEOUT: Duration = Duration::from_secs(300);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -141,10 +143,11 @@ impl Client {
         read_lines(body, each)
     }
 
-    /// Sends entries in the Journal Export Format.
+    /// Sends entries in the Journal Export Format. Waits for an answer for [`SEND_TIMEOUT`] only.
     pub(crate) fn send(&mut self, entries: &[u8]) -> Result<Sent, Reason> {
         let former = self.last.take();
         let request = self.request().content_type("application/vnd.fdo.journal");
+        let request = request.config().timeout_recv_response(Some(SEND_TIMEOUT)).build();
         let (head, mut body) = request.send(entries).map_err(|error| reason(&error))?.into_parts();
         if head.status == StatusCode::PAYLOAD_TOO_LARGE {
             return Ok(Sent::TooLarge);

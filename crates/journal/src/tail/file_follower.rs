@@ -10,7 +10,7 @@ use super::file_reader::{EMPTY, FileReader, ReadStep, is_at};
 use super::filter::FieldFilter;
 use super::{PollProgress, Start};
 use crate::archive::{self, ArchiveName};
-use crate::{EntryPosition, FileState, ReadError};
+use crate::{FileState, ReadError, WriterPlaces};
 
 /// Follows the file at a path, and the files that replace it.
 pub(super) struct FileFollower {
@@ -30,6 +30,8 @@ struct Archives {
     skipped_bytes: u64,
     /// Archives that end before this time are not read, and earlier entries of others are skipped.
     since_us: u64,
+    /// Entries up to these are skipped.
+    places: WriterPlaces,
 }
 
 impl FileFollower {
@@ -39,8 +41,13 @@ impl FileFollower {
         let filter = FieldFilter::default();
         let live = FileReader::open(path, &filter);
         let archives = archive::list(path).map_err(ReadError::io("list the folder of", path))?;
-        let mut beside =
-            Archives { done: HashSet::new(), filter, skipped_bytes: 0, since_us: start.since_us() };
+        let mut beside = Archives {
+            done: HashSet::new(),
+            filter,
+            skipped_bytes: 0,
+            since_us: start.since_us(),
+            places: WriterPlaces::new(),
+        };
         let oldest = match start {
             Start::Oldest | Start::Since(_) => beside.open_first(&archives, None)?,
             Start::File | Start::End => None,
@@ -58,31 +65,17 @@ impl FileFollower {
         Ok(Self { path: path.to_owned(), current, archives: beside, is_replaced: false })
     }
 
-    /// Opens the file that has the entry behind a position, or else the first one behind it.
-    pub(super) fn resume(path: &Path, position: EntryPosition) -> Result<Self, ReadError> {
+    /// Opens the oldest file that has entries behind the places.
+    pub(super) fn resume(path: &Path, places: WriterPlaces) -> Result<Self, ReadError> {
         // Opened before the archives are listed, so that a rotation in between is not missed.
         let filter = FieldFilter::default();
-        let live = FileReader::open(path, &filter)?;
+        let mut live = FileReader::open(path, &filter)?;
         let archives = archive::list(path).map_err(ReadError::io("list the folder of", path))?;
-        let is_of_writer = |name: &ArchiveName| name.seqnum_id == position.seqnum_id;
-        let begins_before = |name: &ArchiveName| is_of_writer(name) && name.head_seqnum <= position.seqnum;
-        let of_live = ArchiveName::of(live.header());
-        let last_before = archives.iter().rposition(|(name, _)| begins_before(name));
-        let first = archives.iter().position(|(name, _)| is_of_writer(name));
-        let done = match last_before.or(first) {
-            Some(archive) if !(begins_before(&of_live) && of_live.head_seqnum > 0) => archive,
-            None if !is_of_writer(&of_live) => 0,
-            _ => archives.len(),
-        };
-        let done = archives[..done].iter().map(|(name, _)| *name).collect();
-        let mut beside = Archives { done, filter, skipped_bytes: 0, since_us: 0 };
+        let mut beside = Archives { done: HashSet::new(), filter, skipped_bytes: 0, since_us: 0, places };
         let oldest = beside.open_first(&archives, Some(live.file()))?;
         let is_replaced = oldest.is_some();
-        let mut current = oldest.unwrap_or(live);
-        if current.header().seqnum_id == position.seqnum_id {
-            current.skip(SkippedEntries::up_to(position.seqnum, current.header()));
-        }
-        Ok(Self { path: path.to_owned(), current, archives: beside, is_replaced })
+        beside.skip_places(&mut live);
+        Ok(Self { path: path.to_owned(), current: oldest.unwrap_or(live), archives: beside, is_replaced })
     }
 
     /// Returns only entries that match the filter from now on.
@@ -140,6 +133,7 @@ impl FileFollower {
         match live {
             Ok(mut live) => {
                 self.archives.skip_in_last(&mut live);
+                self.archives.skip_places(&mut live);
                 Ok(Some(live))
             }
             // The next file does not exist yet, or is being created.
@@ -153,6 +147,16 @@ impl Archives {
     /// Skips entries before the start time in the last of the existing files.
     fn skip_in_last(&mut self, live: &mut FileReader) {
         live.skip_before(std::mem::take(&mut self.since_us));
+    }
+
+    /// Skips the entries of a file up to its writer's place; returns whether it has others.
+    fn skip_places(&self, file: &mut FileReader) -> bool {
+        let header = file.header();
+        let Some(&seqnum) = self.places.get(&header.seqnum_id) else { return true };
+        let has_others = header.tail_entry_seqnum > seqnum;
+        let skipped = SkippedEntries::up_to(seqnum, header);
+        file.skip(skipped);
+        has_others
     }
 
     /// Opens the first listed archive that was not read yet and is not the current file.
@@ -174,7 +178,7 @@ impl Archives {
                     Ok(reader) if reader.header().tail_entry_realtime < self.since_us => None,
                     Ok(mut reader) => {
                         reader.skip_before(self.since_us);
-                        Some(reader)
+                        self.skip_places(&mut reader).then_some(reader)
                     }
                     Err(error @ ReadError::Io { .. }) => return Err(error),
                     // An unreadable archive must not block those that follow it.
@@ -264,17 +268,22 @@ mod tests {
         };
         let all = read(FileFollower::open(&path, Start::Oldest).unwrap());
         assert_eq!(all.len(), number);
-        for at in (0..number).step_by(97).chain([number - 2, number - 1]) {
-            assert_eq!(read(FileFollower::resume(&path, all[at].0).unwrap()), all[at + 1..], "behind {at}");
+        let mut places = WriterPlaces::new();
+        for (at, (position, _)) in all.iter().enumerate() {
+            places.insert(position.seqnum_id, position.seqnum);
+            if at % 97 == 0 || at + 3 > number {
+                assert_eq!(read(FileFollower::resume(&path, places.clone()).unwrap()), all[at + 1..], "{at}");
+            }
         }
-        // Without the archive that has the position, what is left is read; of an unknown writer, all is.
+        assert_eq!(crate::last_entries(&path).unwrap(), places);
+        // Of one writer nothing was read, and the archive with the place of the other one is gone.
+        let other = all[number - 1].0.seqnum_id;
+        places.insert(all[0].0.seqnum_id, 1);
         let (_, first) = archive::list(&path).unwrap().swap_remove(0);
         fs::remove_file(first).unwrap();
         let left = read(FileFollower::open(&path, Start::Oldest).unwrap());
-        assert!(!left.is_empty() && left.len() < all.len());
-        let unknown = EntryPosition { seqnum_id: 1, seqnum: 7 };
-        for position in [all[0].0, unknown] {
-            assert_eq!(read(FileFollower::resume(&path, position).unwrap()), left);
-        }
+        let expected: Vec<_> = left.iter().filter(|(at, _)| at.seqnum_id != other).cloned().collect();
+        assert!(!expected.is_empty() && left.len() < all.len());
+        assert_eq!(read(FileFollower::resume(&path, places).unwrap()), expected);
     }
 }

@@ -24,7 +24,7 @@ use folder::follower::FolderFollower;
 use folder::set::FolderSet;
 
 use crate::layout::FileHeader;
-use crate::{EntryPosition, FileState, JournaldInstance, ReadError};
+use crate::{FileState, JournaldInstance, ReadError, WriterPlaces};
 
 const ENTRIES_PER_POLL_MAX: u64 = 4096;
 
@@ -140,14 +140,13 @@ impl Tail {
         Self::open_folders(&instance.folders()?, start)
     }
 
-    /// Follows a file from the entry behind a position on: in the archive that has it, or else from the first
-    /// entry behind it that is left. If nothing of the position's writer is left, all is read.
+    /// Follows a file and its archives, of each writer behind the entry at its place; of others all is read.
     ///
     /// # Errors
     ///
     /// Like [`open`](Self::open).
-    pub fn resume(path: &Path, position: EntryPosition) -> Result<Self, ReadError> {
-        let follower = PathFollower::File(Box::new(FileFollower::resume(path, position)?));
+    pub fn resume(path: &Path, places: WriterPlaces) -> Result<Self, ReadError> {
+        let follower = PathFollower::File(Box::new(FileFollower::resume(path, places)?));
         Ok(Self { path: path.to_owned(), follower })
     }
 

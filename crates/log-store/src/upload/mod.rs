@@ -6,10 +6,11 @@
 //! sent is kept in a file beside it.
 
 use std::collections::VecDeque;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use journal::{EntryPosition, Start, Tail};
+use journal::{EntryPosition, Tail, WriterPlaces};
 use serde::{Deserialize, Serialize};
 
 use crate::client::{Client, Reason, Sent};
@@ -19,9 +20,15 @@ use crate::url::UploadUrl;
 const ENTRIES_PER_READ: u64 = 64;
 /// A request has more bytes than this only if one entry has. nginx refuses more than 1 MiB by default.
 const REQUEST_BYTES_MAX: usize = 512 << 10;
+/// After so many smaller requests that were taken, a request is tried that is twice as large.
+const SMALL_REQUESTS: u32 = 16;
 /// A receiver may confirm entries before they are on its disk (VictoriaLogs writes them within 5 s). So those that were
 /// confirmed within this time before a failure, and up to twice as long, are sent again.
 const SETTLED_AFTER: Duration = Duration::from_secs(10);
+/// Confirmed places that are not settled; a clock that was set back would keep any number.
+const MARKS_MAX: usize = 16;
+/// The bytes of the file with the places: a writer takes 100, and is forgotten with its last archive.
+const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// An upload that was checked before anything is started.
 #[derive(Clone, Debug)]
@@ -33,9 +40,9 @@ pub struct UploadTarget {
 /// How an upload stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UploadState {
-    /// Entries that were not confirmed yet, by the sequence numbers of the files.
+    /// Entries that were not confirmed yet.
     pub waiting: u64,
-    /// Entries that left the archives, or became unreadable, before they were confirmed.
+    /// Entries that nobody got: they left the archives, became unreadable, or were too large for the receiver. It never falls.
     pub lost_total: u64,
     /// Why nothing is confirmed at the moment.
     pub failure: Option<String>,
@@ -46,40 +53,65 @@ pub struct UploadState {
 pub struct Uploader {
     target: UploadTarget,
     journal: PathBuf,
-    place_file: PathBuf,
     tail: Tail,
     /// What was read and not confirmed, in the Journal Export Format.
     unsent: Vec<u8>,
-    /// The end of each entry there, and the place behind it.
-    ends: VecDeque<(usize, EntryPosition)>,
-    read: EntryPosition,
-    confirmed: Place,
-    /// The place of some time ago, which is written next.
-    settled: Place,
-    /// The place in the file.
-    saved: Place,
-    settled_at: Instant,
+    unsent_entries: VecDeque<UnsentEntry>,
+    /// The last entry read of each writer, and the last one confirmed since the places of the file.
+    read: WriterPlaces,
+    confirmed: WriterPlaces,
+    /// The last one that was confirmed at all.
+    furthest: WriterPlaces,
+    kept: SentPlaces,
+    marked_at: Instant,
     confirmed_at: Instant,
     request_bytes_max: usize,
-}
-
-/// How far a journal was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Place {
-    /// Of the journal files' writer.
-    seqnum_id: u128,
-    /// The last entry that was confirmed.
-    seqnum: u64,
-    /// The last entry that this writer is known to have written.
-    written: u64,
-    /// Entries before this place that nobody got, of those that this process should have sent.
-    #[serde(skip)]
+    small_requests: u32,
     lost_total: u64,
 }
 
-impl Place {
-    fn position(&self) -> EntryPosition {
-        EntryPosition { seqnum_id: self.seqnum_id, seqnum: self.seqnum }
+#[derive(Clone, Copy, Debug)]
+struct UnsentEntry {
+    /// Its end among the unsent bytes.
+    end: usize,
+    at: EntryPosition,
+    /// The number of the entry before it that could be read.
+    before: u64,
+}
+
+/// How far a journal was sent, as the file beside it has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct SentPlaces {
+    /// The last entry of each writer that was confirmed some time ago.
+    sent: WriterPlaces,
+    /// The last one that it is known to have written.
+    written: WriterPlaces,
+    /// What was confirmed later, and when, in seconds since 1970.
+    marks: VecDeque<(u64, WriterPlaces)>,
+}
+
+impl SentPlaces {
+    /// Takes over what was confirmed long enough ago.
+    fn settle(&mut self, now_s: u64) {
+        while self.marks.len() > MARKS_MAX
+            || self.marks.front().is_some_and(|(at_s, _)| at_s + SETTLED_AFTER.as_secs() <= now_s)
+        {
+            self.sent = self.marks.pop_front().map(|(_, places)| places).unwrap_or_default();
+        }
+    }
+
+    /// Reads the file; `None` if there is none. What is no such file begins with nothing: all is sent again.
+    fn read(path: &Path) -> Result<Option<Self>, Reason> {
+        let reason = |error| format!("cannot read {}: {error}", path.display());
+        let file = match journal::open_regular(path) {
+            Ok(Some(file)) => file,
+            Ok(None) => return Err(format!("{} is not a regular file", path.display())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(reason(error)),
+        };
+        let mut json = Vec::new();
+        file.take(FILE_BYTES_MAX).read_to_end(&mut json).map_err(reason)?;
+        Ok(Some(serde_json::from_slice(&json).unwrap_or_default()))
     }
 }
 
@@ -99,70 +131,85 @@ impl UploadTarget {
     }
 }
 
+/// The file beside a journal that says how far it was sent.
+pub fn places_file(journal: &Path) -> PathBuf {
+    journal.with_extension("upload")
+}
+
 impl Uploader {
-    /// Opens a journal file at the place where an earlier upload of this file or its archives ended, or else at the beginning
-    /// of the file.
+    /// Opens a journal file and its archives where an earlier upload ended, or else at the beginning of the file.
     ///
     /// # Errors
-    /// If the journal cannot be read.
+    /// If the journal, or the file with the places, cannot be read or written.
     pub fn open(target: UploadTarget, journal: &Path) -> Result<Self, String> {
-        let reason = |error: journal::ReadError| error.to_string();
-        let place_file = journal.with_extension("upload");
-        let former = std::fs::read(&place_file).ok().and_then(|json| serde_json::from_slice(&json).ok());
-        let end = EntryPosition::end_of(journal).map_err(reason)?;
-        let (tail, place): (_, Place) = match former {
-            Some(place) => (Tail::resume(journal, Place::position(&place)), place),
-            None => {
-                let EntryPosition { seqnum_id, seqnum: written } = end;
-                (Tail::open(journal, Start::File), Place { seqnum_id, seqnum: 0, written, lost_total: 0 })
-            }
+        let last = journal::last_entries(journal).map_err(|error| error.to_string())?;
+        let mut kept = if let Some(kept) = SentPlaces::read(&places_file(journal))? {
+            kept
+        } else {
+            // What was archived before is not sent.
+            let file = journal::file_writer(journal).map_err(|error| error.to_string())?;
+            let sent = last.iter().map(|(id, seqnum)| (*id, if *id == file { 0 } else { *seqnum })).collect();
+            SentPlaces { sent, ..SentPlaces::default() }
         };
+        kept.settle(now_s());
+        let is_gone = |(id, seqnum): (&u128, &u64)| {
+            let sent = kept.sent.get(id).copied().unwrap_or(0);
+            if last.contains_key(id) { 0 } else { seqnum.saturating_sub(sent) }
+        };
+        let lost_total = kept.written.iter().map(is_gone).sum();
         let mut uploader = Self {
             target,
             journal: journal.to_owned(),
-            place_file,
-            tail: tail.map_err(reason)?,
+            tail: Tail::resume(journal, kept.sent.clone()).map_err(|error| error.to_string())?,
             unsent: Vec::new(),
-            ends: VecDeque::new(),
-            read: place.position(),
-            confirmed: place,
-            settled: place,
-            saved: place,
-            settled_at: Instant::now(),
+            unsent_entries: VecDeque::new(),
+            read: kept.sent.clone(),
+            confirmed: kept.sent.clone(),
+            furthest: kept.sent.clone(),
+            kept,
+            marked_at: Instant::now(),
             confirmed_at: Instant::now(),
             request_bytes_max: REQUEST_BYTES_MAX,
+            small_requests: 0,
+            lost_total,
         };
         // From now on a run that is killed before anything was confirmed is sent by the next one.
-        uploader.write(place)?;
+        uploader.write()?;
         Ok(uploader)
     }
 
     /// Sends the next entries. Returns false if none are left.
     ///
     /// # Errors
-    /// If they were not confirmed: they are sent again. Or if the journal cannot be read, or the place not be written.
+    /// If they were not confirmed: they are sent again. Or if the journal cannot be read, or the places not be written.
     pub fn step(&mut self) -> Result<bool, Reason> {
         if self.unsent.len() < self.request_bytes_max {
             self.read()?;
         }
-        if self.settled_at.elapsed() >= SETTLED_AFTER {
-            self.settled_at = Instant::now();
-            let now = self.known_written();
-            let settled = std::mem::replace(&mut self.settled, now);
-            self.write(settled)?;
+        if self.marked_at.elapsed() >= SETTLED_AFTER {
+            self.save()?;
         }
-        let fitting = self.ends.iter().take_while(|(end, _)| *end <= self.request_bytes_max).count();
-        let Some(&(end, at)) = self.ends.get(fitting.saturating_sub(1)) else { return Ok(false) };
-        let in_one = fitting.max(1);
+        let is_fitting = |entry: &&UnsentEntry| entry.end <= self.request_bytes_max;
+        let in_one = self.unsent_entries.iter().take_while(is_fitting).count().max(1);
+        let Some(&UnsentEntry { end, .. }) = self.unsent_entries.get(in_one - 1) else { return Ok(false) };
         match self.target.client.send(&self.unsent[..end]) {
             // It may have been started anew, without what it had confirmed.
             Ok(Sent::TakenAnew) if self.confirmed_at.elapsed() < SETTLED_AFTER => self.rewind()?,
-            Ok(Sent::Taken | Sent::TakenAnew) => self.confirm(in_one, end, at),
-            Ok(Sent::TooLarge) if in_one > 1 => self.request_bytes_max = end / 2,
+            Ok(Sent::Taken | Sent::TakenAnew) => {
+                self.small_requests += u32::from(self.request_bytes_max < REQUEST_BYTES_MAX);
+                if self.small_requests == SMALL_REQUESTS {
+                    self.small_requests = 0;
+                    self.request_bytes_max = (2 * self.request_bytes_max).min(REQUEST_BYTES_MAX);
+                }
+                self.confirm(in_one, end);
+            }
+            Ok(Sent::TooLarge) if in_one > 1 => {
+                self.request_bytes_max = end / 2;
+                self.small_requests = 0;
+            }
             Ok(Sent::TooLarge) => {
-                self.confirmed.lost_total += 1;
-                self.request_bytes_max = REQUEST_BYTES_MAX;
-                self.confirm(in_one, end, at);
+                self.lost_total += 1;
+                self.confirm(in_one, end);
             }
             Err(reason) => {
                 // Its files may have been renewed.
@@ -170,6 +217,8 @@ impl Uploader {
                     self.target.client = client;
                 }
                 self.rewind()?;
+                // With what is written by now: if it leaves the archives, it is known to be missing.
+                self.write()?;
                 return Err(reason);
             }
         }
@@ -178,93 +227,85 @@ impl Uploader {
 
     /// How the upload stands, if the last step failed with this reason.
     pub fn state(&self, failure: Option<&str>) -> UploadState {
-        let written = self.known_written();
-        let mut waiting = written.written.saturating_sub(written.seqnum);
-        // What the writer of the present file has written, if another one's entries are sent still.
-        waiting += self.end().filter(|end| end.seqnum_id != written.seqnum_id).map_or(0, |end| end.seqnum);
-        UploadState { waiting, lost_total: written.lost_total, failure: failure.map(str::to_owned) }
+        let last = journal::last_entries(&self.journal).unwrap_or_default();
+        let of_writer =
+            |(id, seqnum): (&u128, &u64)| seqnum.saturating_sub(self.confirmed.get(id).copied().unwrap_or(0));
+        let waiting = last.iter().map(of_writer).sum();
+        UploadState { waiting, lost_total: self.lost_total, failure: failure.map(str::to_owned) }
     }
 
-    /// Writes the place behind the last confirmed entry, at the end of a run.
+    /// Writes how far the journal was sent: every some seconds, and at the end.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn save(&mut self) -> Result<(), Reason> {
-        self.write(self.known_written())
-    }
-
-    fn write(&mut self, place: Place) -> Result<(), Reason> {
-        if place != self.saved || !self.place_file.exists() {
-            let json = serde_json::to_string(&place).map_err(|error| error.to_string())?;
-            output_file::write(&self.place_file, &json)
-                .map_err(|error| format!("cannot keep the place of the upload: {error}"))?;
+        self.marked_at = Instant::now();
+        let now_s = now_s();
+        if self.kept.marks.back().map_or(&self.kept.sent, |(_, places)| places) != &self.confirmed {
+            self.kept.marks.push_back((now_s, self.confirmed.clone()));
         }
-        self.saved = place;
-        Ok(())
+        self.kept.settle(now_s);
+        self.write()
     }
 
-    /// Goes back to the place in the file.
+    fn write(&mut self) -> Result<(), Reason> {
+        let last = journal::last_entries(&self.journal).map_err(|error| error.to_string())?;
+        let kept = &mut self.kept;
+        // A writer without files is no longer of interest.
+        for places in [&mut kept.sent].into_iter().chain(kept.marks.iter_mut().map(|(_, places)| places)) {
+            places.retain(|id, _| last.contains_key(id));
+        }
+        kept.written = last;
+        let json = serde_json::to_string(&kept).map_err(|error| error.to_string())?;
+        output_file::write(&places_file(&self.journal), &json)
+            .map_err(|error| format!("cannot keep the place of the upload: {error}"))
+    }
+
+    /// Goes back to what is known to be kept.
     fn rewind(&mut self) -> Result<(), Reason> {
-        let back_to = self.saved.position();
-        if self.confirmed.position() == back_to {
+        let back_to = &self.kept.sent;
+        if self.confirmed == *back_to {
             return Ok(());
         }
-        self.tail = Tail::resume(&self.journal, back_to).map_err(|error| error.to_string())?;
+        self.tail = Tail::resume(&self.journal, back_to.clone()).map_err(|error| error.to_string())?;
         self.unsent.clear();
-        self.ends.clear();
-        self.read = back_to;
-        (self.confirmed, self.settled) = (self.saved, self.saved);
+        self.unsent_entries.clear();
+        (self.read, self.confirmed) = (back_to.clone(), back_to.clone());
+        self.kept.marks.clear();
         Ok(())
     }
 
     fn read(&mut self) -> Result<(), Reason> {
-        let Self { tail, unsent, ends, read, confirmed, .. } = self;
+        let Self { tail, unsent, unsent_entries, read, .. } = self;
         let each = |entry: &journal::Entry| {
             let at = entry.position();
-            confirmed.lost_total += missing(*read, at, confirmed);
-            *read = at;
+            let before = read.insert(at.seqnum_id, at.seqnum).unwrap_or(0);
             entry.export(unsent);
-            ends.push_back((unsent.len(), at));
+            unsent_entries.push_back(UnsentEntry { end: unsent.len(), at, before });
         };
         tail.poll_up_to(ENTRIES_PER_READ, each).map(drop).map_err(|error| error.to_string())
     }
 
-    /// Forgets the first entries, which end at a byte and before a place.
-    fn confirm(&mut self, entries: usize, end: usize, at: EntryPosition) {
+    /// Forgets the first entries, which end at a byte.
+    fn confirm(&mut self, entries: usize, end: usize) {
         self.confirmed_at = Instant::now();
         self.unsent.drain(..end);
-        self.ends.drain(..entries);
-        self.ends.iter_mut().for_each(|(at, _)| *at -= end);
-        let written = if at.seqnum_id == self.confirmed.seqnum_id { self.confirmed.written } else { 0 };
-        self.confirmed = Place {
-            seqnum_id: at.seqnum_id,
-            seqnum: at.seqnum,
-            written: written.max(at.seqnum),
-            ..self.confirmed
-        };
-    }
-
-    /// The place behind the last confirmed entry, with what is written now.
-    fn known_written(&self) -> Place {
-        let place = self.confirmed;
-        let end = self.end().filter(|end| end.seqnum_id == place.seqnum_id);
-        Place { written: place.written.max(end.map_or(0, |end| end.seqnum)), ..place }
-    }
-
-    /// The end of the file at the journal's path.
-    fn end(&self) -> Option<EntryPosition> {
-        EntryPosition::end_of(&self.journal).ok()
+        for UnsentEntry { at: EntryPosition { seqnum_id, seqnum }, before, .. } in
+            self.unsent_entries.drain(..entries)
+        {
+            // What was confirmed once, and sent again, is no hole.
+            let furthest = self.furthest.entry(seqnum_id).or_default();
+            self.lost_total += (seqnum - 1).saturating_sub(before.max(*furthest));
+            *furthest = seqnum.max(*furthest);
+            self.confirmed.insert(seqnum_id, seqnum);
+        }
+        self.unsent_entries.iter_mut().for_each(|entry| entry.end -= end);
     }
 }
 
-/// The entries between two that were read one after the other.
-fn missing(before: EntryPosition, after: EntryPosition, confirmed: &Place) -> u64 {
-    if before.seqnum_id == after.seqnum_id {
-        return after.seqnum.saturating_sub(before.seqnum.saturating_add(1));
-    }
-    // The rest of the former writer, as far as it is known, and the beginning of the next.
-    let of_former = if confirmed.seqnum_id == before.seqnum_id { confirmed.written } else { 0 };
-    of_former.saturating_sub(before.seqnum) + after.seqnum.saturating_sub(1)
+/// The time of this host, in seconds since 1970.
+fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 #[cfg(test)]

@@ -138,6 +138,8 @@ fn all_entries_arrive_once_through_restarts_of_the_program() {
     let mut first = journal.upload(&url);
     send_all(&mut first);
     first.save().unwrap();
+    past(&mut first);
+    first.write().unwrap();
     // These are written and not sent.
     journal.write(50);
     drop(first);
@@ -257,4 +259,134 @@ fn entries_that_leave_the_archives_before_they_are_sent_are_counted() {
     journal.write(7);
     receiver.lock().unwrap().numbers.clear();
     assert_eq!(sent_and_lost(&mut journal.upload(&url)), (107, 100));
+}
+
+/// As if some time had passed since the last places were written.
+fn past(uploader: &mut Uploader) {
+    let long_ago = 2 * SETTLED_AFTER;
+    uploader.marked_at = Instant::now().checked_sub(long_ago).unwrap();
+    uploader.kept.marks.iter_mut().for_each(|(at_s, _)| *at_s -= long_ago.as_secs());
+}
+
+#[test]
+fn a_loss_counts_once_and_a_confirmed_entry_never() {
+    let (receiver, url) = receiver();
+    let mut journal = Journal::new();
+    journal.write(10);
+    let json = r#"{"sent":{"1":50},"written":{"1":100},"marks":[]}"#;
+    std::fs::write(places_file(&journal.path()), json).unwrap();
+    let mut uploader = journal.upload(&url);
+    for _ in 0..3 {
+        receiver.lock().unwrap().status = Some("503 Service Unavailable");
+        journal.write(1);
+        uploader.step().unwrap_err();
+        assert_eq!(uploader.state(None).lost_total, 50);
+        receiver.lock().unwrap().status = None;
+        send_all(&mut uploader);
+        assert_eq!(uploader.state(None), UploadState { lost_total: 50, ..UploadState::default() });
+        past(&mut uploader);
+    }
+    // These are confirmed, and gone when they would be sent again.
+    let mut journal = Journal::new();
+    let mut uploader = journal.upload(&url);
+    for _ in 0..150 {
+        journal.append(100_000);
+        journal.write(0);
+        send_all(&mut uploader);
+    }
+    receiver.lock().unwrap().breaks = true;
+    journal.write(1);
+    uploader.step().unwrap_err();
+    receiver.lock().unwrap().breaks = false;
+    send_all(&mut uploader);
+    assert_eq!(uploader.state(None).lost_total, 0);
+}
+
+#[test]
+fn what_is_no_place_has_all_sent_again_and_what_cannot_be_read_is_told() {
+    let (receiver, url) = receiver();
+    let mut journal = Journal::new();
+    journal.write(10);
+    let file = places_file(&journal.path());
+    drop(journal.upload(&url));
+    journal.restart();
+    journal.write(5);
+    std::fs::write(&file, "{").unwrap();
+    send_all(&mut journal.upload(&url));
+    assert_eq!(receiver.lock().unwrap().numbers, (0..15).collect::<Vec<_>>());
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    let target = UploadTarget::new(url.parse().unwrap()).unwrap();
+    let refused = Uploader::open(target, &journal.path()).unwrap_err();
+    assert!(refused.ends_with("a.upload is not a regular file"), "{refused}");
+}
+
+#[test]
+fn runs_that_wait_are_counted_and_sent_though_the_clock_was_set_back() {
+    let (receiver, url) = receiver();
+    receiver.lock().unwrap().status = Some("503 Service Unavailable");
+    let mut journal = Journal::new();
+    let now_us = Timestamps::now().realtime_us;
+    for (run, back_us) in [0, 3_600_000_000, 1_800_000_000].into_iter().enumerate() {
+        if run > 0 {
+            journal.writer = None;
+            let options = FileOptions { size_max: 0, ..FileOptions::default() };
+            journal.writer = Some(FileWriter::create(&journal.path(), options).unwrap());
+        }
+        let mut uploader = journal.upload(&url);
+        for _ in 0..10 {
+            let mut entry = EntryBuf::new();
+            entry.push_display("NUMBER", journal.next);
+            journal.next += 1;
+            let realtime_us = now_us - back_us + journal.next;
+            let at = Timestamps { realtime_us, ..Timestamps::now() };
+            journal.writer.as_mut().unwrap().append(&entry, at).unwrap();
+        }
+        journal.write(0);
+        uploader.step().unwrap_err();
+        assert_eq!(uploader.state(None).waiting, 10 * (run as u64 + 1));
+        if run == 2 {
+            receiver.lock().unwrap().status = None;
+            send_all(&mut uploader);
+        }
+    }
+    let mut numbers = receiver.lock().unwrap().numbers.clone();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..30).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_end_of_a_run_is_sent_again_by_one_that_follows_at_once() {
+    let (receiver, url) = receiver();
+    let mut journal = Journal::new();
+    for (run, expected) in [(0, 0..10), (1, 0..20), (2, 20..30)] {
+        receiver.lock().unwrap().numbers.clear();
+        journal.write(10);
+        let mut uploader = journal.upload(&url);
+        send_all(&mut uploader);
+        uploader.save().unwrap();
+        if run == 1 {
+            past(&mut uploader);
+            uploader.write().unwrap();
+        }
+        assert_eq!(receiver.lock().unwrap().numbers, expected.collect::<Vec<_>>());
+        journal.restart();
+    }
+}
+
+#[test]
+fn requests_grow_again_after_a_receiver_took_small_ones_only() {
+    let (receiver, url) = receiver();
+    let mut journal = Journal::new();
+    journal.write(64);
+    let mut uploader = journal.upload(&url);
+    receiver.lock().unwrap().bytes_max = Some(200);
+    for _ in 0..4 {
+        uploader.step().unwrap();
+    }
+    *receiver.lock().unwrap() = Receiver::default();
+    journal.write(6_400);
+    send_all(&mut uploader);
+    let requests = receiver.lock().unwrap().requests;
+    assert!(requests < 300, "{requests} requests for 6,464 entries");
 }

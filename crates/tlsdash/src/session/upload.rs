@@ -11,6 +11,7 @@ use records::kinds::{Level, NoticeRecord};
 use records::text::clean;
 use records::text::quantity::counted;
 
+use crate::journals::state_directory;
 use crate::service::thread::spawn;
 
 /// How often new records are looked for.
@@ -18,6 +19,8 @@ const POLL: Duration = Duration::from_millis(500);
 /// The waits after failures: the first may be a connection that was idle for too long, and is no news.
 const RETRY_MIN: Duration = Duration::from_millis(200);
 const RETRY_MAX: Duration = Duration::from_secs(30);
+/// How often the files of other processes in the folder are looked at.
+const SIBLINGS_EVERY: Duration = Duration::from_secs(60);
 /// How long the end of the program waits for the last records to be confirmed.
 const END_PATIENCE: Duration = Duration::from_secs(5);
 const END_POLL: Duration = Duration::from_millis(10);
@@ -70,14 +73,15 @@ impl Upload {
     /// Waits until the last records are confirmed, for a bounded time. Prints a line if they are not.
     pub(super) fn finish(self) {
         drop(self.until_end);
-        let deadline = Instant::now() + END_PATIENCE;
+        let deadline = Instant::now() + END_PATIENCE + END_PATIENCE / 4;
         while !self.thread.is_finished() && Instant::now() < deadline {
             std::thread::sleep(END_POLL);
         }
         let state = copy(&self.state);
         if state.failure.is_some() || !self.thread.is_finished() {
-            let why =
-                state.failure.unwrap_or_else(|| format!("no answer within {} s", END_PATIENCE.as_secs()));
+            let why = state
+                .failure
+                .unwrap_or_else(|| format!("not all were confirmed within {} s", END_PATIENCE.as_secs()));
             crate::say(format_args!(
                 "the last records did not get to {}: {why}; they are in {}, and the next run there sends them",
                 self.place, self.file
@@ -87,16 +91,16 @@ impl Upload {
 }
 
 impl UploadMonitor {
-    /// How the upload stands, and a notice if that is news.
-    pub(crate) fn poll(&mut self) -> (&UploadState, Option<NoticeRecord>) {
+    /// How the upload stands, and notices of what is news.
+    pub(crate) fn poll(&mut self) -> (&UploadState, Vec<NoticeRecord>) {
         let Self { place, file, state, told } = self;
         let now = copy(state);
         let lost = now.lost_total.saturating_sub(told.lost_total);
-        let news = match (&told.failure, &now.failure) {
-            _ if lost > 0 => {
-                let lost = counted(lost, "record");
-                Some((Level::Warning, format!("{lost} left the archives of {file} before {place} had them")))
-            }
+        let lost = (lost > 0).then(|| {
+            let lost = counted(lost, "record");
+            (Level::Warning, format!("{lost} did not get to {place}: gone from {file}, or too large for it"))
+        });
+        let turn = match (&told.failure, &now.failure) {
             (None, Some(why)) => {
                 Some((Level::Warning, format!("upload to {place}: {why}; records wait in {file}")))
             }
@@ -104,7 +108,8 @@ impl UploadMonitor {
             _ => None,
         };
         *told = now;
-        (told, news.map(|(level, text)| NoticeRecord::new(level, "upload", &text)))
+        let news = lost.into_iter().chain(turn);
+        (told, news.map(|(level, text)| NoticeRecord::new(level, "upload", &text)).collect())
     }
 }
 
@@ -115,11 +120,11 @@ fn copy(state: &SharedState) -> UploadState {
 /// Sends until the end, and then what is left.
 fn upload(target: UploadTarget, journal: &Path, end: &Receiver<()>, shared: &SharedState) {
     let share = |state| *shared.lock().unwrap_or_else(PoisonError::into_inner) = state;
-    let mut uploader = match Uploader::open(target, journal) {
+    let mut uploader = match Uploader::open(target.clone(), journal) {
         Ok(uploader) => uploader,
         Err(error) => return share(UploadState { failure: Some(error), ..UploadState::default() }),
     };
-    let (mut failures, mut is_ending) = (0_u32, false);
+    let (mut failures, mut ending_since, mut siblings_at) = (0_u32, None::<Instant>, Instant::now());
     loop {
         let wait = match uploader.step() {
             Ok(has_sent) => {
@@ -131,25 +136,53 @@ fn upload(target: UploadTarget, journal: &Path, end: &Receiver<()>, shared: &Sha
                 if has_sent {
                     continue;
                 }
+                if ending_since.is_some() {
+                    break;
+                }
+                if siblings_at.elapsed() >= SIBLINGS_EVERY {
+                    siblings_at = Instant::now();
+                    send_siblings(&target, journal);
+                }
                 POLL
             }
             Err(error) => {
                 failures = failures.saturating_add(1);
-                if failures > 1 || is_ending {
+                if failures > 1 {
                     share(uploader.state(Some(&error)));
                 }
-                RETRY_MIN
-                    .saturating_mul(1 << failures.min(10))
-                    .min(RETRY_MAX)
-                    .mul_f64(0.5 + fastrand::f64() / 2.0)
+                match ending_since {
+                    Some(since) if since.elapsed() >= END_PATIENCE => break,
+                    Some(_) => RETRY_MIN,
+                    None => RETRY_MIN
+                        .saturating_mul(1 << failures.min(10))
+                        .min(RETRY_MAX)
+                        .mul_f64(0.5 + fastrand::f64() / 2.0),
+                }
             }
         };
-        if is_ending {
-            break;
+        match ending_since {
+            Some(_) => std::thread::sleep(wait),
+            None if end.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected) => {
+                ending_since = Some(Instant::now());
+            }
+            None => {}
         }
-        is_ending = end.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected);
     }
     if let Err(error) = uploader.save() {
         share(uploader.state(Some(&error)));
+    }
+}
+
+/// Sends what is left of the files of other processes in the same folder: of one that an upgrade has replaced, or that this
+/// one has. If such a process goes on, both send, and a record counts once.
+fn send_siblings(target: &UploadTarget, journal: &Path) {
+    for sibling in state_directory::siblings(journal) {
+        if !log_store::places_file(&sibling).exists() {
+            continue;
+        }
+        // A failure is told of the own file too.
+        let Ok(mut uploader) = Uploader::open(target.clone(), &sibling) else { continue };
+        while uploader.step() == Ok(true) {}
+        let _ = uploader.save();
     }
 }

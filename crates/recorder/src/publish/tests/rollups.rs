@@ -71,3 +71,57 @@ fn minutes_and_hours_say_what_the_intervals_say_in_little_room() {
     let [whole, of_minutes, of_hours] = all.each_ref().map(|entries| bytes(entries));
     assert!(of_minutes * 20 < whole && of_hours * 200 < whole, "{whole} {of_minutes} {of_hours}");
 }
+
+/// The number in a field of an entry, if it has it.
+fn number(entry: &EntryBuf, field: &str) -> Option<u64> {
+    let (_, value) = entry.iter().find(|(name, _)| *name == field)?;
+    str::from_utf8(value).unwrap().parse().ok()
+}
+
+#[test]
+fn roll_ups_that_were_written_together_stand_for_the_records_that_they_name() {
+    let publisher = Publisher::new(RunId::from_bits(7), MemorySink::default(), RECORDS_PER_SECOND_OWN, at(0));
+    let mut publisher = publisher.with_rollups();
+    publisher.start(RunRecord::default(), at(0));
+    for second in 1..=200 {
+        match second {
+            // The journal refuses this interval, and takes an event of later first.
+            90 => publisher.sink().room = 0,
+            91 => {
+                publisher.mark("it overtakes", at(second));
+                publisher.sink().room = usize::MAX;
+            }
+            // The process stood still.
+            130..150 => continue,
+            150 => publisher.note_gap(at(149).monotonic_us),
+            _ => {}
+        }
+        let host = Some(HostRecord::default());
+        publisher.interval(Some(&proxy_delta(second)), Some((&load_delta(), STATE)), host, at(second));
+    }
+    let totals = |entries: &[(EntryBuf, u64)]| {
+        let model = read(entries, |_| false);
+        let run = model.current().unwrap();
+        let exchanges = run.proxy().map(|proxy| {
+            let latencies = proxy.whole()[ProxyLatency::Exchange].to_sparse();
+            (proxy.totals()[ProxyCounter::BytesIn], latencies, run.markers().count())
+        });
+        let clients: u64 = run.clients().iter().map(|client| client.totals()[ClientCounter::BytesIn]).sum();
+        (exchanges, run.load().map(|load| load.totals()[LoadCounter::Ok]), clients, run.host().is_some())
+    };
+    let (intervals, minutes) = (of(&publisher, Resolution::Interval), of(&publisher, Resolution::Minute));
+    let (mut after, mut batches, mut first) = (0, 0, 0);
+    for (at, (entry, _)) in minutes.iter().enumerate() {
+        let Some(through) = number(entry, "TLSDASH_THROUGH") else { continue };
+        assert_eq!(number(entry, "TLSDASH_AFTER"), Some(after));
+        assert_eq!(number(entry, "TLSDASH_BATCH"), Some(at as u64 + 1 - first));
+        let stood_for: Vec<_> = intervals
+            .iter()
+            .filter(|(entry, _)| number(entry, "TLSDASH_SEQ").is_some_and(|seq| seq <= through))
+            .cloned()
+            .collect();
+        assert_eq!(totals(&minutes[..=at]), totals(&stood_for), "through {through}");
+        (after, batches, first) = (through, batches + 1, at as u64 + 1);
+    }
+    assert!(batches >= 6, "{batches}");
+}
