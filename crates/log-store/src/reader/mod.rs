@@ -157,14 +157,10 @@ impl StoreReader {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_range(
-        url: &StoreUrl,
-        id_prefix: &str,
-        (from_us, until_us): (u64, u64),
-    ) -> Result<Self, ReadError> {
+    pub fn open_range(url: &StoreUrl, id_prefix: &str, range_us: (u64, u64)) -> Result<Self, ReadError> {
         let (runs, further) = (runs(id_prefix), further(url));
         let records_max = url.parameters.records.unwrap_or(RECORDS_MAX);
-        let (from_s, until_s) = (from_us / 1_000_000, (until_us / 1_000_000).saturating_add(1));
+        let (from_s, until_s) = (range_us.0 / 1_000_000, (range_us.1 / 1_000_000).saturating_add(1));
         let staged = StagedRange { runs, further, from_s, until_s, records_max };
         Ok(Self { staged: Some(staged), ..Self::open(url, Start::Oldest, id_prefix)? })
     }

@@ -195,13 +195,13 @@ impl RunProgress {
         let read = self.read();
         let of_run = |run: &'a RunCount| {
             let known = read.get(&*run.run);
-            let from_us = match known {
+            let begin_us = match known {
                 // Set back: its records are at times that were read.
                 Some((_, last_us)) if *last_us > run.to_us => run.from_us,
                 Some((_, last_us)) => last_us.saturating_sub(margin_s * 1_000_000),
                 None => run.from_us,
             };
-            let (from_s, to_s) = (from_us / 1_000_000, (run.to_us / 1_000_000 + 1).min(stage.until_s));
+            let (from_s, to_s) = (begin_us / 1_000_000, (run.to_us / 1_000_000 + 1).min(stage.until_s));
             let is_whole = known.is_some_and(|(through, _)| *through >= run.last);
             // Its id is part of a query, and anybody may have written it.
             let has_id = run.run.parse::<RunId>().is_ok();

@@ -60,7 +60,7 @@ impl Upload {
         let (state, journal) = (SharedState::default(), journal.to_owned());
         let shared = Arc::clone(&state);
         // Accounted with the thread that writes the journal.
-        let thread = spawn("journal-upload", move || upload(target, &journal, &end, &shared))?;
+        let thread = spawn("journal-upload", move || upload(&target, &journal, &end, &shared))?;
         Ok(Self { place, file, state, until_end, thread })
     }
 
@@ -118,7 +118,7 @@ fn copy(state: &SharedState) -> UploadState {
 }
 
 /// Sends until the end, and then what is left.
-fn upload(target: UploadTarget, journal: &Path, end: &Receiver<()>, shared: &SharedState) {
+fn upload(target: &UploadTarget, journal: &Path, end: &Receiver<()>, shared: &SharedState) {
     let share = |state| *shared.lock().unwrap_or_else(PoisonError::into_inner) = state;
     let mut uploader = match Uploader::open(target.clone(), journal) {
         Ok(uploader) => uploader,
@@ -141,7 +141,7 @@ fn upload(target: UploadTarget, journal: &Path, end: &Receiver<()>, shared: &Sha
                 }
                 if siblings_at.elapsed() >= SIBLINGS_EVERY {
                     siblings_at = Instant::now();
-                    send_siblings(&target, journal);
+                    send_siblings(target, journal);
                 }
                 POLL
             }

@@ -101,7 +101,9 @@ impl RunController {
         let (state, news) = upload.poll();
         let failure = state.failure.as_deref().unwrap_or_default();
         self.publisher.set_upload(state.waiting, state.lost_total, failure);
-        news.into_iter().for_each(|notice| self.report(notice));
+        for notice in news {
+            self.report(notice);
+        }
     }
 
     /// Shows once that the journal refuses records, and once that it accepts them again. Neither can be a record.
