@@ -10,7 +10,7 @@ use foldhash::{HashMap, HashSet};
 
 use crate::codec::{Origin, Writer};
 use crate::ids::{ClientId, RunId};
-use crate::kinds::{Body, ClientRecord, NamedRecord as _, Record, Stamp};
+use crate::kinds::{Body, ClientRecord, NamedRecord as _, Phase, Record, Stamp};
 use crate::metrics::ClientCounter;
 
 /// Requests without an error that are kept of a period: the slowest.
@@ -36,9 +36,13 @@ pub struct Downsampler {
 #[derive(Debug, Default)]
 struct RunBuffer {
     is_rollup: bool,
+    /// Whether it has roll-ups. A run that ends within the first period needs none.
+    has_rollups: bool,
     /// The last sequence number read, and the last one assigned.
     read_seq: u64,
     emitted_seq: u64,
+    /// From when on periods are counted: those of roll-ups from the beginning of the run.
+    origin_us: u64,
     /// The period of the records that wait, counted in lengths of a period.
     period: u64,
     waiting: Vec<Record>,
@@ -118,6 +122,9 @@ impl RunBuffer {
             self.http.is_alone = self.read_seq > 0;
             self.load.is_alone = self.read_seq > 0;
         }
+        if self.is_rollup && self.read_seq == 0 {
+            self.origin_us = mono_us;
+        }
         self.read_seq = seq;
         if self.waiting.len() >= WAITING_MAX {
             self.flush(out);
@@ -128,7 +135,16 @@ impl RunBuffer {
                 if self.is_rollup
                     && self.clients.len() >= CLIENTS_MERGED_MAX
                     && !self.clients.contains_key(&client_key(client)) => {}
+            Body::Run(run) if self.is_rollup && run.phase == Phase::Stop => {
+                self.waiting.push(record);
+                if self.has_rollups {
+                    self.flush(out);
+                } else {
+                    self.waiting.clear();
+                }
+            }
             // Its latencies are of the whole run.
+            body if self.is_rollup && (is_of_whole_run(body) || is_event(body)) => self.waiting.push(record),
             body if is_of_whole_run(body) => {
                 self.flush(out);
                 self.emit(record, out);
@@ -144,7 +160,8 @@ impl RunBuffer {
             | Body::Host(_)
             | Body::Client(_) => {
                 // Ticks come some milliseconds late, so the middle of an interval decides its period.
-                let period = (mono_us - (interval_us / 2).min(mono_us)) / period_us;
+                let middle_us = mono_us - (interval_us / 2).min(mono_us);
+                let period = middle_us.saturating_sub(self.origin_us) / period_us;
                 let is_after_gap = self.note_gap(&record);
                 if is_after_gap || (period != self.period && is_series(&record.body)) {
                     self.flush(out);
@@ -247,6 +264,7 @@ impl RunBuffer {
             self.keep_clients(&mut waiting);
         }
         waiting.sort_by_key(|record| (record.stamp.mono_us, record.stamp.seq));
+        self.has_rollups |= self.is_rollup && !waiting.is_empty();
         for record in waiting {
             self.emit(record, out);
         }
@@ -290,6 +308,19 @@ fn is_of_whole_run(body: &Body) -> bool {
         Body::Upstream(upstream) => upstream.last,
         _ => false,
     }
+}
+
+/// True for what happened once, and changes what follows.
+fn is_event(body: &Body) -> bool {
+    matches!(
+        body,
+        Body::Run(_)
+            | Body::Setting(_)
+            | Body::Mark(_)
+            | Body::Calibration(_)
+            | Body::Experiment(_)
+            | Body::Alert(_)
+    )
 }
 
 fn is_series(body: &Body) -> bool {
