@@ -83,7 +83,8 @@ pub(crate) struct RunCount {
     /// The times of the first and the last one, in microseconds since 1970.
     pub(crate) from_us: u64,
     pub(crate) to_us: u64,
-    /// The greatest number of a record of an interval.
+    /// The least and the greatest number of a record of an interval.
+    pub(crate) first: u64,
     pub(crate) last: u64,
     /// By their resolution.
     pub(crate) intervals: u64,
@@ -115,6 +116,7 @@ pub(crate) fn run_count(bytes: &[u8]) -> Result<RunCount, Reason> {
             run: line.get("TLSDASH_RUN").unwrap_or_default().to_owned(),
             from_us: time_us("from")?,
             to_us: time_us("to")?,
+            first: number("first").unwrap_or(0),
             last: number("last").unwrap_or(0),
             intervals: number("intervals")?,
             minutes: number("minutes")?,

@@ -25,6 +25,8 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// Until the last byte of an answer.
 const BODY_TIMEOUT: Duration = Duration::from_secs(300);
+/// A connection that is kept shows that the other end was not started anew. Intervals last up to a minute.
+const IDLE_MAX: Duration = Duration::from_secs(90);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 const HEADER_BYTES_MAX: usize = 32 << 10;
 /// The bytes of one answer, uncompressed.
@@ -80,7 +82,8 @@ impl<T: Transport> Connector<T> for Connects {
 /// What became of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    Taken,
+    /// Over the connection of the former request, or over another one.
+    Taken { is_same: bool },
     /// They were taken over a new connection: the former one, which was to be kept, was lost, perhaps with its receiver.
     TakenAnew,
     /// They are too many bytes for one request.
@@ -105,7 +108,8 @@ impl Client {
             .timeout_recv_response(Some(RESPONSE_TIMEOUT))
             .timeout_per_read(Some(RESPONSE_TIMEOUT))
             .timeout_recv_body(Some(BODY_TIMEOUT))
-            .timeout_per_write(Some(WRITE_TIMEOUT));
+            .timeout_per_write(Some(WRITE_TIMEOUT))
+            .max_idle_age(IDLE_MAX);
         if url.base.starts_with("https:") {
             config = config.tls_config(tls(parameters)?);
         }
@@ -164,7 +168,8 @@ impl Client {
         self.last = Some(LastSend { connects, is_kept: !ends, lost_former });
         // A server that ends each connection without a word does not get everything twice.
         let is_lost = lost_former && former.is_some_and(|former| !former.lost_former);
-        Ok(if is_lost { Sent::TakenAnew } else { Sent::Taken })
+        let is_same = former.is_some_and(|former| former.connects == connects);
+        Ok(if is_lost { Sent::TakenAnew } else { Sent::Taken { is_same } })
     }
 
     fn request(&self) -> RequestBuilder<WithBody> {

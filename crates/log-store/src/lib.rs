@@ -15,5 +15,5 @@ mod upload;
 mod url;
 
 pub use reader::StoreReader;
-pub use upload::{UploadState, UploadTarget, Uploader, places_file};
+pub use upload::{UploadState, UploadTarget, Uploader};
 pub use url::{StoreUrl, StoreUrlError, UploadUrl};

@@ -263,7 +263,13 @@ impl RunBuffer {
         if self.is_rollup {
             self.keep_clients(&mut waiting);
         }
-        waiting.sort_by_key(|record| (record.stamp.mono_us, record.stamp.seq));
+        // The series of a roll-up come first: with them, what is made of it begins the next period.
+        let rank = |record: &Record| match &record.body {
+            _ if !self.is_rollup => 0,
+            Body::Run(run) if run.phase == Phase::Start => 0,
+            body => 1 + u8::from(!is_series(body)),
+        };
+        waiting.sort_by_key(|record| (rank(record), record.stamp.mono_us, record.stamp.seq));
         self.has_rollups |= self.is_rollup && !waiting.is_empty();
         for record in waiting {
             self.emit(record, out);

@@ -168,6 +168,7 @@ impl StoreReader {
     /// Counts the records of the range, and begins with the first stage if they are many.
     fn plan(&mut self, range: &StagedRange) -> Result<(), Reason> {
         let StagedRange { runs, further, from_s, until_s, records_max } = range;
+        let planned_s = now_s();
         let more = format!("{runs}{further}");
         let ended = if *until_s == NO_END { String::new() } else { format!(" _time:<{}", time(*until_s)) };
         let counted = self.count_runs(&format!("{more}{ended}"))?;
@@ -180,6 +181,7 @@ impl StoreReader {
         let finest = stages::finest(&within, *records_max, span_s);
         self.finest = stages::name(finest);
         self.stages = stages::stages(finest, *from_s, *until_s).into();
+        self.progress = RunProgress::new(&counted, planned_s);
         self.counted = counted;
         Ok(())
     }
@@ -190,7 +192,7 @@ impl StoreReader {
             .map(|resolution| resolution.kind_field().name.clone());
         let query = format!(
             "({intervals}:* or {minutes}:* or {hours}:*){more} | stats by (TLSDASH_RUN) min(_time) from, max(_time) to, \
-             max({SEQ}) if ({intervals}:*) last, \
+             min({SEQ}) if ({intervals}:*) first, max({SEQ}) if ({intervals}:*) last, \
              count() if ({intervals}:*) intervals, count() if ({minutes}:*) minutes, count() if ({hours}:*) hours"
         );
         let mut counted = Vec::new();

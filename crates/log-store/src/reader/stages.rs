@@ -12,7 +12,7 @@ use records::ids::RunId;
 use records::metrics::Field;
 use records::wire::field;
 
-use super::{DROPPED, NO_END, now_s, time, time_range};
+use super::{DROPPED, NO_END, time, time_range};
 use crate::answer::RunCount;
 use crate::client::Reason;
 use crate::sequence::key_and_number;
@@ -89,6 +89,10 @@ pub(super) fn stages(finest: Resolution, from_s: u64, until_s: u64) -> Vec<Stage
 #[derive(Debug, Default)]
 pub(super) struct RunProgress {
     runs: HashMap<Box<str>, Progress>,
+    /// The first number that each run is known to have.
+    firsts: HashMap<Box<str>, u64>,
+    /// When runs were counted, in seconds since 1970.
+    planned_s: u64,
 }
 
 /// What of a run is to be read, in seconds since 1970.
@@ -116,6 +120,11 @@ struct Progress {
 }
 
 impl RunProgress {
+    pub(super) fn new(counted: &[RunCount], planned_s: u64) -> Self {
+        let firsts = counted.iter().map(|run| (run.run.as_str().into(), run.first)).collect();
+        Self { firsts, planned_s, ..Self::default() }
+    }
+
     /// Whether former stages, or this one, have records of an entry's run.
     pub(super) fn knows(&self, entry: &Entry) -> bool {
         key_and_number(entry).is_some_and(|(key, _)| self.runs.contains_key(&key))
@@ -146,7 +155,8 @@ impl RunProgress {
             run.run = entry.text("TLSDASH_RUN").unwrap_or_default().into();
         }
         if !run.is_cut {
-            run.take_rollup(entry, number, resolution, each);
+            let first = self.firsts.get(&run.run).copied().unwrap_or(u64::MAX);
+            run.take_rollup(entry, (number, first), resolution, each);
         }
     }
 
@@ -179,7 +189,12 @@ impl RunProgress {
             format!("{field}:* TLSDASH_RUN:in({}) ({}){further}", ids.join(","), times.join(" or "))
         });
         let since_s = on.iter().map(|run| run.from_s).min();
-        let since_s = since_s.or_else(|| (stage.until_s == NO_END).then(now_s));
+        // What was written since runs were counted is found too.
+        let counted_s = self.planned_s.saturating_sub(BEHIND_S);
+        let since_s = match (since_s, stage.until_s) {
+            (since_s, NO_END) => Some(since_s.unwrap_or(counted_s).min(counted_s)),
+            (since_s, _) => since_s,
+        };
         let of_those = since_s.map(|since_s| {
             let dropped = if is_last { format!(" or {DROPPED}") } else { String::new() };
             format!("({field}:*{runs}{dropped}){further} _time:>={}{end}", time(since_s))
@@ -201,7 +216,11 @@ impl RunProgress {
                 Some((_, last_us)) => last_us.saturating_sub(margin_s * 1_000_000),
                 None => run.from_us,
             };
-            let (from_s, to_s) = (begin_us / 1_000_000, (run.to_us / 1_000_000 + 1).min(stage.until_s));
+            let last_s = run.to_us / 1_000_000 + 1;
+            // Of one that may go on behind the range, too.
+            let is_near_end = last_s + 2 * BEHIND_S > stage.until_s;
+            let to_s = if is_near_end { stage.until_s } else { last_s };
+            let from_s = begin_us / 1_000_000;
             let is_whole = known.is_some_and(|(through, _)| *through >= run.last);
             // Its id is part of a query, and anybody may have written it.
             let has_id = run.run.parse::<RunId>().is_ok();
@@ -228,7 +247,7 @@ impl Progress {
     fn take_rollup(
         &mut self,
         entry: &Entry,
-        number: u64,
+        (number, first_known): (u64, u64),
         resolution: Resolution,
         each: &mut dyn FnMut(&Entry),
     ) {
@@ -247,7 +266,7 @@ impl Progress {
         let first = (number + 1).saturating_sub(rollups);
         let batch = together.split_off(&first);
         // Without its beginning, a run begins with what is left of it.
-        let follows = after == self.through || self.through == 0;
+        let follows = after == self.through || (self.through == 0 && after < first_known);
         if batch.len() as u64 != rollups || !follows {
             self.is_cut = true;
             return;
@@ -378,11 +397,11 @@ mod tests {
 
     #[test]
     fn runs_that_go_on_are_found_by_time_and_the_others_by_their_ids() {
-        let mut progress = RunProgress::default();
         let count = |run: &str, to_s: u64, minutes| RunCount {
             run: run.to_owned(),
             from_us: 1_000_000_000_000,
             to_us: (1_000_000 + to_s) * 1_000_000,
+            first: 1,
             last: if run == RUN[2] { 9 } else { 100 },
             intervals: 9,
             minutes,
@@ -395,6 +414,7 @@ mod tests {
             count(RUN[2], 3_000, 9),
             count(RUN[3], 20_000, 0),
         ];
+        let mut progress = RunProgress::new(&counted, 1_020_010);
         let stage = |resolution, until_s| Stage { resolution, until_s };
         let hours = progress.filters(&counted, stage(Resolution::Hour, 2_000_000), (" runs", " more"));
         assert_eq!(hours, ["(TLSDASH_HOUR:* runs) more _time:<1970-01-24T03:33:20Z"]);

@@ -25,7 +25,7 @@ const SMALL_REQUESTS: u32 = 16;
 /// A receiver may confirm entries before they are on its disk (VictoriaLogs writes them within 5 s). So those that were
 /// confirmed within this time before a failure, and up to twice as long, are sent again.
 const SETTLED_AFTER: Duration = Duration::from_secs(10);
-/// Confirmed places that are not settled; a clock that was set back would keep any number.
+/// Confirmed places that are not settled: a receiver that ends each connection would keep any number.
 const MARKS_MAX: usize = 16;
 /// The bytes of the file with the places: a writer takes 100, and is forgotten with its last archive.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -62,9 +62,10 @@ pub struct Uploader {
     confirmed: WriterPlaces,
     /// The last one that was confirmed at all.
     furthest: WriterPlaces,
+    /// What an earlier upload had confirmed last. It counts as sent once this one has sent it too.
+    again: Option<WriterPlaces>,
     kept: SentPlaces,
     marked_at: Instant,
-    confirmed_at: Instant,
     request_bytes_max: usize,
     small_requests: u32,
     lost_total: u64,
@@ -91,13 +92,16 @@ struct SentPlaces {
 }
 
 impl SentPlaces {
-    /// Takes over what was confirmed long enough ago.
+    /// Takes over what was confirmed long enough ago: the receiver has been the same since then.
     fn settle(&mut self, now_s: u64) {
-        while self.marks.len() > MARKS_MAX
-            || self.marks.front().is_some_and(|(at_s, _)| at_s + SETTLED_AFTER.as_secs() <= now_s)
-        {
-            self.sent = self.marks.pop_front().map(|(_, places)| places).unwrap_or_default();
+        let is_settled = |at_s: u64| at_s.saturating_add(SETTLED_AFTER.as_secs()) <= now_s;
+        while self.marks.front().is_some_and(|(at_s, _)| is_settled(*at_s)) {
+            self.settle_first();
         }
+    }
+
+    fn settle_first(&mut self) {
+        self.sent = self.marks.pop_front().map(|(_, places)| places).unwrap_or_default();
     }
 
     /// Reads the file; `None` if there is none. What is no such file begins with nothing: all is sent again.
@@ -132,7 +136,7 @@ impl UploadTarget {
 }
 
 /// The file beside a journal that says how far it was sent.
-pub fn places_file(journal: &Path) -> PathBuf {
+fn places_file(journal: &Path) -> PathBuf {
     journal.with_extension("upload")
 }
 
@@ -151,12 +155,9 @@ impl Uploader {
             let sent = last.iter().map(|(id, seqnum)| (*id, if *id == file { 0 } else { *seqnum })).collect();
             SentPlaces { sent, ..SentPlaces::default() }
         };
-        kept.settle(now_s());
-        let is_gone = |(id, seqnum): (&u128, &u64)| {
-            let sent = kept.sent.get(id).copied().unwrap_or(0);
-            if last.contains_key(id) { 0 } else { seqnum.saturating_sub(sent) }
-        };
-        let lost_total = kept.written.iter().map(is_gone).sum();
+        // Nobody knows what the receiver did meanwhile: what was confirmed last is sent once more.
+        let again = std::mem::take(&mut kept.marks).pop_back().map(|(_, places)| places);
+        let furthest = again.clone().unwrap_or_else(|| kept.sent.clone());
         let mut uploader = Self {
             target,
             journal: journal.to_owned(),
@@ -165,13 +166,13 @@ impl Uploader {
             unsent_entries: VecDeque::new(),
             read: kept.sent.clone(),
             confirmed: kept.sent.clone(),
-            furthest: kept.sent.clone(),
+            furthest,
+            again,
             kept,
             marked_at: Instant::now(),
-            confirmed_at: Instant::now(),
             request_bytes_max: REQUEST_BYTES_MAX,
             small_requests: 0,
-            lost_total,
+            lost_total: 0,
         };
         // From now on a run that is killed before anything was confirmed is sent by the next one.
         uploader.write()?;
@@ -194,8 +195,11 @@ impl Uploader {
         let Some(&UnsentEntry { end, .. }) = self.unsent_entries.get(in_one - 1) else { return Ok(false) };
         match self.target.client.send(&self.unsent[..end]) {
             // It may have been started anew, without what it had confirmed.
-            Ok(Sent::TakenAnew) if self.confirmed_at.elapsed() < SETTLED_AFTER => self.rewind()?,
-            Ok(Sent::Taken | Sent::TakenAnew) => {
+            Ok(Sent::TakenAnew) => self.rewind()?,
+            Ok(Sent::Taken { is_same }) => {
+                if is_same {
+                    self.kept.settle(now_s());
+                }
                 self.small_requests += u32::from(self.request_bytes_max < REQUEST_BYTES_MAX);
                 if self.small_requests == SMALL_REQUESTS {
                     self.small_requests = 0;
@@ -225,6 +229,11 @@ impl Uploader {
         Ok(true)
     }
 
+    /// How the upload stands if nothing waits but what was just written. It looks at no file.
+    pub fn caught_up(&self) -> UploadState {
+        UploadState { waiting: 0, lost_total: self.lost_total, failure: None }
+    }
+
     /// How the upload stands, if the last step failed with this reason.
     pub fn state(&self, failure: Option<&str>) -> UploadState {
         let last = journal::last_entries(&self.journal).unwrap_or_default();
@@ -240,11 +249,16 @@ impl Uploader {
     /// If it cannot be written.
     pub fn save(&mut self) -> Result<(), Reason> {
         self.marked_at = Instant::now();
-        let now_s = now_s();
-        if self.kept.marks.back().map_or(&self.kept.sent, |(_, places)| places) != &self.confirmed {
-            self.kept.marks.push_back((now_s, self.confirmed.clone()));
+        let is_sent = |(id, seqnum): (&u128, &u64)| self.confirmed.get(id).is_none_or(|sent| sent >= seqnum);
+        if let Some(again) = self.again.take_if(|again| again.iter().all(is_sent)) {
+            self.kept.sent = again;
         }
-        self.kept.settle(now_s);
+        if self.kept.marks.back().map_or(&self.kept.sent, |(_, places)| places) != &self.confirmed {
+            self.kept.marks.push_back((now_s(), self.confirmed.clone()));
+        }
+        if self.kept.marks.len() > MARKS_MAX {
+            self.kept.settle_first();
+        }
         self.write()
     }
 
@@ -252,6 +266,9 @@ impl Uploader {
         let last = journal::last_entries(&self.journal).map_err(|error| error.to_string())?;
         let kept = &mut self.kept;
         // A writer without files is no longer of interest.
+        for (id, seqnum) in kept.written.iter().filter(|(id, _)| !last.contains_key(id)) {
+            self.lost_total += seqnum.saturating_sub(self.furthest.get(id).copied().unwrap_or(0));
+        }
         for places in [&mut kept.sent].into_iter().chain(kept.marks.iter_mut().map(|(_, places)| places)) {
             places.retain(|id, _| last.contains_key(id));
         }
@@ -288,7 +305,6 @@ impl Uploader {
 
     /// Forgets the first entries, which end at a byte.
     fn confirm(&mut self, entries: usize, end: usize) {
-        self.confirmed_at = Instant::now();
         self.unsent.drain(..end);
         for UnsentEntry { at: EntryPosition { seqnum_id, seqnum }, before, .. } in
             self.unsent_entries.drain(..entries)

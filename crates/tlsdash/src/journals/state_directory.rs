@@ -49,16 +49,6 @@ pub(crate) fn free_beside(path: &Path) -> PathBuf {
     std::iter::once(path.to_owned()).chain(others).find(|path| !path.exists()).unwrap_or_default()
 }
 
-/// The existing files that other processes write in place of this one: `NAME.journal`, `NAME-2.journal` and so on.
-pub(crate) fn siblings(path: &Path) -> Vec<PathBuf> {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let numbered_stem =
-        stem.rsplit_once('-').filter(|(_, n)| n.parse::<u32>().is_ok_and(|n| n <= WRITERS_MAX));
-    let first = path.with_file_name(format!("{}.journal", numbered_stem.map_or(&*stem, |(stem, _)| stem)));
-    let others: Vec<_> = (2..=WRITERS_MAX).map(|n| numbered(&first, n)).collect();
-    std::iter::once(first).chain(others).filter(|other| other != path && other.exists()).collect()
-}
-
 /// The path with a number behind the file's name.
 fn numbered(path: &Path, n: u32) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -168,7 +158,5 @@ mod tests {
         let second = begin_in(folder.path()).unwrap();
         assert_eq!(first.path().file_name().unwrap(), "tlsdash.journal");
         assert_eq!(second.path().file_name().unwrap(), "tlsdash-2.journal");
-        assert_eq!(siblings(first.path()), [second.path()]);
-        assert_eq!(siblings(second.path()), [first.path()]);
     }
 }

@@ -11,7 +11,6 @@ use records::kinds::{Level, NoticeRecord};
 use records::text::clean;
 use records::text::quantity::counted;
 
-use crate::journals::state_directory;
 use crate::service::thread::spawn;
 
 /// How often new records are looked for.
@@ -19,8 +18,6 @@ const POLL: Duration = Duration::from_millis(500);
 /// The waits after failures: the first may be a connection that was idle for too long, and is no news.
 const RETRY_MIN: Duration = Duration::from_millis(200);
 const RETRY_MAX: Duration = Duration::from_secs(30);
-/// How often the files of other processes in the folder are looked at.
-const SIBLINGS_EVERY: Duration = Duration::from_secs(60);
 /// How long the end of the program waits for the last records to be confirmed.
 const END_PATIENCE: Duration = Duration::from_secs(5);
 const END_POLL: Duration = Duration::from_millis(10);
@@ -60,7 +57,7 @@ impl Upload {
         let (state, journal) = (SharedState::default(), journal.to_owned());
         let shared = Arc::clone(&state);
         // Accounted with the thread that writes the journal.
-        let thread = spawn("journal-upload", move || upload(&target, &journal, &end, &shared))?;
+        let thread = spawn("journal-upload", move || upload(target, &journal, &end, &shared))?;
         Ok(Self { place, file, state, until_end, thread })
     }
 
@@ -118,30 +115,25 @@ fn copy(state: &SharedState) -> UploadState {
 }
 
 /// Sends until the end, and then what is left.
-fn upload(target: &UploadTarget, journal: &Path, end: &Receiver<()>, shared: &SharedState) {
+fn upload(target: UploadTarget, journal: &Path, end: &Receiver<()>, shared: &SharedState) {
     let share = |state| *shared.lock().unwrap_or_else(PoisonError::into_inner) = state;
-    let mut uploader = match Uploader::open(target.clone(), journal) {
+    let mut uploader = match Uploader::open(target, journal) {
         Ok(uploader) => uploader,
         Err(error) => return share(UploadState { failure: Some(error), ..UploadState::default() }),
     };
-    let (mut failures, mut ending_since, mut siblings_at) = (0_u32, None::<Instant>, Instant::now());
+    let (mut failures, mut ending_since) = (0_u32, None::<Instant>);
     loop {
         let wait = match uploader.step() {
             Ok(has_sent) => {
                 // What was just written is not said to wait.
                 let is_behind = has_sent && (failures > 0 || copy(shared).waiting > 0);
                 failures = 0;
-                let state = uploader.state(None);
-                share(if is_behind { state } else { UploadState { waiting: 0, ..state } });
+                share(if is_behind { uploader.state(None) } else { uploader.caught_up() });
                 if has_sent {
                     continue;
                 }
                 if ending_since.is_some() {
                     break;
-                }
-                if siblings_at.elapsed() >= SIBLINGS_EVERY {
-                    siblings_at = Instant::now();
-                    send_siblings(target, journal);
                 }
                 POLL
             }
@@ -170,19 +162,5 @@ fn upload(target: &UploadTarget, journal: &Path, end: &Receiver<()>, shared: &Sh
     }
     if let Err(error) = uploader.save() {
         share(uploader.state(Some(&error)));
-    }
-}
-
-/// Sends what is left of the files of other processes in the same folder: of one that an upgrade has replaced, or that this
-/// one has. If such a process goes on, both send, and a record counts once.
-fn send_siblings(target: &UploadTarget, journal: &Path) {
-    for sibling in state_directory::siblings(journal) {
-        if !log_store::places_file(&sibling).exists() {
-            continue;
-        }
-        // A failure is told of the own file too.
-        let Ok(mut uploader) = Uploader::open(target.clone(), &sibling) else { continue };
-        while uploader.step() == Ok(true) {}
-        let _ = uploader.save();
     }
 }
