@@ -129,22 +129,10 @@ impl RunBuffer {
         if self.waiting.len() >= WAITING_MAX {
             self.flush(out);
         }
+        let merged = if self.is_rollup { self.take_in_rollup(record, out) } else { Some(record) };
+        let Some(record) = merged else { return };
         match &record.body {
-            Body::Connection(_) | Body::Request(_) if self.is_rollup => {}
-            Body::Client(client)
-                if self.is_rollup
-                    && self.clients.len() >= CLIENTS_MERGED_MAX
-                    && !self.clients.contains_key(&client_key(client)) => {}
-            Body::Run(run) if self.is_rollup && run.phase == Phase::Stop => {
-                self.waiting.push(record);
-                if self.has_rollups {
-                    self.flush(out);
-                } else {
-                    self.waiting.clear();
-                }
-            }
             // Its latencies are of the whole run.
-            body if self.is_rollup && (is_of_whole_run(body) || is_event(body)) => self.waiting.push(record),
             body if is_of_whole_run(body) => {
                 self.flush(out);
                 self.emit(record, out);
@@ -186,6 +174,27 @@ impl RunBuffer {
                 self.emit(record, out);
             }
         }
+    }
+
+    /// Takes a record that roll-ups leave out or do not merge; returns the others.
+    fn take_in_rollup(&mut self, record: Record, out: &mut Vec<Record>) -> Option<Record> {
+        match &record.body {
+            Body::Connection(_) | Body::Request(_) => {}
+            Body::Client(client)
+                if self.clients.len() >= CLIENTS_MERGED_MAX
+                    && !self.clients.contains_key(&client_key(client)) => {}
+            Body::Run(run) if run.phase == Phase::Stop => {
+                self.waiting.push(record);
+                if self.has_rollups {
+                    self.flush(out);
+                } else {
+                    self.waiting.clear();
+                }
+            }
+            body if is_of_whole_run(body) || is_event(body) => self.waiting.push(record),
+            _ => return Some(record),
+        }
+        None
     }
 
     /// True for a record of a series that leaves a gap after its predecessor.
