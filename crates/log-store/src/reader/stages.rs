@@ -146,7 +146,10 @@ impl RunProgress {
             match self.runs.get(&key) {
                 None => each(entry),
                 Some(run) if number <= run.through => {}
-                Some(run) => each(&renumbered(entry, run.given + (number - run.through), resolution)),
+                Some(run) => {
+                    let given = run.given.saturating_add(number - run.through);
+                    each(&renumbered(entry, given, resolution));
+                }
             }
             return;
         }
@@ -275,7 +278,7 @@ impl Progress {
             self.given = after;
         }
         for rollup in batch.values() {
-            self.given += 1;
+            self.given = self.given.saturating_add(1);
             self.last_us = self.last_us.max(rollup.realtime_us());
             each(&renumbered(rollup, self.given, resolution));
         }
@@ -388,6 +391,11 @@ mod tests {
         );
         let other = record(RUN[1], "TLSDASH_KIND", 7, 5, None);
         progress.pass(&other, interval, &mut |entry| assert_eq!(entry.text("TLSDASH_SEQ"), Some("7")));
+        // Numbers that nobody means.
+        let most = u64::MAX - 1;
+        let mut progress = RunProgress::default();
+        assert_eq!(pass(&mut progress, hour, &[(most, Some([most, u64::MAX, 1]))]), [u64::MAX]);
+        assert_eq!(pass(&mut progress, hour, &[(most, Some([u64::MAX, 1, u64::MAX]))]), [0; 0]);
         // A hole between two roll-ups, and a run whose beginning is gone.
         let mut progress = RunProgress::default();
         assert_eq!(pass(&mut progress, hour, &[(9, Some([500, 600, 1])), (10, Some([610, 700, 1]))]), [501]);

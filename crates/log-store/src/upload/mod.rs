@@ -311,7 +311,7 @@ impl Uploader {
         {
             // What was confirmed once, and sent again, is no hole.
             let furthest = self.furthest.entry(seqnum_id).or_default();
-            self.lost_total += (seqnum - 1).saturating_sub(before.max(*furthest));
+            self.lost_total += seqnum.saturating_sub(1).saturating_sub(before.max(*furthest));
             *furthest = seqnum.max(*furthest);
             self.confirmed.insert(seqnum_id, seqnum);
         }
