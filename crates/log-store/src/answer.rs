@@ -55,8 +55,8 @@ impl<'a> Line<'a> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| &**value)
     }
 
-    fn time_us(&self) -> Option<i64> {
-        let time: jiff::Timestamp = self.get("_time")?.parse().ok()?;
+    fn time_us(&self, name: &str) -> Option<i64> {
+        let time: jiff::Timestamp = self.get(name)?.parse().ok()?;
         Some(time.as_microsecond())
     }
 }
@@ -66,7 +66,7 @@ pub(crate) fn entry(bytes: &[u8]) -> Result<Entry, Reason> {
     // Whoever may write there may write any bytes, which must not stop the rest.
     let text = String::from_utf8_lossy(bytes);
     let line = Line::parse(&text)?;
-    let time_us = line.time_us().ok_or_else(|| format!("a line without _time: {}", shown(bytes)))?;
+    let time_us = line.time_us("_time").ok_or_else(|| format!("a line without _time: {}", shown(bytes)))?;
     let realtime_us = u64::try_from(time_us).unwrap_or(0);
     let fields = line.0.iter().filter_map(|(name, value)| match &**name {
         "_msg" => Some(("MESSAGE", &**value)),
@@ -106,10 +106,7 @@ impl RunCount {
 pub(crate) fn run_count(bytes: &[u8]) -> Result<RunCount, Reason> {
     let text = String::from_utf8_lossy(bytes);
     let line = Line::parse(&text)?;
-    let time_us = |name| {
-        let time: jiff::Timestamp = line.get(name)?.parse().ok()?;
-        Some(u64::try_from(time.as_microsecond()).unwrap_or(0))
-    };
+    let time_us = |name| Some(u64::try_from(line.time_us(name)?).unwrap_or(0));
     let number = |name| line.get(name)?.parse().ok();
     let parsed = || {
         Some(RunCount {
@@ -130,7 +127,7 @@ pub(crate) fn run_count(bytes: &[u8]) -> Result<RunCount, Reason> {
 pub(crate) fn bucket(bytes: &[u8]) -> Result<Option<(u64, u64)>, Reason> {
     let text = String::from_utf8_lossy(bytes);
     let line = Line::parse(&text)?;
-    let parsed = line.time_us().zip(line.get("n").and_then(|n| n.parse().ok()));
+    let parsed = line.time_us("_time").zip(line.get("n").and_then(|n| n.parse().ok()));
     let (time_us, count) = parsed.ok_or_else(|| format!("an unexpected count: {}", shown(bytes)))?;
     Ok(u64::try_from(time_us).ok().map(|time_us| (time_us / 1_000_000, count)))
 }

@@ -11,13 +11,14 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use journal::{Entry, EntrySource, FileState, PollProgress, ReadError, Start};
 
 use crate::answer::{self, RunCount};
 use crate::census::{Counts, HOUR, ReadCounts, Window, windows};
 use crate::client::{Client, Reason};
+use crate::now_s;
 use crate::sequence::RunSequences;
 use crate::url::StoreUrl;
 use records::codec::Resolution;
@@ -457,11 +458,6 @@ fn runs(id_prefix: &str) -> String {
 /// The filter of the URL.
 fn further(url: &StoreUrl) -> String {
     url.parameters.query.as_ref().map_or_else(String::new, |query| format!(" ({query})"))
-}
-
-/// The time of this host, in seconds since 1970.
-fn now_s() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 fn time_range(from: u64, to: u64) -> String {

@@ -1,19 +1,20 @@
 //! Sends the entries of a journal file to a store, as systemd-journal-upload does.
 //!
 //! The file and its archives are the queue. systemd-journal-upload sends one endless request, which nobody confirms; here
-//! each request is short, and its response confirms its entries. After a failure, what was not
-//! confirmed, or only just, is sent again, so an entry may arrive twice: readers count a record once. How far the journal was
-//! sent is kept in a file beside it.
+//! each request is short, and its response confirms its entries. After a failure, what was not confirmed, or only just, is
+//! sent again, so an entry may arrive twice: readers count a record once. How far the journal was sent is kept in a file
+//! beside it.
 
 use std::collections::VecDeque;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use journal::{EntryPosition, Tail, WriterPlaces};
 use serde::{Deserialize, Serialize};
 
 use crate::client::{Client, Reason, Sent};
+use crate::now_s;
 use crate::url::UploadUrl;
 
 /// The entries that are read at a time: some 100 KB.
@@ -146,13 +147,13 @@ impl Uploader {
     /// # Errors
     /// If the journal, or the file with the places, cannot be read or written.
     pub fn open(target: UploadTarget, journal: &Path) -> Result<Self, String> {
-        let last = journal::last_entries(journal).map_err(|error| error.to_string())?;
+        let reason = |error: journal::ReadError| error.to_string();
         let mut kept = if let Some(kept) = SentPlaces::read(&places_file(journal))? {
             kept
         } else {
             // What was archived before is not sent.
-            let file = journal::file_writer(journal).map_err(|error| error.to_string())?;
-            let sent = last.iter().map(|(id, seqnum)| (*id, if *id == file { 0 } else { *seqnum })).collect();
+            let mut sent = journal::last_entries(journal).map_err(reason)?;
+            sent.insert(journal::file_writer(journal).map_err(reason)?, 0);
             SentPlaces { sent, ..SentPlaces::default() }
         };
         // Nobody knows what the receiver did meanwhile: what was confirmed last is sent once more.
@@ -161,7 +162,7 @@ impl Uploader {
         let mut uploader = Self {
             target,
             journal: journal.to_owned(),
-            tail: Tail::resume(journal, kept.sent.clone()).map_err(|error| error.to_string())?,
+            tail: Tail::resume(journal, kept.sent.clone()).map_err(reason)?,
             unsent: Vec::new(),
             unsent_entries: VecDeque::new(),
             read: kept.sent.clone(),
@@ -317,11 +318,6 @@ impl Uploader {
         }
         self.unsent_entries.iter_mut().for_each(|entry| entry.end -= end);
     }
-}
-
-/// The time of this host, in seconds since 1970.
-fn now_s() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 #[cfg(test)]
