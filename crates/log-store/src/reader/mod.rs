@@ -5,6 +5,7 @@
 //! its count stands still; a census of all hours finds what was uploaded late. The records of a run are passed on in the
 //! order of their numbers.
 
+mod plan;
 mod stages;
 #[cfg(test)]
 mod tests;
@@ -15,14 +16,13 @@ use std::time::{Duration, Instant};
 
 use journal::{Entry, EntrySource, FileState, PollProgress, ReadError, Start};
 
-use crate::answer::{self, RunCount};
+use crate::answer;
 use crate::census::{Counts, HOUR, ReadCounts, Window, windows};
 use crate::client::{Client, Reason};
 use crate::now_s;
 use crate::sequence::RunSequences;
 use crate::url::StoreUrl;
-use records::codec::Resolution;
-use stages::{RECORDS_MAX, RunProgress, Stage};
+use plan::{Plan, StagedRange};
 
 /// The latest seconds, which are counted often, and those of clocks that are ahead.
 const RECENT_S: u64 = 60;
@@ -31,7 +31,6 @@ const AHEAD_S: u64 = 300;
 const HOURS_MAX: u64 = 12;
 /// The lines of a census: ten years of hours.
 const CENSUS_LINES_MAX: usize = 100_000;
-const SEQ: &str = "TLSDASH_SEQ";
 /// journald's messages about what it dropped, in LogsQL.
 const DROPPED: &str = "N_DROPPED:* _TRANSPORT:=driver";
 /// The second at which a range without an end ends.
@@ -65,16 +64,7 @@ pub struct StoreReader {
     client: Client,
     /// What is read, in LogsQL.
     filter: String,
-    /// What of it is asked for in further stages; `None` if all is read record by record.
-    staged: Option<StagedRange>,
-    /// The stages that follow, and the filters of the present one that follow.
-    stages: VecDeque<Stage>,
-    parts: VecDeque<String>,
-    resolution: Resolution,
-    progress: RunProgress,
-    counted: Vec<RunCount>,
-    /// The roll-ups that are read within the range.
-    finest: Option<&'static str>,
+    plan: Plan,
     pace: Pace,
     read: ReadCounts,
     /// The latest seconds by the census before.
@@ -86,18 +76,6 @@ pub struct StoreReader {
     /// Until all that was there at first has been read.
     is_first: bool,
     failed: Option<(Instant, Reason)>,
-}
-
-/// A range of time that is read in stages if it has many records.
-#[derive(Debug)]
-struct StagedRange {
-    /// What the runs' ids and all entries must pass, in LogsQL.
-    runs: String,
-    further: String,
-    /// In seconds; the greatest one for no end.
-    from_s: u64,
-    until_s: u64,
-    records_max: u64,
 }
 
 #[derive(Debug)]
@@ -134,13 +112,7 @@ impl StoreReader {
             place,
             client,
             filter: filter(url, start, id_prefix),
-            staged: None,
-            stages: VecDeque::new(),
-            parts: VecDeque::new(),
-            resolution: Resolution::Interval,
-            progress: RunProgress::default(),
-            counted: Vec::new(),
-            finest: None,
+            plan: Plan::Whole,
             pace: PACE,
             read: ReadCounts::default(),
             recent: Counts::new(),
@@ -159,66 +131,19 @@ impl StoreReader {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_range(url: &StoreUrl, id_prefix: &str, range_us: (u64, u64)) -> Result<Self, ReadError> {
-        let (runs, further) = (runs(id_prefix), further(url));
-        let records_max = url.parameters.records.unwrap_or(RECORDS_MAX);
-        let (from_s, until_s) = (range_us.0 / 1_000_000, (range_us.1 / 1_000_000).saturating_add(1));
-        let staged = StagedRange { runs, further, from_s, until_s, records_max };
-        Ok(Self { staged: Some(staged), ..Self::open(url, Start::Oldest, id_prefix)? })
+        let plan = Plan::Uncounted(StagedRange::new(url, id_prefix, range_us));
+        Ok(Self { plan, ..Self::open(url, Start::Oldest, id_prefix)? })
     }
 
-    /// Counts the records of the range, and begins with the first stage if they are many.
-    fn plan(&mut self, range: &StagedRange) -> Result<(), Reason> {
-        let StagedRange { runs, further, from_s, until_s, records_max } = range;
-        let planned_s = now_s();
-        let more = format!("{runs}{further}");
-        let ended = if *until_s == NO_END { String::new() } else { format!(" _time:<{}", time(*until_s)) };
-        let counted = self.count_runs(&format!("{more}{ended}"))?;
-        if counted.iter().map(|run| run.intervals).sum::<u64>() <= *records_max {
-            return Ok(());
-        }
-        let begun = if *from_s == 0 { String::new() } else { format!(" _time:>={}", time(*from_s)) };
-        let within = self.count_runs(&format!("{more}{begun}{ended}"))?;
-        let span_s = if *from_s == 0 { NO_END } else { until_s.min(&now_s()).saturating_sub(*from_s) };
-        let finest = stages::finest(&within, *records_max, span_s);
-        self.finest = stages::name(finest);
-        self.stages = stages::stages(finest, *from_s, *until_s).into();
-        self.progress = RunProgress::new(&counted, planned_s);
-        self.counted = counted;
-        Ok(())
-    }
-
-    /// Counts the records of each run.
-    fn count_runs(&self, more: &str) -> Result<Vec<RunCount>, Reason> {
-        let [intervals, minutes, hours] = [Resolution::Interval, Resolution::Minute, Resolution::Hour]
-            .map(|resolution| resolution.kind_field().name.clone());
-        let query = format!(
-            "({intervals}:* or {minutes}:* or {hours}:*){more} | stats by (TLSDASH_RUN) min(_time) from, max(_time) to, \
-             min({SEQ}) if ({intervals}:*) first, max({SEQ}) if ({intervals}:*) last, \
-             count() if ({intervals}:*) intervals, count() if ({minutes}:*) minutes, count() if ({hours}:*) hours"
-        );
-        let mut counted = Vec::new();
-        self.client.ask(&query, &mut |line| {
-            counted.push(answer::run_count(line)?);
-            stages::check(&counted)
-        })?;
-        Ok(counted)
-    }
-
-    /// Begins the next part of a stage, or the next stage; false if there is none.
+    /// Begins with what the plan has next; false if that is nothing.
     fn next_part(&mut self) -> bool {
-        while self.parts.is_empty() {
-            let (Some(stage), Some(range)) = (self.stages.pop_front(), &self.staged) else { return false };
-            self.progress.next_stage();
-            self.resolution = stage.resolution;
-            self.parts = self.progress.filters(&self.counted, stage, (&range.runs, &range.further)).into();
-        }
-        if let Some(filter) = self.parts.pop_front() {
-            self.filter = filter;
-            self.read = ReadCounts::default();
-            self.sequences = RunSequences::default();
-            self.recent.clear();
-            self.next_all = Instant::now();
-        }
+        let Plan::Staged(staged) = &mut self.plan else { return false };
+        let Some(filter) = staged.next_filter() else { return false };
+        self.filter = filter;
+        self.read = ReadCounts::default();
+        self.sequences = RunSequences::default();
+        self.recent.clear();
+        self.next_all = Instant::now();
         true
     }
 
@@ -232,10 +157,8 @@ impl StoreReader {
             walked_bytes: 0,
             writer: FileState::Online,
         };
-        if let Some(range) = self.staged.take_if(|_| self.is_first && self.counted.is_empty()) {
-            let planned = self.plan(&range);
-            self.staged = (planned.is_err() || !self.stages.is_empty()).then_some(range);
-            planned?;
+        if let Plan::Uncounted(range) = &self.plan {
+            self.plan = range.plan(&self.client)?;
             self.next_part();
         }
         let now = Instant::now();
@@ -255,9 +178,8 @@ impl StoreReader {
             None if now >= self.next_recent => {
                 self.count_recent()?;
                 if self.queue.is_empty() {
-                    let (resolution, runs) = (self.resolution, &mut self.progress);
-                    let each = &mut |entry: &Entry| runs.pass(entry, resolution, each);
-                    self.sequences.release_older(self.pace.hole, now, each);
+                    let plan = &mut self.plan;
+                    self.sequences.release_older(self.pace.hole, now, &mut |entry| plan.pass(entry, each));
                 }
                 self.next_recent = Instant::now() + self.pace.recent;
             }
@@ -265,9 +187,9 @@ impl StoreReader {
         }
         progress.more = !self.queue.is_empty();
         if self.is_first && !progress.more {
-            let (resolution, runs) = (self.resolution, &mut self.progress);
-            let each = &mut |entry: &Entry| runs.pass(entry, resolution, each);
-            if self.stages.is_empty() && self.parts.is_empty() {
+            let is_last = self.plan.is_last();
+            let each = &mut |entry: &Entry| self.plan.pass(entry, each);
+            if is_last {
                 self.sequences.release_without_beginning(each);
             } else {
                 // A hole in roll-ups stays one.
@@ -367,12 +289,11 @@ impl StoreReader {
         entries.sort_by_cached_key(order);
         progress.entries = entries.len() as u64;
         let (mut read, now) = (Counts::new(), Instant::now());
-        let (resolution, is_first) = (self.resolution, self.is_first);
-        let Self { progress: runs, sequences, .. } = self;
+        let Self { plan, sequences, is_first, .. } = self;
         for entry in entries {
             *read.entry(entry.realtime_us() / 1_000_000).or_default() += 1;
-            let is_from_start = is_first && !runs.knows(&entry);
-            sequences.take(entry, (is_from_start, now), &mut |entry| runs.pass(entry, resolution, each));
+            let is_from_start = *is_first && !plan.knows(&entry);
+            sequences.take(entry, (is_from_start, now), &mut |entry| plan.pass(entry, each));
         }
         self.read.insert(read, now_s() + AHEAD_S);
         if progress.entries < counted {
@@ -391,18 +312,13 @@ impl StoreReader {
 
 impl EntrySource for StoreReader {
     fn note(&self) -> Option<String> {
-        let (range, finest) = (self.staged.as_ref()?, self.finest?);
-        let records: u64 = self.counted.iter().map(|run| run.intervals).sum();
-        Some(format!(
-            "{} has more than {} records ({records}): whole {finest} are read, with the busiest clients only; ?records={records} \
-             reads them one by one",
-            self.place, range.records_max
-        ))
+        let Plan::Staged(staged) = &self.plan else { return None };
+        Some(format!("{} {}", self.place, staged.note()?))
     }
 
     fn finish(&mut self, each: &mut dyn FnMut(&Entry)) {
-        let (resolution, runs) = (self.resolution, &mut self.progress);
-        self.sequences.release(&mut |entry| runs.pass(entry, resolution, each));
+        let plan = &mut self.plan;
+        self.sequences.release(&mut |entry| plan.pass(entry, each));
     }
 
     fn poll(&mut self, each: &mut dyn FnMut(&Entry)) -> Result<PollProgress, ReadError> {

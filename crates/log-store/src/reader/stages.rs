@@ -58,15 +58,6 @@ pub(super) fn finest(within: &[RunCount], records_max: u64, span_s: u64) -> Reso
     }
 }
 
-/// Returns the name of roll-ups.
-pub(super) fn name(resolution: Resolution) -> Option<&'static str> {
-    match resolution {
-        Resolution::Interval => None,
-        Resolution::Minute => Some("minutes"),
-        Resolution::Hour => Some("hours"),
-    }
-}
-
 /// Returns the stages that read a range at this resolution. What is before `from_s` only matters by its totals.
 pub(super) fn stages(finest: Resolution, from_s: u64, until_s: u64) -> Vec<Stage> {
     let is_used = |resolution| match (finest, resolution) {
@@ -88,6 +79,8 @@ pub(super) fn stages(finest: Resolution, from_s: u64, until_s: u64) -> Vec<Stage
 /// What was read of each run, by run and writer.
 #[derive(Debug, Default)]
 pub(super) struct RunProgress {
+    /// Of the present stage.
+    resolution: Resolution,
     runs: HashMap<Box<str>, Progress>,
     /// The first number that each run is known to have.
     firsts: HashMap<Box<str>, u64>,
@@ -131,7 +124,8 @@ impl RunProgress {
     }
 
     /// Begins the next stage.
-    pub(super) fn next_stage(&mut self) {
+    pub(super) fn next_stage(&mut self, resolution: Resolution) {
+        self.resolution = resolution;
         for run in self.runs.values_mut() {
             run.together.clear();
             run.is_cut = false;
@@ -140,7 +134,8 @@ impl RunProgress {
     }
 
     /// Passes an entry on if former stages have not read what it stands for.
-    pub(super) fn pass(&mut self, entry: &Entry, resolution: Resolution, each: &mut dyn FnMut(&Entry)) {
+    pub(super) fn pass(&mut self, entry: &Entry, each: &mut dyn FnMut(&Entry)) {
+        let resolution = self.resolution;
         let Some((key, number)) = key_and_number(entry) else { return each(entry) };
         if resolution == Resolution::Interval {
             match self.runs.get(&key) {
@@ -349,15 +344,16 @@ mod tests {
         Entry::from_fields((1_000_000 + second) * 1_000_000, fields.into_iter().chain(batch))
     }
 
-    fn pass(
-        progress: &mut RunProgress,
-        resolution: Resolution,
-        records: &[(u64, Option<[u64; 3]>)],
-    ) -> Vec<u64> {
+    fn at(resolution: Resolution) -> RunProgress {
+        RunProgress { resolution, ..RunProgress::default() }
+    }
+
+    fn pass(progress: &mut RunProgress, records: &[(u64, Option<[u64; 3]>)]) -> Vec<u64> {
+        let kind_field = progress.resolution.kind_field();
         let mut given = Vec::new();
         for (number, batch) in records {
-            let entry = record(RUN[0], &resolution.kind_field().name, *number, 10, *batch);
-            progress.pass(&entry, resolution, &mut |entry| {
+            let entry = record(RUN[0], &kind_field.name, *number, 10, *batch);
+            progress.pass(&entry, &mut |entry| {
                 assert_eq!(entry.text("TLSDASH_KIND"), Some("x"));
                 given.push(entry.text("TLSDASH_SEQ").unwrap().parse().unwrap());
             });
@@ -368,11 +364,11 @@ mod tests {
     #[test]
     fn each_stage_goes_on_behind_what_whole_roll_ups_stand_for() {
         let [interval, minute, hour] = [Resolution::Interval, Resolution::Minute, Resolution::Hour];
-        let mut progress = RunProgress::default();
+        let mut progress = at(hour);
         let hours =
             [(1, Some([0, 1, 1])), (2, None), (3, Some([1, 900, 2])), (3, Some([1, 900, 2])), (4, None)];
-        assert_eq!(pass(&mut progress, hour, &hours), [1, 2, 3], "the fourth stands for nothing by itself");
-        progress.next_stage();
+        assert_eq!(pass(&mut progress, &hours), [1, 2, 3], "the fourth stands for nothing by itself");
+        progress.next_stage(minute);
         let minutes = [
             (70, Some([880, 900, 1])),
             (71, None),
@@ -381,26 +377,22 @@ mod tests {
             (74, Some([920, 940, 2])),
             (75, Some([940, 960, 1])),
         ];
-        assert_eq!(pass(&mut progress, minute, &minutes), [4, 5]);
-        progress.next_stage();
+        assert_eq!(pass(&mut progress, &minutes), [4, 5]);
+        progress.next_stage(interval);
         let intervals = [(900, None), (920, None), (921, None), (923, None), (922, None), (923, None)];
-        assert_eq!(
-            pass(&mut progress, interval, &intervals),
-            [6, 8, 7, 8],
-            "one that comes late, and a copy"
-        );
+        assert_eq!(pass(&mut progress, &intervals), [6, 8, 7, 8], "one that comes late, and a copy");
         let other = record(RUN[1], "TLSDASH_KIND", 7, 5, None);
-        progress.pass(&other, interval, &mut |entry| assert_eq!(entry.text("TLSDASH_SEQ"), Some("7")));
+        progress.pass(&other, &mut |entry| assert_eq!(entry.text("TLSDASH_SEQ"), Some("7")));
         // Numbers that nobody means.
         let most = u64::MAX - 1;
-        let mut progress = RunProgress::default();
-        assert_eq!(pass(&mut progress, hour, &[(most, Some([most, u64::MAX, 1]))]), [u64::MAX]);
-        assert_eq!(pass(&mut progress, hour, &[(most, Some([u64::MAX, 1, u64::MAX]))]), [0; 0]);
+        let mut progress = at(hour);
+        assert_eq!(pass(&mut progress, &[(most, Some([most, u64::MAX, 1]))]), [u64::MAX]);
+        assert_eq!(pass(&mut progress, &[(most, Some([u64::MAX, 1, u64::MAX]))]), [0; 0]);
         // A hole between two roll-ups, and a run whose beginning is gone.
-        let mut progress = RunProgress::default();
-        assert_eq!(pass(&mut progress, hour, &[(9, Some([500, 600, 1])), (10, Some([610, 700, 1]))]), [501]);
-        progress.next_stage();
-        assert_eq!(pass(&mut progress, interval, &[(601, None)]), [502]);
+        let mut progress = at(hour);
+        assert_eq!(pass(&mut progress, &[(9, Some([500, 600, 1])), (10, Some([610, 700, 1]))]), [501]);
+        progress.next_stage(interval);
+        assert_eq!(pass(&mut progress, &[(601, None)]), [502]);
     }
 
     #[test]
@@ -423,14 +415,15 @@ mod tests {
             count(RUN[3], 20_000, 0),
         ];
         let mut progress = RunProgress::new(&counted, 1_020_010);
+        progress.next_stage(Resolution::Hour);
         let stage = |resolution, until_s| Stage { resolution, until_s };
         let hours = progress.filters(&counted, stage(Resolution::Hour, 2_000_000), (" runs", " more"));
         assert_eq!(hours, ["(TLSDASH_HOUR:* runs) more _time:<1970-01-24T03:33:20Z"]);
         for (run, second) in [(RUN[0], 18_000), (RUN[1], 3_600), (RUN[2], 3_000)] {
             let rollup = record(run, "TLSDASH_HOUR", 1, second, Some([0, 9, 1]));
-            progress.pass(&rollup, Resolution::Hour, &mut |_| {});
+            progress.pass(&rollup, &mut |_| {});
         }
-        progress.next_stage();
+        progress.next_stage(Resolution::Minute);
         let minutes = progress.filters(&counted, stage(Resolution::Minute, 2_000_000), ("", ""));
         let of_killed = format!(
             "TLSDASH_MINUTE:* TLSDASH_RUN:in({}) (_time:[1970-01-12T14:44:40Z,1970-01-12T15:43:21Z))",
@@ -440,9 +433,9 @@ mod tests {
         assert_eq!(minutes, [&*of_killed, going_on]);
         for (run, second) in [(RUN[0], 19_980), (RUN[1], 6_960)] {
             let rollup = record(run, "TLSDASH_MINUTE", 1, second, Some([9, 10, 1]));
-            progress.pass(&rollup, Resolution::Minute, &mut |_| {});
+            progress.pass(&rollup, &mut |_| {});
         }
-        progress.next_stage();
+        progress.next_stage(Resolution::Interval);
         let intervals = progress.filters(&counted, stage(Resolution::Interval, NO_END), ("", ""));
         let of_others = format!(
             "TLSDASH_KIND:* TLSDASH_RUN:in({},{}) (_time:[1970-01-12T13:46:40Z,1970-01-12T19:20:01Z))",
