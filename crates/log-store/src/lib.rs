@@ -13,6 +13,8 @@ mod census;
 mod client;
 mod reader;
 mod sequence;
+#[cfg(test)]
+mod testing;
 mod upload;
 mod url;
 

@@ -1,7 +1,7 @@
 //! The reader before a small store of canned answers.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
@@ -9,6 +9,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::*;
+use crate::testing::{Request, server};
 
 /// 2026-11-28T06:00:00Z
 const BEGIN: u64 = 1_795_845_600;
@@ -84,66 +85,40 @@ impl Store {
     }
 }
 
-type Shared = Arc<Mutex<Store>>;
-
 /// Starts a store; it ends with the tests.
-fn store() -> (Shared, String) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("logs+http://{}", listener.local_addr().unwrap());
-    let shared = Shared::default();
-    let store = Arc::clone(&shared);
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let store = Arc::clone(&store);
-            std::thread::spawn(move || serve(stream.unwrap(), &store));
-        }
-    });
-    (shared, url)
+fn store() -> (Arc<Mutex<Store>>, String) {
+    let (store, address) = server(answer);
+    (store, format!("logs+http://{address}"))
 }
 
-/// Answers the requests of a connection.
-fn serve(mut stream: TcpStream, store: &Shared) -> Option<()> {
-    let mut reader = BufReader::new(stream.try_clone().ok()?);
-    loop {
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            if reader.read_line(&mut head).ok()? == 0 {
-                return None;
-            }
-        }
-        let head = head.to_lowercase();
-        let length = head.split("content-length: ").nth(1)?.split("\r\n").next()?.parse().ok()?;
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).ok()?;
-        let body = String::from_utf8(body).ok()?.replace('+', " ");
-        let query = body.strip_prefix("query=")?.strip_suffix("&allow_partial_response=0")?;
-        let query = percent_encoding::percent_decode_str(query).decode_utf8().ok()?;
-        let mut store = store.lock().unwrap();
-        store.requests.push((head, query.clone().into_owned()));
-        if store.stalls {
-            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n").ok()?;
-            drop(store);
-            std::thread::sleep(PATIENCE);
-            return None;
-        }
-        if let Some(fixed) = &store.fixed {
-            stream.write_all(fixed).ok()?;
-            return None;
-        }
-        let mut content = store.answer(&query);
-        let mut encoding = "";
-        if store.is_gzip {
-            let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-            encoder.write_all(&content).ok()?;
-            (content, encoding) = (encoder.finish().ok()?, "Content-Encoding: gzip\r\n");
-        }
+fn answer(stream: &mut TcpStream, Request { head, content }: Request, store: &Mutex<Store>) -> Option<()> {
+    let body = String::from_utf8(content).ok()?.replace('+', " ");
+    let query = body.strip_prefix("query=")?.strip_suffix("&allow_partial_response=0")?;
+    let query = percent_encoding::percent_decode_str(query).decode_utf8().ok()?;
+    let mut store = store.lock().unwrap();
+    store.requests.push((head.to_lowercase(), query.clone().into_owned()));
+    if store.stalls {
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n").ok()?;
         drop(store);
-        let length = content.len();
-        let mut answer =
-            format!("HTTP/1.1 200 OK\r\n{encoding}Content-Length: {length}\r\n\r\n").into_bytes();
-        answer.extend(content);
-        stream.write_all(&answer).ok()?;
+        std::thread::sleep(PATIENCE);
+        return None;
     }
+    if let Some(fixed) = &store.fixed {
+        stream.write_all(fixed).ok()?;
+        return None;
+    }
+    let mut content = store.answer(&query);
+    let mut encoding = "";
+    if store.is_gzip {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(&content).ok()?;
+        (content, encoding) = (encoder.finish().ok()?, "Content-Encoding: gzip\r\n");
+    }
+    drop(store);
+    let length = content.len();
+    let mut answer = format!("HTTP/1.1 200 OK\r\n{encoding}Content-Length: {length}\r\n\r\n").into_bytes();
+    answer.extend(content);
+    stream.write_all(&answer).ok()
 }
 
 fn open(url: &str) -> StoreReader {

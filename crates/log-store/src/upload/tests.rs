@@ -1,12 +1,13 @@
 //! The upload to a small receiver that misbehaves.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::Write;
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 
 use journal::{EntryBuf, FileOptions, FileWriter, Timestamps};
 
 use super::*;
+use crate::testing::{Request, server};
 
 /// What was received, and how it is answered; tests change it while it runs.
 #[derive(Default)]
@@ -23,57 +24,36 @@ struct Receiver {
     status: Option<&'static str>,
 }
 
-type Shared = Arc<Mutex<Receiver>>;
-
-fn receiver() -> (Shared, String) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let shared = Shared::default();
-    let receiver = Arc::clone(&shared);
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let receiver = Arc::clone(&receiver);
-            std::thread::spawn(move || serve(stream.unwrap(), &receiver));
-        }
-    });
-    (shared, url)
+fn receiver() -> (Arc<Mutex<Receiver>>, String) {
+    let (receiver, address) = server(receive);
+    (receiver, format!("http://{address}"))
 }
 
-fn serve(mut stream: TcpStream, receiver: &Shared) -> Option<()> {
-    let mut reader = BufReader::new(stream.try_clone().ok()?);
-    loop {
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            if reader.read_line(&mut head).ok()? == 0 {
-                return None;
-            }
-        }
-        assert!(head.starts_with("POST /upload HTTP/1.1"), "{head}");
-        let head = head.to_lowercase();
-        assert!(head.contains("content-type: application/vnd.fdo.journal\r\n"), "{head}");
-        let length = head.split("content-length: ").nth(1)?.split("\r\n").next()?.parse().ok()?;
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).ok()?;
-        let mut receiver = receiver.lock().unwrap();
-        receiver.requests += 1;
-        let is_too_large = receiver.bytes_max.is_some_and(|max| length > max);
-        let status =
-            if is_too_large { "413 Payload Too Large" } else { receiver.status.unwrap_or("202 Accepted") };
-        if status.starts_with("202") {
-            let text = String::from_utf8(body).ok()?;
-            let numbers = text.lines().filter_map(|line| line.strip_prefix("NUMBER="));
-            receiver.numbers.extend(numbers.map(|number| number.parse::<u64>().unwrap()));
-        }
-        if receiver.breaks {
-            return None;
-        }
-        let closes = receiver.closes;
-        drop(receiver);
-        write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 3\r\n\r\nOK.").ok()?;
-        if closes {
-            return None;
-        }
+fn receive(
+    stream: &mut TcpStream,
+    Request { head, content }: Request,
+    receiver: &Mutex<Receiver>,
+) -> Option<()> {
+    assert!(head.starts_with("POST /upload HTTP/1.1"), "{head}");
+    let head = head.to_lowercase();
+    assert!(head.contains("content-type: application/vnd.fdo.journal\r\n"), "{head}");
+    let mut receiver = receiver.lock().unwrap();
+    receiver.requests += 1;
+    let is_too_large = receiver.bytes_max.is_some_and(|max| content.len() > max);
+    let status =
+        if is_too_large { "413 Payload Too Large" } else { receiver.status.unwrap_or("202 Accepted") };
+    if status.starts_with("202") {
+        let text = String::from_utf8(content).ok()?;
+        let numbers = text.lines().filter_map(|line| line.strip_prefix("NUMBER="));
+        receiver.numbers.extend(numbers.map(|number| number.parse::<u64>().unwrap()));
     }
+    if receiver.breaks {
+        return None;
+    }
+    let closes = receiver.closes;
+    drop(receiver);
+    write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 3\r\n\r\nOK.").ok()?;
+    (!closes).then_some(())
 }
 
 /// A journal in a folder, and how its entries are numbered.
@@ -96,9 +76,12 @@ impl Journal {
 
     /// Archives the file and begins another, by another writer; only the newest archive is kept.
     fn restart(&mut self) {
+        self.restart_with(Some(9 << 20));
+    }
+
+    fn restart_with(&mut self, archives_bytes_max: Option<u64>) {
         self.writer = None;
-        let options =
-            FileOptions { size_max: 0, archives_bytes_max: Some(9 << 20), ..FileOptions::default() };
+        let options = FileOptions { size_max: 0, archives_bytes_max, ..FileOptions::default() };
         self.writer = Some(FileWriter::create(&self.path(), options).unwrap());
     }
 
@@ -327,9 +310,7 @@ fn runs_that_wait_are_counted_and_sent_though_the_clock_was_set_back() {
     let now_us = Timestamps::now().realtime_us;
     for (run, back_us) in [0, 3_600_000_000, 1_800_000_000].into_iter().enumerate() {
         if run > 0 {
-            journal.writer = None;
-            let options = FileOptions { size_max: 0, ..FileOptions::default() };
-            journal.writer = Some(FileWriter::create(&journal.path(), options).unwrap());
+            journal.restart_with(FileOptions::default().archives_bytes_max);
         }
         let mut uploader = journal.upload(&url);
         for _ in 0..10 {
