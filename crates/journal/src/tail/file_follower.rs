@@ -35,19 +35,14 @@ struct Archives {
 }
 
 impl FileFollower {
-    /// Opens the file at a path, or the oldest of its archives.
-    pub(super) fn open(path: &Path, start: Start) -> Result<Self, ReadError> {
+    /// Opens the file at a path, or the oldest of its archives; of these the first that has entries behind the places.
+    pub(super) fn open(path: &Path, start: Start, places: WriterPlaces) -> Result<Self, ReadError> {
         // Opened before the archives are listed, so that a rotation in between is not missed.
         let filter = FieldFilter::default();
         let live = FileReader::open(path, &filter);
         let archives = archive::list(path).map_err(ReadError::io("list the folder of", path))?;
-        let mut beside = Archives {
-            done: HashSet::new(),
-            filter,
-            skipped_bytes: 0,
-            since_us: start.since_us(),
-            places: WriterPlaces::new(),
-        };
+        let since_us = start.since_us();
+        let mut beside = Archives { done: HashSet::new(), filter, skipped_bytes: 0, since_us, places };
         let oldest = match start {
             Start::Oldest | Start::Since(_) => beside.open_first(&archives, None)?,
             Start::File | Start::End => None,
@@ -63,19 +58,6 @@ impl FileFollower {
         };
         beside.done.extend(archives.into_iter().map(|(name, _)| name).filter(|name| !is_later(name)));
         Ok(Self { path: path.to_owned(), current, archives: beside, is_replaced: false })
-    }
-
-    /// Opens the oldest file that has entries behind the places.
-    pub(super) fn resume(path: &Path, places: WriterPlaces) -> Result<Self, ReadError> {
-        // Opened before the archives are listed, so that a rotation in between is not missed.
-        let filter = FieldFilter::default();
-        let mut live = FileReader::open(path, &filter)?;
-        let archives = archive::list(path).map_err(ReadError::io("list the folder of", path))?;
-        let mut beside = Archives { done: HashSet::new(), filter, skipped_bytes: 0, since_us: 0, places };
-        let oldest = beside.open_first(&archives, Some(live.file()))?;
-        let is_replaced = oldest.is_some();
-        beside.skip_places(&mut live);
-        Ok(Self { path: path.to_owned(), current: oldest.unwrap_or(live), archives: beside, is_replaced })
     }
 
     /// Returns only entries that match the filter from now on.
@@ -133,7 +115,6 @@ impl FileFollower {
         match live {
             Ok(mut live) => {
                 self.archives.skip_in_last(&mut live);
-                self.archives.skip_places(&mut live);
                 Ok(Some(live))
             }
             // The next file does not exist yet, or is being created.
@@ -144,9 +125,10 @@ impl FileFollower {
 }
 
 impl Archives {
-    /// Skips entries before the start time in the last of the existing files.
+    /// Skips entries before the start in the last of the existing files.
     fn skip_in_last(&mut self, live: &mut FileReader) {
         live.skip_before(std::mem::take(&mut self.since_us));
+        self.skip_places(live);
     }
 
     /// Skips the entries of a file up to its writer's place; returns whether it has others.
@@ -208,7 +190,7 @@ mod tests {
         let path = dir.path().join("a.journal");
         let mut writer =
             FileWriter::create(&path, FileOptions { size_max: 0, ..FileOptions::default() }).unwrap();
-        let mut tail = FileFollower::open(&path, Start::File).unwrap();
+        let mut tail = FileFollower::open(&path, Start::File, WriterPlaces::new()).unwrap();
         assert_eq!(tail.current.step(CACHE_BYTES_MAX).unwrap(), ReadStep::CaughtUp);
 
         let mut written = Vec::new();
@@ -236,6 +218,7 @@ mod tests {
         }
         assert_eq!(read, written);
     }
+
     #[test]
     fn reading_is_resumed_behind_each_entry_of_archives_and_of_the_file() {
         let dir = tempfile::tempdir().unwrap();
@@ -266,13 +249,17 @@ mod tests {
                 }
             }
         };
-        let all = read(FileFollower::open(&path, Start::Oldest).unwrap());
+        let all = read(FileFollower::open(&path, Start::Oldest, WriterPlaces::new()).unwrap());
         assert_eq!(all.len(), number);
         let mut places = WriterPlaces::new();
         for (at, (position, _)) in all.iter().enumerate() {
             places.insert(position.seqnum_id, position.seqnum);
             if at % 97 == 0 || at + 3 > number {
-                assert_eq!(read(FileFollower::resume(&path, places.clone()).unwrap()), all[at + 1..], "{at}");
+                assert_eq!(
+                    read(FileFollower::open(&path, Start::Oldest, places.clone()).unwrap()),
+                    all[at + 1..],
+                    "{at}"
+                );
             }
         }
         assert_eq!(crate::last_entries(&path).unwrap(), places);
@@ -281,9 +268,9 @@ mod tests {
         places.insert(all[0].0.seqnum_id, 1);
         let (_, first) = archive::list(&path).unwrap().swap_remove(0);
         fs::remove_file(first).unwrap();
-        let left = read(FileFollower::open(&path, Start::Oldest).unwrap());
+        let left = read(FileFollower::open(&path, Start::Oldest, WriterPlaces::new()).unwrap());
         let expected: Vec<_> = left.iter().filter(|(at, _)| at.seqnum_id != other).cloned().collect();
         assert!(!expected.is_empty() && left.len() < all.len());
-        assert_eq!(read(FileFollower::resume(&path, places).unwrap()), expected);
+        assert_eq!(read(FileFollower::open(&path, Start::Oldest, places).unwrap()), expected);
     }
 }

@@ -124,7 +124,7 @@ impl Tail {
         let follower = if path.is_dir() {
             PathFollower::Folder(Box::new(FolderFollower::open(FolderSet::tree(path), start)?))
         } else {
-            PathFollower::File(Box::new(FileFollower::open(path, start)?))
+            PathFollower::File(Box::new(FileFollower::open(path, start, WriterPlaces::new())?))
         };
         Ok(Self { path: path.to_owned(), follower })
     }
@@ -146,7 +146,7 @@ impl Tail {
     ///
     /// Like [`open`](Self::open).
     pub fn resume(path: &Path, places: WriterPlaces) -> Result<Self, ReadError> {
-        let follower = PathFollower::File(Box::new(FileFollower::resume(path, places)?));
+        let follower = PathFollower::File(Box::new(FileFollower::open(path, Start::Oldest, places)?));
         Ok(Self { path: path.to_owned(), follower })
     }
 
