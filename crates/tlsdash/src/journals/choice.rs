@@ -1,6 +1,6 @@
 //! `--journal`: where records go, and where they are read back.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::Context;
@@ -19,10 +19,10 @@ use crate::service::privileges;
 pub(crate) enum JournalChoice {
     /// The system's journald if records can be read back from it, else a file in the state directory.
     Auto,
-    /// A file in the state directory.
-    OwnFile,
-    /// As [`Self::Auto`] or [`Self::OwnFile`], with the state directory from before root was given up.
-    In(PathBuf, Box<Self>),
+    /// The same with this state directory, from before root was given up.
+    AutoIn(PathBuf),
+    /// A file in the state directory, or in this one.
+    OwnFile(Option<PathBuf>),
     /// This journald.
     Instance(JournaldInstance),
     File(PathBuf),
@@ -80,9 +80,9 @@ impl JournalChoice {
                 Ok(OpenJournal::Daemon(instance.clone(), sender, origin))
             }
             Self::Auto => open_auto(state_directory::make),
-            Self::OwnFile => open_own(state_directory::make),
-            Self::In(folder, choice) if **choice == Self::OwnFile => open_own(|| Ok(folder.clone())),
-            Self::In(folder, _) => open_auto(|| Ok(folder.clone())),
+            Self::AutoIn(folder) => open_auto(|| Ok(folder.clone())),
+            Self::OwnFile(None) => open_own(&state_directory::make()?),
+            Self::OwnFile(Some(folder)) => open_own(folder),
         }
     }
 
@@ -92,7 +92,7 @@ impl JournalChoice {
     /// If it names another place.
     pub(crate) fn in_file(self) -> anyhow::Result<Self> {
         match self {
-            Self::Auto => Ok(Self::OwnFile),
+            Self::Auto => Ok(Self::OwnFile(None)),
             Self::File(_) => Ok(self),
             _ => Err(usage(
                 "--upload sends a file of our own: it goes with --journal auto or file:PATH.journal \
@@ -112,26 +112,29 @@ impl JournalChoice {
     /// The state directory from before root was given up.
     pub(crate) fn state_directory(&self) -> Option<PathBuf> {
         match self {
-            Self::In(folder, _) => Some(folder.clone()),
-            Self::Auto | Self::OwnFile | Self::Instance(_) | Self::File(_) | Self::Beside(_) | Self::Off => {
-                None
-            }
+            Self::AutoIn(folder) => Some(folder.clone()),
+            Self::OwnFile(folder) => folder.clone(),
+            Self::Auto | Self::Instance(_) | Self::File(_) | Self::Beside(_) | Self::Off => None,
         }
     }
 
     /// Creates the state directory for `owner`, the user that the program is about to become.
     pub(crate) fn hand_to(self, owner: &privileges::ServiceUser) -> anyhow::Result<Self> {
-        if !matches!(self, Self::Auto | Self::OwnFile) {
-            return Ok(self);
+        let hand_over = || {
+            let folder = state_directory::make()?;
+            owner.give(&folder)?;
+            anyhow::Ok(folder)
+        };
+        match self {
+            Self::Auto => Ok(Self::AutoIn(hand_over()?)),
+            Self::OwnFile(None) => Ok(Self::OwnFile(Some(hand_over()?))),
+            other => Ok(other),
         }
-        let folder = state_directory::make()?;
-        owner.give(&folder)?;
-        Ok(Self::In(folder, Box::new(self)))
     }
 }
 
-fn open_own(folder: impl FnOnce() -> anyhow::Result<PathBuf>) -> anyhow::Result<OpenJournal> {
-    Ok(OpenJournal::File(Box::new(state_directory::begin_in(&folder()?)?)))
+fn open_own(folder: &Path) -> anyhow::Result<OpenJournal> {
+    Ok(OpenJournal::File(Box::new(state_directory::begin_in(folder)?)))
 }
 
 /// `folder` is only called if a file is created in it.
