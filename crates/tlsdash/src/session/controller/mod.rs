@@ -361,16 +361,14 @@ impl RunController {
     /// Offers the last records until the journal has accepted them, for at most [`END_PATIENCE`].
     fn await_last_records(&mut self) -> Result<(), CloseError> {
         let deadline = Instant::now() + END_PATIENCE;
-        while self.publisher.pending() + self.publisher.pending_rollups() > 0 {
-            if Instant::now() >= deadline && self.publisher.pending() == 0 {
-                break;
-            }
-            if Instant::now() >= deadline {
-                let reason = self.publisher.refusal().unwrap_or("it takes no records").to_owned();
-                return Err(CloseError::Missing { records: self.publisher.pending(), reason });
-            }
+        while self.publisher.pending() + self.publisher.pending_rollups() > 0 && Instant::now() < deadline {
             std::thread::sleep(END_POLL);
             self.publisher.retry();
+        }
+        let records = self.publisher.pending();
+        if records > 0 {
+            let reason = self.publisher.refusal().unwrap_or("it takes no records").to_owned();
+            return Err(CloseError::Missing { records, reason });
         }
         Ok(())
     }
