@@ -92,9 +92,13 @@ impl CertificateSummary {
         }
     }
 
-    /// Its first name.
-    pub fn name(&self) -> &str {
-        self.names.first().map_or("no name", |name| name)
+    /// Its first name, and how many others it has.
+    pub fn name(&self) -> String {
+        let first = self.names.first().map_or("no name", |name| name);
+        match self.more_names.saturating_add(self.names.len() as u64) {
+            0 | 1 => first.to_owned(),
+            all => format!("{first} and {} more", all - 1),
+        }
     }
 }
 

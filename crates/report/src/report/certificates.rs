@@ -13,8 +13,6 @@ impl Report<'_> {
         let all = || self.summary.proxy.iter().flat_map(|proxy| &proxy.certificates);
         let is_of_several = all().any(|one| !one.hosts.is_empty());
         let row = |one: &CertificateSummary| {
-            let more = one.more_names.saturating_add(one.names.len() as u64);
-            let more = if more > 1 { format!(" and {} more", more - 1) } else { String::new() };
             let remarks = [
                 &*one.faults,
                 &*one.refusal,
@@ -24,7 +22,7 @@ impl Report<'_> {
             let remarks: Vec<_> = remarks.into_iter().filter(|remark| !remark.is_empty()).collect();
             let hosts = is_of_several.then(|| one.hosts.join(", "));
             let mut cells = vec![
-                format!("{}{more}", one.name()),
+                one.name(),
                 one.key.clone(),
                 iso(one.not_after.saturating_mul(1_000_000)),
                 one.days_left.to_string(),

@@ -196,16 +196,12 @@ impl Explanation {
             out.push_str("\nCertificates, by days left\n");
         }
         for one in self.certificates.iter().take(CERTIFICATES_MAX) {
-            let more = match one.more_names.saturating_add(one.names.len() as u64) {
-                0 | 1 => String::new(),
-                all => format!(" and {} more", all - 1),
-            };
             let hosts = match &*one.hosts {
                 [] => String::new(),
                 hosts => format!(", at {}", hosts.join(", ")),
             };
             let (days, name) = (one.days_left, one.name());
-            let _ = writeln!(out, "  {days:>6}  {name}{more}, {}, serial {}{hosts}", one.key, one.serial);
+            let _ = writeln!(out, "  {days:>6}  {name}, {}, serial {}{hosts}", one.key, one.serial);
         }
         match self.certificates.len().saturating_sub(CERTIFICATES_MAX) {
             0 => {}
