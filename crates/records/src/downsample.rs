@@ -1,7 +1,8 @@
 //! Downsamples recordings: merges the records of several intervals into one.
 //!
 //! Every record carries totals, so totals stay the same. Latencies are merged bucket by bucket, so the percentiles of
-//! longer times stay the same. Events (marks, changes, errors) are kept; of requests without an error, the slowest of a period. A hole in the sequence stays a hole.
+//! longer times stay the same. Events (marks, changes, errors) are kept; of requests without an error, the slowest of a
+//! period. A hole in the sequence stays a hole.
 
 use std::cmp::Reverse;
 use std::time::Duration;
