@@ -227,7 +227,7 @@ const COMPUTED: [Scalar; 36] = [
     computed(Journal, "merged", Count, "Intervals merged into a later record because the journal did not accept theirs in time.", |of| of_journal(of, |run, _| run.health().merged_total)),
     computed(Journal, "suppressed", Count, "Messages that journald's rate limit dropped.", |of| of_journal(of, |run, _| run.health().suppressed_total.max(run.reading().suppressed()))),
     computed(Journal, "upload.waiting", Count, "Records that wait for a receiver of `--upload` that fails, or catches up.", |of| of_journal(of, |run, _| run.health().upload_waiting)),
-    computed(Journal, "upload.lost", Count, "Records that left the archives before a receiver of `--upload` had confirmed them.", |of| of_journal(of, |run, _| run.health().upload_lost_total)),
+    computed(Journal, "upload.lost", Count, "Records that left the archives before a receiver of `--upload` had confirmed them, or were too large for it.", |of| of_journal(of, |run, _| run.health().upload_lost_total)),
     computed(Journal, "malformed", Count, "Journal entries that are marked as records and cannot be decoded.", |of| of_journal(of, |_, journal| journal.malformed)),
     computed(Observing, "observed.cpu_s", Seconds, "CPU time of the observed process and its descendants since observing began.", |of| observed(of.run).map(|host| host.observed_cpu_us as f64 / 1e6)),
     computed(Observing, "observed.cpu_percent", Percent, "The same CPU time in percent of the run's duration: 100 is one core.", |of| observed(of.run).map(|host| cpu_percent(of.run, host.observed_cpu_us))),

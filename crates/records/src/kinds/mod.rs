@@ -308,7 +308,7 @@ wire! {
         pub error: String = &field::HEALTH_ERROR,
         /// Records that wait for a receiver of uploads that fails, or catches up.
         pub upload_waiting: u64 = &field::HEALTH_UPLOAD_WAITING,
-        /// Records that left the archives before a receiver had confirmed them.
+        /// Records that left the archives before a receiver had confirmed them, or were too large for it.
         pub upload_lost_total: u64 = &field::HEALTH_UPLOAD_LOST,
         /// Why uploads fail, in words; empty while they do not.
         pub upload_failure: String = &field::HEALTH_UPLOAD_FAILURE,

@@ -213,7 +213,7 @@ fields! {
     HEALTH_CLOCK_STEPS = "HEALTH_CLOCK_STEPS_TOTAL", Count, "0", "Jumps of the wall clock.";
     HEALTH_ERROR = "HEALTH_ERROR", Text, "No space left on device", "The last refusal, in words.";
     HEALTH_UPLOAD_WAITING = "HEALTH_UPLOAD_WAITING", Count, "0", "Records that wait for a receiver of `--upload` that fails, or catches up.";
-    HEALTH_UPLOAD_LOST = "HEALTH_UPLOAD_LOST_TOTAL", Count, "0", "Records that left the archives before a receiver had confirmed them.";
+    HEALTH_UPLOAD_LOST = "HEALTH_UPLOAD_LOST_TOTAL", Count, "0", "Records that left the archives before a receiver had confirmed them, or were too large for it.";
     HEALTH_UPLOAD_FAILURE = "HEALTH_UPLOAD_FAILURE", Text, "connection refused", "Why uploads fail, in words; absent while they do not.";
     NOTICE_LEVEL = "NOTICE_LEVEL", Text, "warning", "Severity: `info`, `notice` or `warning`.";
     NOTICE_TOPIC = "NOTICE_TOPIC", Text, "upstream", "Topic: `alert`, `bound`, `certificate`, `client-certificate`, `control`, `descriptors`, `journal`, `log`, `log-line`, `log-lost`, `log-order`, `log-silent`, `metrics`, `reload`, `root`, `terminal`, `upgrade`, `upstream` or `worker`; later versions add topics.";

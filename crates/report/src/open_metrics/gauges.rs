@@ -208,7 +208,7 @@ pub(super) fn of_journal(run: &Run) -> Vec<Family> {
         ),
         total(
             "upload_records_lost",
-            "Records that left the archives before a receiver of uploads had confirmed them",
+            "Records that left the archives before a receiver of uploads had confirmed them, or were too large for it",
             health.upload_lost_total as f64,
         ),
     ]

@@ -81,7 +81,7 @@ impl Report<'_> {
             (journal.gaps, "gaps, in which records were lost or the process did not run"),
             (journal.merged, "intervals went with a later record, since the journal took theirs too late"),
             (journal.dropped, "records were given up by the writer"),
-            (health.upload_lost_total, "records left the archives before they were uploaded"),
+            (health.upload_lost_total, "records did not get to the receiver of the upload"),
             (journal.suppressed, "messages were suppressed by journald's rate limit"),
             (journal.foreign, "records under this run's id were another process's and do not count"),
             (journal.malformed, "entries of the journal claim to be records and are none"),

@@ -121,7 +121,7 @@ fn upload(run: &Run) -> Vec<String> {
     let fails = (run.stopped().is_none() && !upload_failure.is_empty())
         .then(|| format!("{waiting} wait for the upload: {upload_failure}"));
     let lost = (*upload_lost_total > 0).then(|| {
-        format!("{} left the archives before they were uploaded", counted(*upload_lost_total, "record"))
+        format!("{} did not get to the receiver of the upload", counted(*upload_lost_total, "record"))
     });
     fails.into_iter().chain(lost).collect()
 }
