@@ -19,6 +19,8 @@ const SERVERS_MAX: usize = 1_000;
 const KEPT_BYTES_MAX: usize = 200;
 /// The number of the first connection of a process.
 const FIRST_ID: &str = "0";
+/// The number of the thread that says at its start what runs: `stunnel 5.68 on x86_64-pc-linux-gnu platform`.
+const MAIN_ID: &str = "ui";
 
 /// What its log cannot give.
 pub(super) const ABSENT: &[AbsentFigure] = &[
@@ -40,6 +42,8 @@ pub(super) struct Stunnel {
     open: HashMap<Box<str>, OpenConnection>,
     /// Services that have accepted TLS. Those with `client = yes` speak it to the upstream.
     servers: HashSet<Box<str>>,
+    /// A process has begun, whose first connection may be logged behind later ones.
+    has_begun: bool,
 }
 
 /// What stunnel is in the TLS of a connection.
@@ -56,6 +60,8 @@ enum TlsRole {
 /// What the lines of a connection said so far.
 #[derive(Debug)]
 struct OpenConnection {
+    /// A process has begun since.
+    is_former: bool,
     client: ClientId,
     service: Box<str>,
     role: TlsRole,
@@ -82,6 +88,10 @@ impl LogFormat for Stunnel {
         if let Some((service, source)) = message.split_once(" accepted connection from ") {
             return self.accept(id, service, source).map(|()| None);
         }
+        if id == MAIN_ID && message.starts_with("stunnel ") {
+            self.has_begun = true;
+            self.open.values_mut().for_each(|connection| connection.is_former = true);
+        }
         let Some(connection) = self.open.get_mut(id) else { return Ok(None) };
         let Some(bytes) = closed_bytes(message) else {
             connection.learn(level, message);
@@ -101,9 +111,10 @@ impl Stunnel {
     fn accept(&mut self, id: &str, service: &str, source: &str) -> Result<(), BadLine> {
         if id == FIRST_ID {
             // stunnel was restarted, and what was open is cut.
-            self.open.clear();
+            let has_begun = std::mem::take(&mut self.has_begun);
+            self.open.retain(|_, connection| has_begun && !connection.is_former);
         }
-        if self.open.remove(id).is_some() {
+        if self.open.remove(id).is_some_and(|connection| !connection.is_former) {
             return Err(BadLine::Field(
                 "connection, of which one is open (logId = unique tells them apart),",
             ));
@@ -114,6 +125,7 @@ impl Stunnel {
         let address = source.rsplit_once(':').map_or(source, |(address, _)| address);
         let address = address.trim_start_matches('[').trim_end_matches(']');
         let connection = OpenConnection {
+            is_former: false,
             client: fields::client(address)?,
             service: short(service),
             role: TlsRole::Unknown,

@@ -328,6 +328,13 @@ fn connections_of_stunnel_are_told_apart_by_their_ids() {
     let cut = of("1");
     let counts = stunnel_counts(&[&*cut[0], ACCEPTED, &cut[0], TLS, SUITE, CLOSED]);
     assert!(counts.len() == 1 && counts[0].starts_with("TLSv1.3"), "restarted: {counts:?}");
+    // Threads write, so that the first connection may come behind the second; the one before the restart is cut.
+    let begun = "LOG5[ui]: stunnel 5.68 on x86_64-pc-linux-gnu platform";
+    let former = of("2");
+    let second: Vec<_> = cut[1..].iter().map(|line| &**line).collect();
+    let lines = [&former[0], begun, &cut[0], ACCEPTED, TLS, SUITE, CLOSED];
+    let counts = stunnel_counts(&[&lines[..], &second, &[&former[3]]].concat());
+    assert!(counts.len() == 2 && counts.iter().all(|count| count.starts_with("TLSv1.3")), "{counts:?}");
 }
 
 #[test]
