@@ -23,6 +23,8 @@ pub(crate) const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 /// How often the thread looks for a bound while there is none, and at most returns freed memory to the kernel, which holds
 /// the workers up for some milliseconds.
 const SLOW_INTERVAL: Duration = Duration::from_secs(1);
+/// Percent of the bound that pending bytes may fill between two samples; the rest is for everything else.
+const FULL_PERCENT: u64 = 97;
 
 /// How much memory is left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,8 +59,10 @@ impl MemoryLevel {
 #[derive(Debug)]
 pub(crate) struct MemoryGuard {
     level: AtomicU8,
-    /// Rises with each sample that finds too little memory, and with the first one that does not.
+    /// Rises with each sample.
     samples: AtomicU32,
+    /// What was left at the last sample up to [`FULL_PERCENT`] of the bound, in bytes; without a bound the largest number.
+    room_bytes: AtomicUsize,
     /// The bound in bytes, or the largest number.
     bytes_max: AtomicUsize,
     /// Pending bytes of all workers, as they last reported them.
@@ -70,6 +74,7 @@ impl Default for MemoryGuard {
         Self {
             level: AtomicU8::default(),
             samples: AtomicU32::default(),
+            room_bytes: AtomicUsize::new(usize::MAX),
             bytes_max: AtomicUsize::new(usize::MAX),
             pending_bytes: AtomicUsize::default(),
         }
@@ -77,7 +82,7 @@ impl Default for MemoryGuard {
 }
 
 impl MemoryGuard {
-    /// Changes whenever the workers have something to do.
+    /// Changes with each sample.
     pub(crate) fn samples(&self) -> u32 {
         self.samples.load(Ordering::Acquire)
     }
@@ -96,11 +101,20 @@ impl MemoryGuard {
         self.pending_bytes.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
     }
 
-    pub(crate) fn set(&self, level: MemoryLevel) {
-        let before = self.level.swap(level as u8, Ordering::Relaxed);
-        if level > MemoryLevel::Enough || before != level as u8 {
-            self.samples.fetch_add(1, Ordering::Release);
-        }
+    /// How much more all workers may hold for peers that do not read until the next sample.
+    pub(crate) fn room_bytes(&self) -> usize {
+        self.room_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Takes over a sample, `None` without a bound, and the level after it.
+    pub(crate) fn set(&self, usage: Option<MemoryUsage>, level: MemoryLevel) {
+        let bytes = |bytes: Option<u64>| bytes.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
+        let room =
+            |usage: MemoryUsage| (usage.max_bytes / 100 * FULL_PERCENT).saturating_sub(usage.used_bytes);
+        self.bytes_max.store(bytes(usage.map(|usage| usage.max_bytes)), Ordering::Relaxed);
+        self.room_bytes.store(bytes(usage.map(room)), Ordering::Relaxed);
+        self.level.store(level as u8, Ordering::Relaxed);
+        self.samples.fetch_add(1, Ordering::Release);
     }
 }
 
@@ -139,9 +153,7 @@ impl MemoryThread {
         while let Some(control) = self.control.upgrade() {
             let usage = self.measure(control.limits().memory_bytes_max);
             let level = usage.map_or(MemoryLevel::Enough, |usage| self.level.after(usage));
-            let bytes_max = usage.and_then(|usage| usize::try_from(usage.max_bytes).ok());
-            control.memory.bytes_max.store(bytes_max.unwrap_or(usize::MAX), Ordering::Relaxed);
-            control.memory.set(level);
+            control.memory.set(usage, level);
             if level != self.level {
                 self.report(level, usage, &control);
             }
@@ -223,16 +235,17 @@ mod tests {
     }
 
     #[test]
-    fn workers_notice_each_sample_while_memory_is_short_and_the_end_of_that() {
-        use MemoryLevel::{Enough, Exhausted, Short};
+    fn workers_notice_each_sample_and_what_it_leaves() {
         let guard = MemoryGuard::default();
-        let mut notice = |level| {
+        let mut notice = |used_bytes: Option<u64>| {
             let before = guard.samples();
-            guard.set(level);
-            guard.samples() != before
+            let usage = used_bytes.map(|used_bytes| MemoryUsage { used_bytes, max_bytes: 1_000, bound: "" });
+            guard.set(usage, MemoryLevel::Short);
+            assert_ne!(guard.samples(), before);
+            guard.room_bytes()
         };
-        let noticed = [Enough, Short, Short, Exhausted, Exhausted, Enough, Enough].map(&mut notice);
-        assert_eq!(noticed, [false, true, true, true, true, true, false]);
+        let rooms = [Some(800), Some(970), Some(2_000), None].map(&mut notice);
+        assert_eq!(rooms, [170, 0, 0, usize::MAX]);
     }
 
     #[test]

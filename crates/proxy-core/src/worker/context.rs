@@ -42,7 +42,7 @@ pub struct WorkerContext {
     pub(crate) pending: PendingBytes,
     /// How much memory is left to the process.
     pub(crate) memory: MemoryLevel,
-    /// The pending bytes that the worker may hold while memory is exhausted.
+    /// The pending bytes that the worker may hold until the next sample of memory.
     pub(crate) pending_bytes_left: usize,
     pub(crate) stats: ProxyStats,
     /// Every read goes through it; [`SCRATCH_BYTES`](crate::connection::SCRATCH_BYTES) long.

@@ -13,7 +13,8 @@ const CLOSED_MAX: usize = 256;
 const IDLE_MIN: Duration = Duration::from_secs(5);
 
 impl<H: Handler> Worker<H> {
-    /// Acts on a sample of memory: closes connections that have been idle for longest and, once memory is exhausted, cuts
+    /// Acts on a sample of memory. What waits for peers that do not read may grow by what the sample left, as the next one
+    /// may come late. If memory is short, closes connections that have been idle for longest; once it is exhausted, cuts
     /// those that hold much of it, an eighth for each sample.
     #[cold]
     pub(super) fn relieve_memory(&mut self) {
@@ -22,7 +23,9 @@ impl<H: Handler> Worker<H> {
         let held_bytes = self.context.pending.held_bytes;
         self.context.pending_bytes_left = match self.context.memory {
             MemoryLevel::Exhausted => held_bytes - held_bytes / 8,
-            MemoryLevel::Enough | MemoryLevel::Short => usize::MAX,
+            MemoryLevel::Enough | MemoryLevel::Short => {
+                held_bytes.saturating_add(self.control.share(self.control.memory.room_bytes()))
+            }
         };
         self.bound_pending();
         let Some(until) = self.context.now.checked_sub(IDLE_MIN) else { return };
