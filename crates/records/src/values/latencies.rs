@@ -97,7 +97,9 @@ impl<M: Metric> WireField for Latencies<M> {
         for (class, latency) in self.iter() {
             let prefix = class.field();
             let interval = &latency.interval;
-            out.push_display(&suffixed(prefix, "SAMPLES_TOTAL"), latency.samples_total);
+            if latency.samples_total > 0 {
+                out.push_display(&suffixed(prefix, "SAMPLES_TOTAL"), latency.samples_total);
+            }
             if interval.is_empty() {
                 continue;
             }

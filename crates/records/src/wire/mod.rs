@@ -285,7 +285,8 @@ absent_if_empty!(Sketch);
 
 impl<M: Metric> WireField for Counters<M> {
     fn put(&self, _: &'static Field, out: &mut EntryBuf) {
-        for (metric, value) in self.iter() {
+        // Most are 0: without them a record is much smaller.
+        for (metric, value) in self.iter().filter(|(_, value)| *value > 0) {
             out.push_display(&metric.field().name, value);
         }
     }
