@@ -40,6 +40,9 @@ const REASON_BYTES: u64 = 512;
 /// The characters of an unexpected answer that are shown.
 const SHOWN_CHARS: usize = 60;
 
+/// By these VictoriaLogs keeps entries together: the first three are its default. Roll-ups apart are found much faster.
+const STREAM_FIELDS: &str = "_MACHINE_ID,_HOSTNAME,_SYSTEMD_UNIT,TLSDASH_MINUTE,TLSDASH_HOUR";
+
 const WRONG_PLACE: &str = "; is the path of the URL right?";
 
 /// Why a store cannot be asked, in words.
@@ -151,6 +154,7 @@ impl Client {
     pub(crate) fn send(&mut self, entries: &[u8]) -> Result<Sent, Reason> {
         let former = self.last.take();
         let request = self.request().content_type("application/vnd.fdo.journal");
+        let request = request.header("VL-Stream-Fields", STREAM_FIELDS);
         let request = request.config().timeout_recv_response(Some(SEND_TIMEOUT)).build();
         let (head, mut body) = request.send(entries).map_err(|error| reason(&error))?.into_parts();
         if head.status == StatusCode::PAYLOAD_TOO_LARGE {

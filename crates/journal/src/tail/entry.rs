@@ -8,7 +8,7 @@ use foldhash::fast::FixedState;
 use super::entry_scanner::EntryObject;
 use crate::EntryPosition;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Entry {
     header: EntryHeader,
     /// The fields in the order of the file.
@@ -99,10 +99,16 @@ impl Entry {
     /// [sequence number](Self::seqnum) are 0, and its boot is that of its field `_BOOT_ID`.
     ///
     /// The names and values must be shorter than 4 GiB together.
-    pub fn from_fields<'a>(realtime_us: u64, fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let mut text = String::new();
-        let spans: Vec<FieldSpan> =
-            fields.into_iter().map(|(name, value)| FieldSpan::append(name, value, &mut text)).collect();
+    pub fn from_fields<'a>(
+        realtime_us: u64,
+        fields: impl IntoIterator<Item = (&'a str, &'a str), IntoIter: Clone>,
+    ) -> Self {
+        let all = fields.into_iter();
+        let (n, bytes) = all
+            .clone()
+            .fold((0, 0), |(n, bytes), (name, value)| (n + 1, bytes + name.len() + value.len() + 1));
+        let (mut text, mut spans) = (String::with_capacity(bytes), Vec::with_capacity(n));
+        spans.extend(all.map(|(name, value)| FieldSpan::append(name, value, &mut text)));
         let text = Rc::from(text);
         let fields = spans.into_iter().map(|span| EntryField::new(&text, span, None)).collect();
         let position = EntryPosition { seqnum_id: 0, seqnum: 0 };
@@ -111,6 +117,19 @@ impl Entry {
         let boot_id = entry.text("_BOOT_ID").and_then(|id| u128::from_str_radix(id, 16).ok());
         entry.header.boot_id = boot_id.unwrap_or_default();
         entry
+    }
+
+    /// Puts a field in place of each one with the name `of`.
+    pub fn replace(&mut self, of: &str, (name, value): (&str, &str)) {
+        let hash = name_hash(of);
+        let mut text = String::new();
+        let span = FieldSpan::append(name, value, &mut text);
+        let text = Rc::from(text);
+        for field in self.fields.iter_mut().filter(|field| field.span.name_hash == hash) {
+            if field.name() == of {
+                *field = EntryField::new(&text, span, None);
+            }
+        }
     }
 
     pub(super) fn of_object(object: EntryObject<'_>, seqnum_id: u128, fields: Vec<EntryField>) -> Self {
@@ -203,5 +222,11 @@ mod tests {
         let read: Vec<_> = entry.iter().collect();
         assert_eq!(read, fields.map(|(name, value)| (name, value.as_bytes())));
         assert_eq!((entry.text("A"), entry.text("C")), (Some(""), None));
+        let mut other = entry.clone();
+        other.replace("B", ("C", "2"));
+        other.replace("D", ("E", "3"));
+        let read: Vec<_> = other.iter().skip(2).collect();
+        assert_eq!(read, [("A", &b""[..]), ("C", b"2")]);
+        assert_eq!((entry.text("B"), other.text("B")), (Some("ä\n"), None));
     }
 }

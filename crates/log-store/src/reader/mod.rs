@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 use journal::{Entry, EntrySource, FileState, PollProgress, ReadError, Start};
 
+use records::ids::RunId;
+
 use crate::answer;
 use crate::census::{Counts, HOUR, ReadCounts, Window, windows};
 use crate::client::{Client, Reason};
@@ -349,10 +351,10 @@ impl EntrySource for StoreReader {
 }
 
 /// The order of time; within a microsecond, that of runs and of their numbers.
-fn order(entry: &Entry) -> (u64, Box<str>, u64) {
-    let run = entry.text("TLSDASH_RUN").unwrap_or_default();
+fn order(entry: &Entry) -> (u64, Option<RunId>, u64) {
+    let run = entry.text("TLSDASH_RUN").and_then(|run| run.parse().ok());
     let seq = entry.text("TLSDASH_SEQ").and_then(|seq| seq.parse().ok()).unwrap_or_default();
-    (entry.realtime_us(), run.into(), seq)
+    (entry.realtime_us(), run, seq)
 }
 
 fn filter(url: &StoreUrl, start: Start, id_prefix: &str) -> String {

@@ -21,8 +21,8 @@ use crate::sequence::key_and_number;
 pub(super) const RECORDS_MAX: u64 = 250_000;
 /// The runs of a store that is read in stages.
 const RUNS_MAX: usize = 10_000;
-/// How much earlier than the last roll-up at least is read, in seconds.
-const MARGIN_S: u64 = 60;
+/// How much earlier than the last roll-up records are read, in seconds: a clock may have been set back.
+const MARGIN_S: u64 = 30;
 /// The roll-ups that a range must be long for.
 const ROLLUPS_MIN: u64 = 20;
 /// What is read behind a range, in seconds: the next records show that runs went on.
@@ -203,8 +203,8 @@ impl RunProgress {
 
     /// Returns the runs that have more at a resolution than former stages have read.
     fn unread<'a>(&self, counted: &'a [RunCount], stage: Stage) -> Vec<UnreadRun<'a>> {
-        // A clock may have been set back a little, and roll-ups are of the end of what they stand for.
-        let margin_s = 2 * stage.resolution.period().as_secs().max(MARGIN_S);
+        // Roll-ups are of the end of what they stand for.
+        let margin_s = MARGIN_S.max(2 * stage.resolution.period().as_secs());
         let read = self.read();
         let of_run = |run: &'a RunCount| {
             let known = read.get(&*run.run);
@@ -249,8 +249,7 @@ impl Progress {
         resolution: Resolution,
         each: &mut dyn FnMut(&Entry),
     ) {
-        let copy = entry.iter().filter_map(|(name, value)| Some((name, str::from_utf8(value).ok()?)));
-        self.together.insert(number, Entry::from_fields(entry.realtime_us(), copy));
+        self.together.insert(number, entry.clone());
         let field = |field: &Field| entry.text(&field.name).and_then(|text| text.parse::<u64>().ok());
         let batch = field(&field::AFTER).zip(field(&field::THROUGH)).zip(field(&field::BATCH));
         let Some(((after, through), rollups)) = batch else {
@@ -310,17 +309,13 @@ pub(super) fn check(counted: &[RunCount]) -> Result<(), Reason> {
 
 /// The record of an interval that a roll-up stands for, with another number.
 fn renumbered(entry: &Entry, number: u64, resolution: Resolution) -> Entry {
-    let number = number.to_string();
+    let mut record = entry.clone();
+    record.replace("TLSDASH_SEQ", ("TLSDASH_SEQ", &number.to_string()));
     let kind_field = &*resolution.kind_field().name;
-    let fields = entry.iter().filter_map(|(name, value)| {
-        let value = str::from_utf8(value).ok()?;
-        Some(match name {
-            "TLSDASH_SEQ" => (name, &*number),
-            name if name == kind_field => ("TLSDASH_KIND", value),
-            name => (name, value),
-        })
-    });
-    Entry::from_fields(entry.realtime_us(), fields)
+    if let Some(kind) = entry.text(kind_field) {
+        record.replace(kind_field, ("TLSDASH_KIND", kind));
+    }
+    record
 }
 
 #[cfg(test)]
@@ -441,7 +436,7 @@ mod tests {
             "TLSDASH_KIND:* TLSDASH_RUN:in({},{}) (_time:[1970-01-12T13:46:40Z,1970-01-12T19:20:01Z))",
             RUN[1], RUN[3]
         );
-        let going_on = format!("(TLSDASH_KIND:* or {DROPPED}) _time:>=1970-01-12T19:17:40Z");
+        let going_on = format!("(TLSDASH_KIND:* or {DROPPED}) _time:>=1970-01-12T19:18:10Z");
         assert_eq!(intervals, [DROPPED, &of_others, &going_on]);
         let many = (0..1_000).map(|id| count(&format!("{id:032x}"), 20_000, 0)).collect::<Vec<_>>();
         let filters = progress.filters(&many, stage(Resolution::Interval, NO_END), ("", ""));

@@ -44,6 +44,7 @@ impl Upload {
             write!(
                 stream,
                 "POST /insert/journald/upload HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+                 VL-Stream-Fields: _MACHINE_ID,_HOSTNAME,_SYSTEMD_UNIT,TLSDASH_MINUTE,TLSDASH_HOUR\r\n\
                  Content-Type: application/vnd.fdo.journal\r\nContent-Length: {length}\r\n\r\n"
             )
             .unwrap();
