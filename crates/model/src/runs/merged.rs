@@ -26,7 +26,7 @@ impl Model {
         let runs: Vec<(&str, &Run)> = parts.iter().map(|part| (part.name, part.run)).collect();
         if let Some(mut run) = Run::merged(&runs) {
             run.findings = findings::merged(&runs);
-            merged.runs.push(run);
+            merged.add(run);
         }
         let mut models: Vec<&Self> = Vec::new();
         for part in parts {
@@ -37,6 +37,20 @@ impl Model {
         merged.malformed = models.iter().map(|model| model.malformed).sum();
         merged.skipped_bytes = models.iter().map(|model| model.skipped_bytes).sum();
         merged
+    }
+}
+
+impl Run {
+    /// Whether another run is taken in place of this one where runs of several hosts are taken together: a newer one of its
+    /// host, or of its service on a host that others read.
+    pub fn is_replaced_by(&self, other: &Self) -> bool {
+        let (writer, others) = (self.writer(), other.writer());
+        let is_same_host =
+            writer.origin.machine == others.origin.machine && self.hostname() == other.hostname();
+        let services = [writer, others].map(|writer| writer.service().filter(|_| writer.is_remote));
+        let is_apart = matches!(services, [Some(own), Some(of_other)] if own != of_other);
+        let order = |run: &Self| (run.writer().is_preferred(), run.began_realtime_us());
+        is_same_host && !is_apart && order(other) > order(self)
     }
 }
 

@@ -23,6 +23,8 @@ mod series;
 #[cfg(test)]
 mod tests;
 
+use foldhash::{HashMap, HashSet};
+
 use crate::insight::findings::judge;
 use records::codec::{SuppressedMessages, Writer};
 use records::ids::RunId;
@@ -54,15 +56,18 @@ pub use series::{HISTORY, Interval, MetricSeries};
 /// ([`Run::is_brief`]).
 pub const RUNS_MAX: usize = 16;
 
-/// Runs that a model keeps whole to merge them, within [`RUNS_BYTES_MAX`].
-pub const RUNS_MERGED_MAX: usize = 128;
-
 /// Runs that a model keeps, whole or abridged; beyond it the run that has been silent longest is forgotten.
 pub const RUNS_KNOWN_MAX: usize = 1_024;
 
-/// Memory of all runs together, in bytes. Beyond it, the runs that have been silent longest are abridged, then
-/// forgotten. The shown run is kept in full, within its own limits.
+/// Memory of all runs together, in bytes. Beyond it, the runs that have been silent longest are abridged, then forgotten. The
+/// shown run is kept in full, within its own limits.
 pub const RUNS_BYTES_MAX: usize = 256 << 20;
+
+/// The same for runs that are to be merged. Beyond it, all are condensed first: their plots are coarser.
+pub const RUNS_MERGED_BYTES_MAX: usize = 192 << 20;
+
+/// Lengths of the intervals of condensed runs, in microseconds: from 20 s, doubled until there is room, to more than a day.
+const CONDENSED_US: std::ops::RangeInclusive<u64> = 20_000_000..=20_000_000 << 13;
 
 /// Bytes of records that are taken in between two checks of how much is kept.
 const UNCHECKED_BYTES_MAX: usize = 4 << 20;
@@ -76,7 +81,11 @@ pub struct Model {
     history: usize,
     /// Runs that are kept whole.
     whole_max: usize,
+    /// The intervals of condensed runs, in microseconds; `None` if runs are not condensed.
+    condensed_us: Option<u64>,
     runs: Vec<Run>,
+    /// The index of each run.
+    places: HashMap<RunId, usize>,
     /// Index of the last record's run: the next record is mostly of the same run.
     latest: usize,
     /// The run that is always kept whole.
@@ -85,6 +94,8 @@ pub struct Model {
     bytes_max: usize,
     /// Bytes taken in since the last check of how much is kept.
     unchecked_bytes: usize,
+    /// Runs that were forgotten and that no newer one is taken in place of.
+    forgotten: u64,
     malformed: u64,
     skipped_bytes: u64,
     /// `CLOCK_REALTIME` when the last batch was read live.
@@ -112,27 +123,37 @@ impl Model {
         Self {
             history: history.max(1),
             whole_max: RUNS_MAX,
+            condensed_us: None,
             runs: Vec::new(),
+            places: HashMap::default(),
             latest: 0,
             held: None,
             bytes_max: RUNS_BYTES_MAX,
             unchecked_bytes: 0,
+            forgotten: 0,
             malformed: 0,
             skipped_bytes: 0,
             read_realtime_us: u64::MAX,
         }
     }
 
-    /// A model for merging runs of many hosts: it keeps up to [`RUNS_MERGED_MAX`] runs whole.
+    /// A model for merging runs of many hosts: it keeps all runs whole, condensed if they are many.
     pub fn for_merging(history: usize) -> Self {
-        Self { whole_max: RUNS_MERGED_MAX, ..Self::new(history) }
+        Self {
+            whole_max: RUNS_KNOWN_MAX,
+            condensed_us: Some(*CONDENSED_US.start()),
+            bytes_max: RUNS_MERGED_BYTES_MAX,
+            ..Self::new(history)
+        }
     }
 
     /// A model of one run for reading it again from a moment on. It holds what later records do not repeat, as it
     /// stood then. Gaps and losses, reasons of failures, experiments, latencies of the whole run and the series count
     /// from there.
     pub fn joining(run: &Run, us: u64) -> Self {
-        Self { runs: vec![run.joined_at(us, HISTORY)], ..Self::default() }
+        let mut joining = Self::default();
+        joining.add(run.joined_at(us, HISTORY));
+        joining
     }
 
     /// Adds one record of an unknown writer, as [`Self::apply_from`] does.
@@ -165,14 +186,14 @@ impl Model {
     /// Records when a record was read live, by the clock of the reading host.
     pub(crate) fn record_arrival(&mut self, writer: &Writer, stamp: &Stamp, realtime_us: u64) {
         self.read_realtime_us = realtime_us;
-        if let Some(run) = self.runs.iter_mut().find(|run| run.id() == stamp.run) {
+        if let Some(run) = self.run_mut(stamp.run) {
             run.record_arrival(writer, stamp, realtime_us);
         }
     }
 
     /// Counts records that were not decoded, since another process wrote them under the id of a run.
     pub fn count_foreign(&mut self, foreign: &ForeignRecords) {
-        if let Some(run) = self.runs.iter_mut().find(|run| run.id() == foreign.run) {
+        if let Some(run) = self.run_mut(foreign.run) {
             run.count_foreign(foreign.records, foreign.realtime_us);
         }
     }
@@ -208,7 +229,11 @@ impl Model {
     }
 
     pub fn run(&self, id: RunId) -> Option<&Run> {
-        self.runs.iter().find(|run| run.id() == id)
+        self.places.get(&id).map(|at| &self.runs[*at])
+    }
+
+    fn run_mut(&mut self, id: RunId) -> Option<&mut Run> {
+        self.places.get(&id).map(|at| &mut self.runs[*at])
     }
 
     /// All runs but the parts of others, in the order in which they appeared.
@@ -238,6 +263,11 @@ impl Model {
         self.runs.iter().filter(is_of_it)
     }
 
+    /// Runs that were forgotten as there were too many, and that no newer one is taken in place of.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
     /// Entries that claimed to be ours and could not be decoded.
     pub fn malformed(&self) -> u64 {
         self.malformed
@@ -251,27 +281,57 @@ impl Model {
     /// The whole run that this id claims a part of, if another process writes that. The ids of parts are known from it, so
     /// that a forger may come first.
     fn whole_of_another(&self, id: RunId, writer: &Writer) -> Option<usize> {
-        let is_whole = |run: &Run| run.id() == id.whole() && run.writer().origin != writer.origin;
         let is_part = id != id.whole() && self.runs.get(self.latest).is_none_or(|latest| latest.id() != id);
-        is_part.then(|| self.runs.iter().position(is_whole))?
+        let whole = self.places.get(&id.whole()).filter(|_| is_part);
+        whole.copied().filter(|at| self.runs[*at].writer().origin != writer.origin)
     }
 
     fn place(&mut self, id: RunId, writer: &Writer) -> usize {
         if self.runs.get(self.latest).is_some_and(|run| run.id() == id) {
             return self.latest;
         }
-        if let Some(at) = self.runs.iter().position(|run| run.id() == id) {
-            return at;
+        if let Some(at) = self.places.get(&id) {
+            return *at;
+        }
+        if self.condensed_us.is_some() && self.runs.len() == RUNS_KNOWN_MAX && self.forgotten == 0 {
+            self.forget_replaced();
         }
         self.make_room();
         if self.runs.len() == RUNS_KNOWN_MAX
             && let Some(silent) = self.most_silent(Run::is_brief)
         {
-            self.runs.remove(silent);
+            self.forget(silent);
+            self.forgotten += 1;
         }
-        self.runs.push(Run::new(id, writer.clone(), self.history));
+        self.add(Run::new(id, writer.clone(), self.history));
         self.unchecked_bytes += NEW_RUN_BYTES;
         self.runs.len() - 1
+    }
+
+    fn add(&mut self, run: Run) {
+        self.places.insert(run.id(), self.runs.len());
+        self.runs.push(run);
+    }
+
+    fn forget(&mut self, at: usize) -> Run {
+        let forgotten = self.runs.remove(at);
+        self.find_places();
+        forgotten
+    }
+
+    fn find_places(&mut self) {
+        self.places = self.runs.iter().enumerate().map(|(at, run)| (run.id(), at)).collect();
+    }
+
+    /// Forgets the runs of which newer ones are merged, with their parts.
+    fn forget_replaced(&mut self) {
+        let is_replaced = |run: &&Run| self.runs().any(|other| run.is_replaced_by(other));
+        let replaced: HashSet<RunId> = self.runs().filter(is_replaced).map(Run::id).collect();
+        let whole = |run: &Run| if self.is_part(run) { run.id().whole() } else { run.id() };
+        let stays: Vec<bool> = self.runs.iter().map(|run| !replaced.contains(&whole(run))).collect();
+        let mut stays = stays.into_iter();
+        self.runs.retain(|_| stays.next() == Some(true));
+        self.find_places();
     }
 
     /// Abridges a run if there is no room for another full run.
@@ -286,10 +346,13 @@ impl Model {
         }
     }
 
-    /// Abridges and forgets runs until all together are within bounds.
+    /// Condenses, abridges and forgets runs until all together are within bounds.
     fn bound_bytes(&mut self) {
         let mut bytes: usize = self.runs.iter().map(Run::bytes).sum();
         let shown = self.held.or_else(|| self.current().map(Run::id));
+        if bytes > self.bytes_max {
+            bytes = self.condense(shown).unwrap_or(bytes);
+        }
         while bytes > self.bytes_max {
             let may_go = |run: &Run| Some(run.id()) != shown;
             if let Some(silent) = self.most_silent(|run| !run.is_brief() && may_go(run)) {
@@ -297,10 +360,29 @@ impl Model {
                 self.runs[silent].abridge();
                 bytes += self.runs[silent].bytes();
             } else if let Some(silent) = self.most_silent(may_go) {
-                bytes -= self.runs.remove(silent).bytes();
+                bytes -= self.forget(silent).bytes();
+                self.forgotten += 1;
             } else {
                 return;
             }
+        }
+    }
+
+    /// Condenses the runs of a model for merging but the shown one, until there is room for a while, or it helps no more.
+    /// Returns their memory in bytes.
+    fn condense(&mut self, shown: Option<RunId>) -> Option<usize> {
+        let period_us = self.condensed_us.as_mut()?;
+        let mut before = usize::MAX;
+        loop {
+            let others = self.runs.iter_mut().filter(|run| !run.is_brief() && Some(run.id()) != shown);
+            others.for_each(|run| run.condense(*period_us));
+            let bytes = self.runs.iter().map(Run::bytes).sum();
+            let helps = bytes > self.bytes_max || before.saturating_sub(bytes) > self.bytes_max / 16;
+            if bytes <= self.bytes_max / 4 * 3 || !helps || period_us == CONDENSED_US.end() {
+                return Some(bytes);
+            }
+            before = bytes;
+            *period_us *= 2;
         }
     }
 
@@ -326,8 +408,8 @@ impl Model {
     /// # Errors
     /// With the other model, if it lacks known records of the run, or either model lacks the run.
     pub fn restore(&mut self, id: RunId, mut from: Box<Self>) -> Result<(), Box<Self>> {
-        let place = |model: &Self| model.runs.iter().position(|run| run.id() == id);
-        let (Some(at), Some(other)) = (place(self), place(&from)) else { return Err(from) };
+        let places = self.places.get(&id).zip(from.places.get(&id));
+        let Some((&at, &other)) = places else { return Err(from) };
         if from.runs[other].reading().last_seq() < self.runs[at].reading().last_seq() {
             return Err(from);
         }

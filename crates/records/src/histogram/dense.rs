@@ -1,10 +1,12 @@
 //! Dense histograms, in which latencies are recorded.
 
+use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 use std::time::Duration;
 
 use hdrhistogram::Histogram as Hdr;
+use hdrhistogram::iterators::IterationValue;
 
 use crate::histogram::compact::CompactHistogram;
 use crate::histogram::sparse::{Buckets, SparseHistogram, UNIT_NS};
@@ -22,11 +24,13 @@ const COUNT_MAX: u64 = 1 << 53;
 pub(crate) const SAMPLES_ABOVE_MIN: f64 = 10.0;
 
 /// A dense histogram of nanoseconds, 3 significant digits, 100 ns to 60 s, with the exact maximum and sum. The first
-/// sample allocates its 170 kB.
+/// sample allocates its 170 kB, unless it is packed.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
     /// `None` until there is a sample.
     inner: Option<Hdr<u64>>,
+    /// The buckets with samples, in place of `inner`.
+    packed: Option<SparseHistogram>,
     sum_ns: u64,
     max_ns: u64,
     saturated: u64,
@@ -51,7 +55,7 @@ impl Histogram {
 
     pub fn add(&mut self, other: &Self) {
         if let Some(theirs) = other.recorded() {
-            self.dense().add(theirs).expect("all our histograms have the same bounds");
+            self.dense().add(&*theirs).expect("all our histograms have the same bounds");
         }
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
@@ -64,13 +68,23 @@ impl Histogram {
         if other.count() > COUNT_MAX.saturating_sub(self.count()) {
             return;
         }
-        if !other.is_empty() {
-            let dense = self.dense();
-            other.buckets().for_each(|(value_ns, count)| dense.saturating_record_n(value_ns, count));
+        if let Some(packed) = &mut self.packed {
+            *packed = SparseHistogram::merged([&*packed, other]);
+        } else if !other.is_empty() {
+            add_buckets(self.dense(), other);
         }
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns());
         self.max_ns = self.max_ns.max(other.max_ns());
         self.saturated = self.saturated.saturating_add(other.saturated());
+    }
+
+    /// Keeps only the buckets with samples from now on, eight bytes each. [`Self::add_sparse`] takes longer then; single
+    /// samples undo it.
+    pub fn pack(&mut self) {
+        if self.packed.is_none() {
+            self.packed = Some(self.to_sparse());
+            self.inner = None;
+        }
     }
 
     /// Adds all samples of a histogram of another form.
@@ -90,21 +104,23 @@ impl Histogram {
             Some(inner) if !inner.is_empty() => inner.reset(),
             unused => *unused = None,
         }
+        self.packed = self.packed.as_ref().map(|_| SparseHistogram::default());
         (self.sum_ns, self.max_ns, self.saturated) = (0, 0, 0);
     }
 
     /// The memory of its buckets, in bytes.
-    pub fn dense_bytes(&self) -> usize {
+    pub fn bucket_bytes(&self) -> usize {
         self.inner.as_ref().map_or(0, |inner| inner.distinct_values() * size_of::<u64>())
+            + self.packed.as_ref().map_or(0, |packed| packed.buckets().len() * SparseHistogram::BUCKET_BYTES)
     }
 
     pub fn is_empty(&self) -> bool {
-        self.recorded().is_none()
+        self.count() == 0
     }
 
     /// Number of samples.
     pub fn count(&self) -> u64 {
-        self.inner.as_ref().map_or(0, Hdr::len)
+        self.packed.as_ref().map_or_else(|| self.inner.as_ref().map_or(0, Hdr::len), SparseHistogram::count)
     }
 
     /// Exact sum of all samples, in nanoseconds.
@@ -134,7 +150,7 @@ impl Histogram {
 
     /// Standard deviation over all samples, in nanoseconds; each is taken at its bucket, three digits exact.
     pub fn stdev_ns(&self) -> Option<f64> {
-        self.recorded().map(Hdr::stdev)
+        self.recorded().map(|inner| inner.stdev())
     }
 
     /// Share of the samples from `low_ns` to `high_ns`, both included, to the bucket; `None` without samples.
@@ -145,56 +161,74 @@ impl Histogram {
 
     /// The percentiles of an `HdrHistogram` percentile file: latency in nanoseconds, quantile, and samples up to it.
     /// Steps shrink towards 1, with `ticks` for each halving of the rest.
-    pub fn percentiles(&self, ticks: u32) -> impl Iterator<Item = (u64, f64, u64)> {
+    pub fn percentiles(&self, ticks: u32) -> Vec<(u64, f64, u64)> {
+        let Some(inner) = self.recorded() else { return Vec::new() };
         let mut below = 0;
-        let max_ns = self.max_ns;
-        self.recorded().into_iter().flat_map(move |inner| inner.iter_quantiles(ticks)).map(move |step| {
+        let line = |step: IterationValue<u64>| {
             below += step.count_since_last_iteration();
-            (step.value_iterated_to().min(max_ns), step.quantile_iterated_to(), below)
-        })
+            (step.value_iterated_to().min(self.max_ns), step.quantile_iterated_to(), below)
+        };
+        inner.iter_quantiles(ticks).map(line).collect()
     }
 
     /// The latency that the share `q` (above 0, to 1) of the samples does not exceed, in nanoseconds; `None` without
     /// samples. Never above the exact maximum.
     pub fn quantile_ns(&self, q: f64) -> Option<u64> {
+        if let Some(packed) = &self.packed {
+            return packed.quantile_ns(q);
+        }
         self.recorded().map(|inner| inner.value_at_quantile(q).min(self.max_ns))
     }
 
     /// Converts the samples to the form that records carry.
     pub fn to_sparse(&self) -> SparseHistogram {
+        if let Some(packed) = &self.packed {
+            return packed.clone();
+        }
         let mut buckets = Buckets::with_capacity(0);
-        for bucket in self.recorded().into_iter().flat_map(Hdr::iter_recorded) {
+        for bucket in self.recorded().iter().flat_map(|inner| inner.iter_recorded()) {
             buckets.push((bucket.value_iterated_to() / UNIT_NS) as u32, bucket.count_at_value());
         }
         buckets.into_sparse().with_exact(self.sum_ns, self.max_ns, self.saturated)
     }
 
     /// The buckets, if any of them holds a sample.
-    fn recorded(&self) -> Option<&Hdr<u64>> {
-        self.inner.as_ref().filter(|inner| !inner.is_empty())
+    fn recorded(&self) -> Option<Cow<'_, Hdr<u64>>> {
+        let inner = match (&self.packed, &self.inner) {
+            (Some(packed), _) => Cow::Owned(unpacked(packed)),
+            (None, inner) => Cow::Borrowed(inner.as_ref()?),
+        };
+        (!inner.is_empty()).then_some(inner)
     }
 
     /// The buckets, whose memory is taken now unless there is some.
     fn dense(&mut self) -> &mut Hdr<u64> {
-        self.inner.get_or_insert_with(empty)
+        let packed = &mut self.packed;
+        self.inner.get_or_insert_with(|| unpacked(&packed.take().unwrap_or_default()))
     }
 
     /// The library's form of it.
     #[cfg(test)]
-    pub(crate) fn into_hdr(self) -> Hdr<u64> {
-        self.inner.unwrap_or_else(empty)
+    pub(crate) fn into_hdr(mut self) -> Hdr<u64> {
+        self.dense().clone()
     }
 
     #[cfg(test)]
     pub(crate) fn from_hdr(inner: Hdr<u64>, sum_ns: u64, max_ns: u64, saturated: u64) -> Self {
-        Self { inner: Some(inner), sum_ns, max_ns, saturated }
+        Self { inner: Some(inner), packed: None, sum_ns, max_ns, saturated }
     }
 }
 
 #[cold]
-fn empty() -> Hdr<u64> {
-    Hdr::new_with_bounds(LOWEST_NS, HIGHEST_NS, DIGITS)
-        .expect("the bounds are constants that the library accepts")
+fn unpacked(packed: &SparseHistogram) -> Hdr<u64> {
+    let mut inner = Hdr::new_with_bounds(LOWEST_NS, HIGHEST_NS, DIGITS)
+        .expect("the bounds are constants that the library accepts");
+    add_buckets(&mut inner, packed);
+    inner
+}
+
+fn add_buckets(inner: &mut Hdr<u64>, sparse: &SparseHistogram) {
+    sparse.buckets().for_each(|(value_ns, count)| inner.saturating_record_n(value_ns, count));
 }
 
 /// True if a percentile at `q` of `n` samples rests on fewer than ten samples above it.
@@ -227,6 +261,11 @@ impl<M: Metric> Histograms<M> {
                 mine.add(theirs);
             }
         }
+    }
+
+    /// Keeps each class as [`Histogram::pack`] does.
+    pub fn pack(&mut self) {
+        self.classes.iter_mut().filter(|class| !class.is_empty()).for_each(Histogram::pack);
     }
 
     /// Forgets all samples, each class as [`Histogram::clear`] does.
@@ -274,7 +313,7 @@ mod tests {
         let mut histogram = Histogram::new();
         for _ in 0..2 {
             assert_eq!((histogram.quantile_ns(0.5), histogram.mean_ns()), (None, None));
-            assert_eq!((histogram.percentiles(5).count(), histogram.count()), (0, 0));
+            assert_eq!((histogram.percentiles(5).len(), histogram.count()), (0, 0));
             assert_eq!(histogram.to_sparse(), SparseHistogram::default());
             // Memory that was used before makes no difference.
             histogram.record_ns(1_000);
@@ -293,6 +332,37 @@ mod tests {
         let mut back = Histogram::new();
         back.add_sparse(&sparse);
         assert_eq!(back.to_sparse(), sparse);
+    }
+
+    #[test]
+    fn a_packed_histogram_says_the_same_in_less_memory() {
+        let (mut dense, mut packed) = (sample(), sample());
+        packed.pack();
+        assert!(packed.bucket_bytes() * 4 < dense.bucket_bytes(), "{}", packed.bucket_bytes());
+        let figures = |it: &Histogram| {
+            let exact = (it.count(), it.sum_ns(), it.max_ns(), it.min_ns(), it.is_empty());
+            let shares = (it.share_within(1_000, 500_000), it.stdev_ns(), it.percentiles(5));
+            (it.to_sparse(), exact, shares, [0.001, 0.5, 0.99, 1.0].map(|q| it.quantile_ns(q)))
+        };
+        for _ in 0..2 {
+            for one in [&mut dense, &mut packed] {
+                one.add_sparse(&SparseHistogram::merged([
+                    &sample().to_sparse(),
+                    &SparseHistogram::default(),
+                ]));
+            }
+            assert_eq!(figures(&packed), figures(&dense));
+        }
+        let mut sum = Histogram::new();
+        sum.add(&packed);
+        assert_eq!(figures(&sum), figures(&dense));
+        assert!(packed.bucket_bytes() < sum.bucket_bytes());
+        packed.record_ns(7_000);
+        dense.record_ns(7_000);
+        assert_eq!((figures(&packed), packed.bucket_bytes()), (figures(&dense), dense.bucket_bytes()));
+        packed.pack();
+        packed.clear();
+        assert_eq!(figures(&packed), figures(&Histogram::new()));
     }
 
     #[test]

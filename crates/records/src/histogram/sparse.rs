@@ -97,7 +97,20 @@ impl SparseHistogram {
 
     /// The samples of all histograms in wider buckets: `widen` maps a bucket to a wider one, and keeps the order.
     pub fn merged_wider<'a>(all: impl IntoIterator<Item = &'a Self>, widen: impl Fn(u32) -> u32) -> Self {
-        all.into_iter().fold(Self::default(), |sum, one| sum.with(one, &widen))
+        Self::sum(&all.into_iter().collect::<Vec<_>>(), &widen)
+    }
+
+    /// Sums are added to sums: one sum to which each histogram is added would be copied as often.
+    fn sum(all: &[&Self], widen: &impl Fn(u32) -> u32) -> Self {
+        match all {
+            [] => Self::default(),
+            [one] => Self::default().with(one, widen),
+            [one, other] => one.with(other, widen),
+            all => {
+                let (some, others) = all.split_at(all.len() / 2);
+                Self::sum(some, widen).with(&Self::sum(others, widen), widen)
+            }
+        }
     }
 
     fn with(&self, other: &Self, widen: impl Fn(u32) -> u32) -> Self {

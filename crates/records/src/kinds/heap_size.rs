@@ -53,7 +53,7 @@ impl HeapSize for Sketch {
 
 impl<M: Metric> HeapSize for Histograms<M> {
     fn heap_bytes(&self) -> usize {
-        self.iter().map(|(_, histogram)| size_of_val(histogram) + histogram.dense_bytes()).sum()
+        self.iter().map(|(_, histogram)| size_of_val(histogram) + histogram.bucket_bytes()).sum()
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::mpsc::sync_channel;
 use anyhow::Context;
 use journal::{EntrySource, ReadError};
 use model::history::{Follower, RunFilter, Update};
-use model::runs::{Model, RUNS_BYTES_MAX, RUNS_MERGED_MAX, Run};
+use model::runs::{Model, RUNS_KNOWN_MAX, RUNS_MERGED_BYTES_MAX, Run};
 use records::ids::RunId;
 use records::kinds::Record;
 use records::slice::RunSlice;
@@ -157,16 +157,16 @@ impl<'a> JournalContents<'a> {
         }
         let is_chosen = |run: &&Run| {
             host.is_none_or(|host| run.hostname() == host)
-                && !runs.iter().any(|other| is_in_place_of(other, run))
+                && !runs.iter().any(|other| run.is_replaced_by(other))
         };
         let chosen: Vec<&Run> = runs.iter().copied().filter(is_chosen).collect();
         anyhow::ensure!(
-            !chosen.iter().any(|run| run.is_brief()),
-            "{} holds {} runs to take together, and at most {RUNS_MERGED_MAX} of {} MiB in all are read at once: choose \
+            self.model.forgotten() == 0 && !chosen.iter().any(|run| run.is_brief()),
+            "{} holds {} runs to take together, and at most {RUNS_KNOWN_MAX} of {} MiB in all are read at once: choose \
              with --host or --run",
             self.place,
-            chosen.len(),
-            RUNS_BYTES_MAX >> 20
+            chosen.len() as u64 + self.model.forgotten(),
+            RUNS_MERGED_BYTES_MAX >> 20
         );
         Ok(chosen.into_iter().map(Run::id).collect())
     }
@@ -206,17 +206,6 @@ impl JournalContents<'_> {
         let listed = names.join(", ");
         if more == 0 { listed } else { format!("{listed} and {more} more") }
     }
-}
-
-/// Whether `other` is chosen in place of `run`.
-fn is_in_place_of(other: &Run, run: &Run) -> bool {
-    let (a, b) = (other.writer(), run.writer());
-    let is_same_host = a.origin.machine == b.origin.machine && other.hostname() == run.hostname();
-    let service =
-        |run: &Run| Some(run.writer()).filter(|writer| writer.is_remote)?.service().map(str::to_owned);
-    let is_apart = service(other).zip(service(run)).is_some_and(|(a, b)| a != b);
-    let order = |run: &Run| (run.writer().is_preferred(), run.began_realtime_us());
-    is_same_host && !is_apart && order(other) > order(run)
 }
 
 /// A message that there is no run, with possible reasons.

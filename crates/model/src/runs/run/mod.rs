@@ -178,6 +178,20 @@ impl Run {
         }
     }
 
+    /// Keeps the run in less memory: all figures of it, but only the last minute interval by interval, what was before merged
+    /// to `period_us` each, and of clients and named parts only the latest figures.
+    pub(super) fn condense(&mut self, period_us: u64) {
+        self.proxy.condense(period_us);
+        self.tls.condense(period_us);
+        self.http.condense(period_us);
+        self.http_gauges = GaugeHistory::default();
+        self.routes.condense(period_us);
+        self.upstreams.condense(period_us);
+        self.load.condense(period_us);
+        self.clients.condense();
+        self.hosts.condense();
+    }
+
     /// Drops everything except the columns of a list of runs or hosts: totals and the last ten seconds. Later records
     /// are abridged too.
     pub(super) fn abridge(&mut self) {

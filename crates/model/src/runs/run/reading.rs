@@ -189,7 +189,7 @@ impl Reading {
 
     /// Its size in memory, in bytes.
     pub(in crate::runs) fn bytes(&self) -> usize {
-        self.gaps.capacity() * size_of::<Gap>() + self.lag.dense_bytes()
+        self.gaps.capacity() * size_of::<Gap>() + self.lag.bucket_bytes()
     }
 
     /// Records read, each once.

@@ -7,9 +7,6 @@ use std::sync::Arc;
 use super::{Interval, MetricSeries};
 use records::metrics::Metric;
 
-/// Length of rolled-up intervals, in microseconds.
-const ROLLUP_US: u64 = 10_000_000;
-
 impl<C: Metric, L: Metric> MetricSeries<C, L> {
     /// Several series as one, each with the shift of its clock to the common one; `None` if there are none.
     pub(in crate::runs) fn merged<'a>(all: impl Iterator<Item = (Option<&'a Self>, i64)>) -> Option<Self>
@@ -38,10 +35,9 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
 
     /// The usual length of its intervals, in microseconds; of the rolled-up ones, if there are any.
     fn width_us(&self) -> u64 {
-        if self.rollup.iter().next().is_some() {
-            return ROLLUP_US;
-        }
-        let mut lengths: Vec<u64> = self.intervals.iter().map(|interval| interval.length_us()).collect();
+        let rolled_up = self.rollup.as_ref().map_or(0, |rollup| rollup.iter().len());
+        let widest = self.timeline().take(if rolled_up > 0 { rolled_up } else { usize::MAX });
+        let mut lengths: Vec<u64> = widest.map(|interval| interval.length_us()).collect();
         lengths.sort_unstable();
         lengths.get(lengths.len() / 2).copied().unwrap_or(0)
     }

@@ -26,6 +26,9 @@ pub(in crate::runs) const BRIEF_US: u64 = 10_000_000;
 /// Intervals that an abridged run keeps of each series in that time.
 pub(in crate::runs) const BRIEF_INTERVALS_MAX: usize = 100;
 
+/// Time that a condensed run keeps interval by interval, in microseconds, for findings.
+pub(in crate::runs) const CONDENSED_US: u64 = 60_000_000;
+
 /// Latency buckets that a series keeps, eight bytes each: a quarter of an hour of some 9,000 an interval.
 pub(in crate::runs) const BUCKETS_MAX: usize = 8_000_000;
 
@@ -39,8 +42,8 @@ pub struct MetricSeries<C: Metric, L: Metric> {
     intervals: VecDeque<Arc<Interval<C, L>>>,
     /// Latency buckets in all of them.
     buckets: usize,
-    /// Intervals before them; empty unless a whole screen's history is kept.
-    rollup: Rollup<C, L>,
+    /// Intervals before them, if a whole screen's history is kept.
+    rollup: Option<Rollup<C, L>>,
     last_us: u64,
     begun: bool,
     history: usize,
@@ -58,7 +61,7 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
             whole: Histograms::default(),
             intervals: VecDeque::new(),
             buckets: 0,
-            rollup: Rollup::default(),
+            rollup: (history >= HISTORY).then(Rollup::default),
             last_us: start_us.unwrap_or(0),
             begun: start_us.is_some(),
             history,
@@ -135,8 +138,8 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
         {
             let Some(oldest) = self.intervals.pop_front() else { break };
             self.buckets -= oldest.buckets();
-            if self.history >= HISTORY {
-                self.rollup.add(&oldest);
+            if let Some(rollup) = &mut self.rollup {
+                rollup.add(&oldest);
             }
         }
     }
@@ -145,6 +148,19 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
     /// their own totals.
     pub(in crate::runs) fn resumed(&self, history: usize) -> Self {
         Self { totals: self.totals, ..Self::new(None, history) }
+    }
+
+    /// Keeps intervals of at least `period_us` before the last minute, if any, and latencies of the whole run in less memory.
+    pub(in crate::runs) fn condense(&mut self, period_us: u64) {
+        self.rollup.iter_mut().for_each(|rollup| rollup.widen(period_us));
+        let from_us = self.last_us.saturating_sub(CONDENSED_US);
+        let early = self.intervals.partition_point(|interval| interval.end_us <= from_us);
+        for interval in self.intervals.drain(..early) {
+            self.buckets -= interval.buckets();
+            self.rollup.iter_mut().for_each(|rollup| rollup.add(&interval));
+        }
+        self.intervals.shrink_to_fit();
+        self.whole.pack();
     }
 
     /// Keeps the totals and the last ten seconds only.
@@ -158,7 +174,7 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
             self.intervals.shrink_to_fit();
         }
         self.buckets = self.intervals.iter().map(|interval| interval.buckets()).sum();
-        self.rollup = Rollup::default();
+        self.rollup = None;
         self.whole = Histograms::default();
         self.is_brief = true;
     }
@@ -167,7 +183,7 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
     pub(in crate::runs) fn bytes(&self) -> usize {
         let intervals = self.intervals.len() * Interval::<C, L>::bytes_without_buckets();
         let buckets = self.buckets * SparseHistogram::BUCKET_BYTES;
-        intervals + buckets + self.rollup.bytes() + self.whole.heap_bytes()
+        intervals + buckets + self.rollup.as_ref().map_or(0, Rollup::bytes) + self.whole.heap_bytes()
     }
 
     /// Adds the final totals, and the histograms of the whole run in place of those gathered here.
@@ -208,10 +224,10 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
         self.intervals.iter()
     }
 
-    /// All kept intervals, oldest first: before [`Self::intervals`], intervals of ten seconds with latencies to two
-    /// significant digits.
+    /// All kept intervals, oldest first: before [`Self::intervals`], intervals of ten seconds, of a condensed run more, with
+    /// latencies to two significant digits.
     pub fn timeline(&self) -> impl DoubleEndedIterator<Item = &Arc<Interval<C, L>>> {
-        self.rollup.iter().chain(&self.intervals)
+        self.rollup.iter().flat_map(Rollup::iter).chain(&self.intervals)
     }
 
     /// `CLOCK_MONOTONIC` of the last record, in microseconds.

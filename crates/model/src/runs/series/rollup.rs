@@ -7,7 +7,7 @@ use crate::runs::series::interval::Interval;
 use records::histogram::SparseHistogram;
 use records::metrics::Metric;
 
-/// Length of a merged interval, in microseconds.
+/// Length of a merged interval at first, in microseconds.
 const PERIOD_US: u64 = 10_000_000;
 /// Merged intervals that are kept: six hours.
 const PERIODS_MAX: usize = 2_160;
@@ -15,16 +15,18 @@ const PERIODS_MAX: usize = 2_160;
 /// all classes take.
 const BUCKETS_MAX: usize = 4_000_000;
 
-/// Older intervals, merged to ten seconds each, with latencies to two significant digits.
+/// Older intervals, merged to ten seconds or more each, with latencies to two significant digits.
 #[derive(Debug)]
 pub(in crate::runs) struct Rollup<C: Metric, L: Metric> {
     periods: VecDeque<Arc<Interval<C, L>>>,
+    /// How long each is at least, in microseconds.
+    period_us: u64,
     buckets: usize,
 }
 
 impl<C: Metric, L: Metric> Default for Rollup<C, L> {
     fn default() -> Self {
-        Self { periods: VecDeque::new(), buckets: 0 }
+        Self { periods: VecDeque::new(), period_us: PERIOD_US, buckets: 0 }
     }
 }
 
@@ -32,7 +34,7 @@ impl<C: Metric, L: Metric> Rollup<C, L> {
     /// Adds the next interval. An interval after a loss is not merged: its gap must not blank its neighbours.
     pub(in crate::runs) fn add(&mut self, interval: &Interval<C, L>) {
         let is_open = |last: &&mut Arc<Interval<C, L>>| {
-            !last.after_loss && !interval.after_loss && last.length_us() < PERIOD_US
+            !last.after_loss && !interval.after_loss && last.length_us() < self.period_us
         };
         if let Some(last) = self.periods.back_mut().filter(is_open) {
             self.buckets -= last.buckets();
@@ -48,6 +50,14 @@ impl<C: Metric, L: Metric> Rollup<C, L> {
         }
     }
 
+    /// Merges intervals further, to as many microseconds each.
+    pub(in crate::runs) fn widen(&mut self, period_us: u64) {
+        if period_us > self.period_us {
+            let finer = std::mem::replace(self, Self { period_us, ..Self::default() });
+            finer.periods.iter().for_each(|interval| self.add(interval));
+        }
+    }
+
     /// Its size in memory, in bytes.
     pub(in crate::runs) fn bytes(&self) -> usize {
         self.periods.len() * Interval::<C, L>::bytes_without_buckets()
@@ -55,7 +65,9 @@ impl<C: Metric, L: Metric> Rollup<C, L> {
     }
 
     /// Oldest first.
-    pub(in crate::runs) fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Interval<C, L>>> {
+    pub(in crate::runs) fn iter(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = &Arc<Interval<C, L>>> + ExactSizeIterator {
         self.periods.iter()
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::client_record;
 use crate::history::Batch;
 use crate::history::slice_tests::recorded as simulated;
-use crate::runs::{Model, RUNS_KNOWN_MAX, RUNS_MAX, Run, UNCHECKED_BYTES_MAX};
+use crate::runs::{Model, RUNS_KNOWN_MAX, RUNS_MAX, Run, RunMember, UNCHECKED_BYTES_MAX};
+use records::codec::{Origin, Writer};
 use records::histogram::{Histogram, Sketch};
 use records::ids::RunId;
 use records::kinds::{Body, CertificateRecord, ProxyRecord, Record, Stamp};
@@ -68,11 +69,78 @@ fn abridged_runs_keep_their_certificates() {
     assert_eq!(brief.certificates().served().map(|record| record.not_after).collect::<Vec<_>>(), [2]);
 }
 
+/// Reads 40 runs of ten minutes side by side, to merge them.
+fn read_to_merge(bytes_max: usize) -> Model {
+    let mut model = Model { bytes_max, ..Model::for_merging(1_000_000) };
+    for record in simulated(600) {
+        for run in 1..=40_u32 {
+            let mut record = record.clone();
+            record.stamp.run = RunId::from_bits(run.into());
+            let origin = Origin { machine: Some(run.into()), ..Origin::default() };
+            let writer = Writer { origin, hostname: format!("edge-{run}"), ..Writer::default() };
+            model.apply_from(&writer, record, None);
+        }
+    }
+    model
+}
+
 #[test]
-fn runs_of_many_hosts_are_kept_whole_to_merge_them() {
-    let mut model = Model::for_merging(1_000);
-    (1..=60).flat_map(records).for_each(|record| model.apply(record, None));
-    assert!(model.runs_and_parts().iter().all(|run| !run.is_brief()));
+fn runs_to_be_merged_are_condensed_and_keep_their_figures() {
+    let whole = read_to_merge(usize::MAX);
+    let bytes_max = bytes(&whole) / 4;
+    let condensed = read_to_merge(bytes_max);
+    assert!(bytes(&condensed) <= bytes_max + 2 * UNCHECKED_BYTES_MAX);
+    assert!(condensed.runs().all(|run| !run.is_brief()));
+    let [whole, condensed] = [whole, condensed].map(|model| {
+        let members: Vec<_> =
+            model.runs().map(|run| RunMember { name: run.hostname(), run, model: &model }).collect();
+        assert_eq!(members.len(), 40);
+        Model::merged(&members)
+    });
+    let figures = |model: &Model| {
+        let run = model.current().unwrap();
+        let mut summary = serde_json::to_value(run.summary()).unwrap();
+        summary.as_object_mut().unwrap().remove("run");
+        let proxy = run.proxy().unwrap();
+        let latencies = [0.5, 0.99, 0.999, 1.0].map(|q| proxy.whole()[ProxyLatency::Exchange].quantile_ns(q));
+        let in_plot: u64 = proxy.timeline().map(|interval| interval.counters[ProxyCounter::Exchanges]).sum();
+        (summary, latencies, in_plot, seen(run).3, run.reading().lost())
+    };
+    assert_eq!(figures(&condensed), figures(&whole));
+    let highest = |model: &Model| {
+        let run = model.current().unwrap();
+        let rates =
+            run.proxy().unwrap().timeline().filter_map(|interval| interval.rate(ProxyCounter::Exchanges));
+        (run.proxy().unwrap().timeline().count(), rates.fold(0.0, f64::max))
+    };
+    let (all, fewer) = (highest(&whole), highest(&condensed));
+    assert!(fewer.0 * 10 < all.0 && fewer.0 > 10, "{fewer:?} {all:?}");
+    assert!(
+        fewer.1 <= all.1 && fewer.1 > 0.9 * all.1,
+        "no plot has a rate that never was: {fewer:?} {all:?}"
+    );
+}
+
+#[test]
+fn of_more_runs_than_are_known_the_replaced_ones_are_forgotten_to_merge_the_others() {
+    // No run's id is that of another one's part.
+    let id = |run: u128| RunId::from_bits(run << 64);
+    let read = |hosts: u128| {
+        let mut model = Model::for_merging(1);
+        for run in 1..=2 * RUNS_KNOWN_MAX as u128 {
+            let origin = Origin { machine: Some(run % hosts), ..Origin::default() };
+            let mut record = records(run).remove(0);
+            record.stamp.run = id(run);
+            model.apply_from(&Writer { origin, ..Writer::default() }, record, None);
+        }
+        model
+    };
+    let model = read(900);
+    assert_eq!(model.forgotten(), 0);
+    let newest = (2 * RUNS_KNOWN_MAX as u128 - 899)..=2 * RUNS_KNOWN_MAX as u128;
+    assert!(newest.into_iter().all(|run| model.run(id(run)).is_some_and(|run| !run.is_brief())));
+    assert!(model.runs().filter(|run| model.runs().any(|other| run.is_replaced_by(other))).count() < 200);
+    assert!(read(2 * RUNS_KNOWN_MAX as u128).forgotten() > 0, "of each host one");
 }
 
 #[test]

@@ -168,6 +168,14 @@ impl ClientStats {
         self.sketches.push_back((us, sketch.clone()));
     }
 
+    /// Keeps only the latest rate and latencies.
+    pub(in crate::runs) fn condense(&mut self) {
+        self.history.drain(..self.history.len().saturating_sub(1));
+        self.history.shrink_to_fit();
+        self.sketches.drain(..self.sketches.len().saturating_sub(1));
+        self.sketches.shrink_to_fit();
+    }
+
     /// Latencies of its exchanges since the beginning, as far as they were read.
     pub fn exchange(&self) -> &Sketch {
         &self.exchange

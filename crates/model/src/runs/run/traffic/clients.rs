@@ -100,6 +100,13 @@ impl Clients {
         then
     }
 
+    /// Keeps only the latest rate and latencies of each client from now on.
+    pub(in crate::runs) fn condense(&mut self) {
+        self.history = 1;
+        self.rows.values_mut().for_each(ClientStats::condense);
+        self.recount();
+    }
+
     fn recount(&mut self) {
         self.heap_bytes = self.rows.values().map(HeapSize::heap_bytes).sum();
     }

@@ -67,6 +67,10 @@ impl<R: MeasuredRecord> MeasuredPart<R> {
         Self { series: series.as_ref().map(|_| MetricSeries::new(None, history)), record: None }
     }
 
+    pub(in crate::runs) fn condense(&mut self, period_us: u64) {
+        self.series.iter_mut().for_each(|series| series.condense(period_us));
+    }
+
     /// Keeps the totals and the last ten seconds only.
     pub(in crate::runs) fn abridge(&mut self) {
         let Self { series, record: _ } = self;

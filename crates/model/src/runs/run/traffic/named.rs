@@ -185,6 +185,10 @@ impl<R: NamedPart> NamedTable<R> {
         Self(joined.collect())
     }
 
+    pub(in crate::runs) fn condense(&mut self, period_us: u64) {
+        self.0.values_mut().for_each(|part| part.series.condense(period_us));
+    }
+
     pub(in crate::runs) fn heap_bytes(&self) -> usize {
         let part = |(name, part): (&String, &NamedStats<R>)| {
             let states = part.states.iter().map(|(_, told)| size_of::<(u64, R)>() + told.heap_bytes());

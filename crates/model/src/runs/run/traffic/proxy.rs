@@ -52,6 +52,10 @@ impl ProxyPart {
         Self { series: series.as_ref().map(|_| MetricSeries::new(None, history)), ..Self::default() }
     }
 
+    pub(in crate::runs) fn condense(&mut self, period_us: u64) {
+        self.series.iter_mut().for_each(|series| series.condense(period_us));
+    }
+
     /// Keeps the totals and the last ten seconds only.
     pub(in crate::runs) fn abridge(&mut self) {
         let Self { series, open: _, clients_deferred: _, upstreams_deferred: _ } = self;
