@@ -67,7 +67,8 @@ pub const RUNS_BYTES_MAX: usize = 256 << 20;
 pub const RUNS_MERGED_BYTES_MAX: usize = 192 << 20;
 
 /// Lengths of the intervals of condensed runs, in microseconds: from 20 s, doubled until there is room, to more than a day.
-const CONDENSED_US: std::ops::RangeInclusive<u64> = 20_000_000..=20_000_000 << 13;
+const CONDENSED_US_MIN: u64 = 20_000_000;
+const CONDENSED_US_MAX: u64 = CONDENSED_US_MIN << 13;
 
 /// Bytes of records that are taken in between two checks of how much is kept.
 const UNCHECKED_BYTES_MAX: usize = 4 << 20;
@@ -79,9 +80,7 @@ const NEW_RUN_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Model {
     history: usize,
-    /// Runs that are kept whole.
-    whole_max: usize,
-    /// The intervals of condensed runs, in microseconds; `None` if runs are not condensed.
+    /// The intervals of condensed runs, in microseconds; `None` if runs are not to be merged.
     condensed_us: Option<u64>,
     runs: Vec<Run>,
     /// The index of each run.
@@ -90,11 +89,11 @@ pub struct Model {
     latest: usize,
     /// The run that is always kept whole.
     held: Option<RunId>,
-    /// [`RUNS_BYTES_MAX`], and less in tests.
+    /// [`RUNS_BYTES_MAX`] or [`RUNS_MERGED_BYTES_MAX`], and less in tests.
     bytes_max: usize,
     /// Bytes taken in since the last check of how much is kept.
     unchecked_bytes: usize,
-    /// Runs that were forgotten and that no newer one is taken in place of.
+    /// Runs that were forgotten, but for those that newer ones replace where runs are to be merged.
     forgotten: u64,
     malformed: u64,
     skipped_bytes: u64,
@@ -122,7 +121,6 @@ impl Model {
     pub fn new(history: usize) -> Self {
         Self {
             history: history.max(1),
-            whole_max: RUNS_MAX,
             condensed_us: None,
             runs: Vec::new(),
             places: HashMap::default(),
@@ -139,12 +137,7 @@ impl Model {
 
     /// A model for merging runs of many hosts: it keeps all runs whole, condensed if they are many.
     pub fn for_merging(history: usize) -> Self {
-        Self {
-            whole_max: RUNS_KNOWN_MAX,
-            condensed_us: Some(*CONDENSED_US.start()),
-            bytes_max: RUNS_MERGED_BYTES_MAX,
-            ..Self::new(history)
-        }
+        Self { condensed_us: Some(CONDENSED_US_MIN), bytes_max: RUNS_MERGED_BYTES_MAX, ..Self::new(history) }
     }
 
     /// A model of one run for reading it again from a moment on. It holds what later records do not repeat, as it
@@ -263,7 +256,8 @@ impl Model {
         self.runs.iter().filter(is_of_it)
     }
 
-    /// Runs that were forgotten as there were too many, and that no newer one is taken in place of.
+    /// Runs that were forgotten as there were too many. Of a model for merging they are missing: those that newer ones
+    /// replace do not count.
     pub fn forgotten(&self) -> u64 {
         self.forgotten
     }
@@ -301,7 +295,6 @@ impl Model {
             && let Some(silent) = self.most_silent(Run::is_brief)
         {
             self.forget(silent);
-            self.forgotten += 1;
         }
         self.add(Run::new(id, writer.clone(), self.history));
         self.unchecked_bytes += NEW_RUN_BYTES;
@@ -314,9 +307,10 @@ impl Model {
     }
 
     fn forget(&mut self, at: usize) -> Run {
-        let forgotten = self.runs.remove(at);
+        self.forgotten += 1;
+        let run = self.runs.remove(at);
         self.find_places();
-        forgotten
+        run
     }
 
     fn find_places(&mut self) {
@@ -328,18 +322,19 @@ impl Model {
         let is_replaced = |run: &&Run| self.runs().any(|other| run.is_replaced_by(other));
         let replaced: HashSet<RunId> = self.runs().filter(is_replaced).map(Run::id).collect();
         let whole = |run: &Run| if self.is_part(run) { run.id().whole() } else { run.id() };
-        let stays: Vec<bool> = self.runs.iter().map(|run| !replaced.contains(&whole(run))).collect();
-        let mut stays = stays.into_iter();
-        self.runs.retain(|_| stays.next() == Some(true));
+        let is_gone = |run: &&Run| replaced.contains(&whole(run));
+        let gone: HashSet<RunId> = self.runs.iter().filter(is_gone).map(Run::id).collect();
+        self.runs.retain(|run| !gone.contains(&run.id()));
         self.find_places();
     }
 
     /// Abridges a run if there is no room for another full run.
     fn make_room(&mut self) {
         let whole = self.runs.iter().filter(|run| !run.is_brief()).count();
+        let whole_max = if self.condensed_us.is_some() { RUNS_KNOWN_MAX } else { RUNS_MAX };
         let held = self.held;
         let may_go = |run: &Run| !run.is_brief() && Some(run.id()) != held;
-        if whole >= self.whole_max
+        if whole >= whole_max
             && let Some(silent) = self.most_silent(may_go)
         {
             self.runs[silent].abridge();
@@ -361,7 +356,6 @@ impl Model {
                 bytes += self.runs[silent].bytes();
             } else if let Some(silent) = self.most_silent(may_go) {
                 bytes -= self.forget(silent).bytes();
-                self.forgotten += 1;
             } else {
                 return;
             }
@@ -378,7 +372,7 @@ impl Model {
             others.for_each(|run| run.condense(*period_us));
             let bytes = self.runs.iter().map(Run::bytes).sum();
             let helps = bytes > self.bytes_max || before.saturating_sub(bytes) > self.bytes_max / 16;
-            if bytes <= self.bytes_max / 4 * 3 || !helps || period_us == CONDENSED_US.end() {
+            if bytes <= self.bytes_max / 4 * 3 || !helps || *period_us == CONDENSED_US_MAX {
                 return Some(bytes);
             }
             before = bytes;

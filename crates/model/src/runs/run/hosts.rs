@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::aligned::{AlignedRun, sum_by_host};
-use crate::runs::series::{BRIEF_INTERVALS_MAX, BRIEF_US, CONDENSED_US};
+use crate::runs::series::{BRIEF_INTERVALS_MAX, BRIEF_US, UNMERGED_US};
 use records::kinds::{HostRecord, Stamp};
 use records::metrics::{CpuGroup, HostCounter, Metric};
 use records::values::{ProcessCpu, WorkerCounts};
@@ -127,10 +127,10 @@ impl HostSamples {
         Self { samples, load_warmup_cpu_us }
     }
 
-    /// Keeps the latest records.
+    /// Keeps the records of the last minute.
     pub(super) fn condense(&mut self) {
         let Some(&(last_us, _)) = self.samples.back() else { return };
-        let early = self.samples.partition_point(|(us, _)| *us <= last_us.saturating_sub(CONDENSED_US));
+        let early = self.samples.partition_point(|(us, _)| *us <= last_us.saturating_sub(UNMERGED_US));
         self.samples.drain(..early);
         self.samples.shrink_to_fit();
     }

@@ -181,15 +181,41 @@ impl Run {
     /// Keeps the run in less memory: all figures of it, but only the last minute interval by interval, what was before merged
     /// to `period_us` each, and of clients and named parts only the latest figures.
     pub(super) fn condense(&mut self, period_us: u64) {
-        self.proxy.condense(period_us);
-        self.tls.condense(period_us);
-        self.http.condense(period_us);
-        self.http_gauges = GaugeHistory::default();
-        self.routes.condense(period_us);
-        self.upstreams.condense(period_us);
-        self.load.condense(period_us);
-        self.clients.condense();
-        self.hosts.condense();
+        let Self {
+            header: _,
+            settings: _,
+            proxy,
+            tls,
+            usage: _,
+            certificates: _,
+            http,
+            http_gauges,
+            routes,
+            upstreams,
+            requests: _,
+            load,
+            clients,
+            hosts,
+            experiments: _,
+            health: _,
+            log: _,
+            markers: _,
+            calibration: _,
+            alerts: _,
+            failures: _,
+            findings: _,
+            reading: _,
+            retention: _,
+        } = self;
+        proxy.condense(period_us);
+        tls.condense(period_us);
+        http.condense(period_us);
+        *http_gauges = GaugeHistory::default();
+        routes.condense(period_us);
+        upstreams.condense(period_us);
+        load.condense(period_us);
+        clients.condense();
+        hosts.condense();
     }
 
     /// Drops everything except the columns of a list of runs or hosts: totals and the last ten seconds. Later records

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{Interval, MetricSeries};
+use super::{Interval, MetricSeries, Rollup};
 use records::metrics::Metric;
 
 impl<C: Metric, L: Metric> MetricSeries<C, L> {
@@ -35,9 +35,11 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
 
     /// The usual length of its intervals, in microseconds; of the rolled-up ones, if there are any.
     fn width_us(&self) -> u64 {
-        let rolled_up = self.rollup.as_ref().map_or(0, |rollup| rollup.iter().len());
-        let widest = self.timeline().take(if rolled_up > 0 { rolled_up } else { usize::MAX });
-        let mut lengths: Vec<u64> = widest.map(|interval| interval.length_us()).collect();
+        let rolled_up = self.rollup.iter().flat_map(Rollup::iter);
+        let mut lengths: Vec<u64> = rolled_up.map(|interval| interval.length_us()).collect();
+        if lengths.is_empty() {
+            lengths.extend(self.intervals.iter().map(|interval| interval.length_us()));
+        }
         lengths.sort_unstable();
         lengths.get(lengths.len() / 2).copied().unwrap_or(0)
     }

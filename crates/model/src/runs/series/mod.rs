@@ -26,8 +26,8 @@ pub(in crate::runs) const BRIEF_US: u64 = 10_000_000;
 /// Intervals that an abridged run keeps of each series in that time.
 pub(in crate::runs) const BRIEF_INTERVALS_MAX: usize = 100;
 
-/// Time that a condensed run keeps interval by interval, in microseconds, for findings.
-pub(in crate::runs) const CONDENSED_US: u64 = 60_000_000;
+/// Time up to its last record that a condensed run keeps interval by interval, in microseconds, for findings.
+pub(in crate::runs) const UNMERGED_US: u64 = 60_000_000;
 
 /// Latency buckets that a series keeps, eight bytes each: a quarter of an hour of some 9,000 an interval.
 pub(in crate::runs) const BUCKETS_MAX: usize = 8_000_000;
@@ -136,11 +136,14 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
         self.intervals.push_back(Arc::new(interval));
         while self.intervals.len() > self.history || (self.buckets > BUCKETS_MAX && self.intervals.len() > 1)
         {
-            let Some(oldest) = self.intervals.pop_front() else { break };
+            self.roll_up_oldest();
+        }
+    }
+
+    fn roll_up_oldest(&mut self) {
+        if let Some(oldest) = self.intervals.pop_front() {
             self.buckets -= oldest.buckets();
-            if let Some(rollup) = &mut self.rollup {
-                rollup.add(&oldest);
-            }
+            self.rollup.iter_mut().for_each(|rollup| rollup.add(&oldest));
         }
     }
 
@@ -153,11 +156,9 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
     /// Keeps intervals of at least `period_us` before the last minute, if any, and latencies of the whole run in less memory.
     pub(in crate::runs) fn condense(&mut self, period_us: u64) {
         self.rollup.iter_mut().for_each(|rollup| rollup.widen(period_us));
-        let from_us = self.last_us.saturating_sub(CONDENSED_US);
-        let early = self.intervals.partition_point(|interval| interval.end_us <= from_us);
-        for interval in self.intervals.drain(..early) {
-            self.buckets -= interval.buckets();
-            self.rollup.iter_mut().for_each(|rollup| rollup.add(&interval));
+        let from_us = self.last_us.saturating_sub(UNMERGED_US);
+        while self.intervals.front().is_some_and(|interval| interval.end_us <= from_us) {
+            self.roll_up_oldest();
         }
         self.intervals.shrink_to_fit();
         self.whole.pack();

@@ -65,9 +65,7 @@ impl<C: Metric, L: Metric> Rollup<C, L> {
     }
 
     /// Oldest first.
-    pub(in crate::runs) fn iter(
-        &self,
-    ) -> impl DoubleEndedIterator<Item = &Arc<Interval<C, L>>> + ExactSizeIterator {
+    pub(in crate::runs) fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Interval<C, L>>> {
         self.periods.iter()
     }
 }

@@ -68,7 +68,10 @@ impl<R: MeasuredRecord> MeasuredPart<R> {
     }
 
     pub(in crate::runs) fn condense(&mut self, period_us: u64) {
-        self.series.iter_mut().for_each(|series| series.condense(period_us));
+        let Self { series, record: _ } = self;
+        if let Some(series) = series {
+            series.condense(period_us);
+        }
     }
 
     /// Keeps the totals and the last ten seconds only.

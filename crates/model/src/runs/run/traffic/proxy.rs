@@ -53,7 +53,10 @@ impl ProxyPart {
     }
 
     pub(in crate::runs) fn condense(&mut self, period_us: u64) {
-        self.series.iter_mut().for_each(|series| series.condense(period_us));
+        let Self { series, open: _, clients_deferred: _, upstreams_deferred: _ } = self;
+        if let Some(series) = series {
+            series.condense(period_us);
+        }
     }
 
     /// Keeps the totals and the last ten seconds only.
