@@ -62,6 +62,11 @@ impl EntryField {
         Self { text: Rc::clone(text), span, bytes }
     }
 
+    /// Whether it has this name, of which this is the hash.
+    fn has_name(&self, name: &str, hash: u64) -> bool {
+        self.span.name_hash == hash && self.name() == name
+    }
+
     fn name(&self) -> &str {
         &self.text[self.span.start as usize..self.span.equals as usize]
     }
@@ -125,10 +130,8 @@ impl Entry {
         let mut text = String::new();
         let span = FieldSpan::append(name, value, &mut text);
         let text = Rc::from(text);
-        for field in self.fields.iter_mut().filter(|field| field.span.name_hash == hash) {
-            if field.name() == of {
-                *field = EntryField::new(&text, span, None);
-            }
+        for field in self.fields.iter_mut().filter(|field| field.has_name(of, hash)) {
+            *field = EntryField::new(&text, span, None);
         }
     }
 
@@ -203,8 +206,7 @@ impl Entry {
 
     fn fields_named(&self, name: &str) -> impl DoubleEndedIterator<Item = &EntryField> {
         let hash = name_hash(name);
-        let fields = self.fields.iter().filter(move |field| field.span.name_hash == hash);
-        fields.filter(move |field| field.name() == name)
+        self.fields.iter().filter(move |field| field.has_name(name, hash))
     }
 }
 

@@ -15,7 +15,6 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use journal::{Entry, EntrySource, FileState, PollProgress, ReadError, Start};
-
 use records::ids::RunId;
 
 use crate::answer;

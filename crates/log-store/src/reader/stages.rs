@@ -312,7 +312,9 @@ fn renumbered(entry: &Entry, number: u64, resolution: Resolution) -> Entry {
     let mut record = entry.clone();
     record.replace("TLSDASH_SEQ", ("TLSDASH_SEQ", &number.to_string()));
     let kind_field = &*resolution.kind_field().name;
-    if let Some(kind) = entry.text(kind_field) {
+    if resolution != Resolution::Interval
+        && let Some(kind) = entry.text(kind_field)
+    {
         record.replace(kind_field, ("TLSDASH_KIND", kind));
     }
     record
