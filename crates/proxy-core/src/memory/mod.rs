@@ -108,11 +108,13 @@ impl MemoryGuard {
 
     /// Takes over a sample, `None` without a bound, and the level after it.
     pub(crate) fn set(&self, usage: Option<MemoryUsage>, level: MemoryLevel) {
-        let bytes = |bytes: Option<u64>| bytes.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
+        let bytes = |of: fn(MemoryUsage) -> u64| {
+            usage.map_or(usize::MAX, |usage| usize::try_from(of(usage)).unwrap_or(usize::MAX))
+        };
         let room =
             |usage: MemoryUsage| (usage.max_bytes / 100 * FULL_PERCENT).saturating_sub(usage.used_bytes);
-        self.bytes_max.store(bytes(usage.map(|usage| usage.max_bytes)), Ordering::Relaxed);
-        self.room_bytes.store(bytes(usage.map(room)), Ordering::Relaxed);
+        self.bytes_max.store(bytes(|usage| usage.max_bytes), Ordering::Relaxed);
+        self.room_bytes.store(bytes(room), Ordering::Relaxed);
         self.level.store(level as u8, Ordering::Relaxed);
         self.samples.fetch_add(1, Ordering::Release);
     }

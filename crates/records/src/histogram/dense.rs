@@ -104,7 +104,7 @@ impl Histogram {
             Some(inner) if !inner.is_empty() => inner.reset(),
             unused => *unused = None,
         }
-        self.packed = self.packed.as_ref().map(|_| SparseHistogram::default());
+        self.packed.iter_mut().for_each(|packed| *packed = SparseHistogram::default());
         (self.sum_ns, self.max_ns, self.saturated) = (0, 0, 0);
     }
 
@@ -192,7 +192,7 @@ impl Histogram {
         buckets.into_sparse().with_exact(self.sum_ns, self.max_ns, self.saturated)
     }
 
-    /// The buckets, if any of them holds a sample.
+    /// The buckets, if any of them holds a sample; those of a packed one are spread out for it.
     fn recorded(&self) -> Option<Cow<'_, Hdr<u64>>> {
         let inner = match (&self.packed, &self.inner) {
             (Some(packed), _) => Cow::Owned(unpacked(packed)),
