@@ -281,7 +281,7 @@ pub(crate) fn journalctl(file: &Path, matches: &[&str]) -> Vec<Value> {
 
 /// A number that stands as text in an entry of journalctl; a counter that is 0 does not.
 pub(crate) fn number(entry: &Value, field: &str) -> u64 {
-    if entry.get(field).is_none() {
+    if entry.get(field).is_none() && field.ends_with("_TOTAL") {
         return 0;
     }
     entry[field].as_str().and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{field} in {entry}"))

@@ -26,7 +26,7 @@ const EXCHANGES_PER_SECOND: u64 = 20;
 /// The bytes of one request.
 const REQUEST_BYTES: usize = 4 << 20;
 
-/// Sends records as systemd-journal-upload would, each as often as `copies` says.
+/// Sends records as `--upload` does, each as often as `copies` says.
 struct Upload {
     address: String,
     origin: String,
