@@ -1,10 +1,12 @@
 //! Pebble with a name server of its own, for which every name is this host.
 
-use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{self, Child, Command, Stdio};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+use std::{fs, iter};
 
 use rcgen::{CertificateParams, KeyPair};
 use tempfile::TempDir;
@@ -104,10 +106,12 @@ fn own_certificate(folder: &Path) -> (String, String) {
     (cert.to_str().unwrap().to_owned(), key.to_str().unwrap().to_owned())
 }
 
-/// Ports that were free a moment ago, all different.
+/// Ports that were free a moment ago, all different, and below those that the kernel gives to connections of others.
 pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
-    let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-    listeners.map(|listener| listener.local_addr().unwrap().port())
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let next = || 10_000 + (NEXT.fetch_add(1, Relaxed) + 97 * process::id()) % 20_000;
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    [(); N].map(|()| iter::repeat_with(|| next() as u16).find(is_free).unwrap())
 }
 
 fn await_port(port: u16) {

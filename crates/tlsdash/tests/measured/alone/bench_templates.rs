@@ -1,12 +1,13 @@
 //! Every template of `tlsdash bench` as a real server, asked by curl and openssl.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::common::not_run::say_not_run;
+use crate::common::pebble::free_ports;
 use crate::common::{make_certificate, outside, until};
 use bench::scenario::{
     BenchTlsConfig, CommandServer, Endpoint, Launch, PlaceholderValues, Scenario, Server, UpstreamKind,
@@ -164,7 +165,8 @@ fn body(bytes: usize) -> Vec<u8> {
 }
 
 fn free_port() -> Endpoint {
-    Endpoint::Tcp(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap())
+    let [port] = free_ports();
+    Endpoint::Tcp((Ipv4Addr::LOCALHOST, port).into())
 }
 
 fn output(mut command: Command) -> Vec<u8> {
