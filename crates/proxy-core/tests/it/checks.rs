@@ -138,7 +138,7 @@ fn an_expired_certificate_fails_a_check_of_tls_and_not_one_of_tcp() {
             config.tls.upstream = UpstreamTls { ca: Some(pki.client_ca()), ..UpstreamTls::default() };
         })
     };
-    let mut proxy = start("tls,interval=800ms");
+    let mut proxy = start("tls,interval=3s");
     await_states(&mut proxy, &[Up, Down]);
     assert_eq!(
         reason(&proxy, 1),
@@ -155,7 +155,7 @@ fn a_check_over_tls_asks_in_http_too() {
     pki.issue("app", &P256, &["localhost"]);
     // It echoes, which is no answer in HTTP.
     let (upstream, _seen) = tcp_upstream(server(&pki, "app", &[&TLS13], false), Ending::Clean);
-    let mut proxy = start(&[upstream.parse().unwrap()], "http,interval=800ms", |config| {
+    let mut proxy = start(&[upstream.parse().unwrap()], "http,interval=3s", |config| {
         config.tls.upstream = UpstreamTls { ca: Some(pki.client_ca()), ..UpstreamTls::default() };
     });
     await_states(&mut proxy, &[Down]);
