@@ -6,6 +6,7 @@
 //! | failed once its deadline was over | failed | at its elapsed time | at its elapsed time, if sent | intended → sent, or at its elapsed time |
 //! | sent, not answered when the load ended | unfinished | at its elapsed time | at its elapsed time | intended → sent |
 //! | due, not sent when the load ended | never sent | at its elapsed time | – | at its elapsed time |
+//! | due, but its place in the schedule was taken by a retry | never sent | – | – | – |
 //! | failed in any other way | failed | – | – | intended → sent, if sent |
 //! | any, of the warm-up | warm-up | – | – | – |
 //!
@@ -206,6 +207,15 @@ impl WorkerStats {
         self.count(LoadCounter::NeverSent);
         self.time(LoadLatency::Response, intended_ns, now_ns);
         self.time(LoadLatency::Lag, intended_ns, now_ns);
+    }
+
+    /// A retry is sent in place of the request, which never waits.
+    pub(crate) fn displaced(&mut self, warmup: bool) {
+        if warmup {
+            return self.count(LoadCounter::Warmup);
+        }
+        self.count(LoadCounter::NeverSent);
+        self.count(LoadCounter::Throttled);
     }
 
     /// Extends the measured time to the end of a request without an answer.

@@ -8,6 +8,7 @@ use super::{DueRequest, Pacer, Segment, ThreadPart};
 use crate::clock::nanos;
 use crate::control::{LiveSettings, LoadControl, RunningTime};
 use crate::plan::Plan;
+use crate::protocol::Request;
 use crate::stats::WorkerStats;
 
 /// How long a load that ends or pauses waits for answers.
@@ -40,6 +41,8 @@ pub(crate) struct ThreadLoadState {
     applied_version: Option<u64>,
     state: RunState,
     pacer: Pacer,
+    /// Retries that have not taken the place of a request of the schedule yet.
+    retries_owed: u64,
     /// While running, when that ends.
     ends_ns: Option<u64>,
     /// While not running, how long it still has to run.
@@ -69,6 +72,7 @@ impl ThreadLoadState {
             applied_version: None,
             state: RunState::Paused,
             pacer: Pacer::new(plan.rate.clone(), plan.arrivals, requests, part),
+            retries_owed: 0,
             ends_ns: None,
             duration_left_ns: plan.length().map(nanos),
             warmup_left_ns: Some(plan.warmup.map_or(0, nanos)),
@@ -128,9 +132,19 @@ impl ThreadLoadState {
         due.intended_ns.unwrap_or(now_ns) < self.warm_ns
     }
 
+    /// A request was sent a second time. In an open loop the next due one is not sent for it, so that the rate holds.
+    pub(crate) fn count_retry(&mut self, request: &Request) {
+        self.retries_owed += u64::from(request.intended_ns.is_some());
+    }
+
     /// The next request to send.
-    pub(crate) fn take(&mut self, stats: &mut WorkerStats) -> Option<DueRequest> {
-        let due = self.pacer.take()?;
+    pub(crate) fn take(&mut self, stats: &mut WorkerStats, now_ns: u64) -> Option<DueRequest> {
+        let mut due = self.pacer.take()?;
+        while self.retries_owed > 0 {
+            self.retries_owed -= 1;
+            stats.displaced(self.is_warmup(due, now_ns));
+            due = self.pacer.take()?;
+        }
         if due.intended_ns.is_none() {
             stats.count(LoadCounter::Scheduled);
         }

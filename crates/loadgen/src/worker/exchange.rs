@@ -216,6 +216,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
                 // It is sent once more, unless it was the connection's first request.
                 RequestOutcome::Unprocessed(_) if !request.retried && connection.session.carried() > 1 => {
                     request.retried = true;
+                    self.load.count_retry(&request);
                     self.stats.count(LoadCounter::Retried);
                     self.stats.count_event(LoadEvent::Retried, || prepared.name.clone());
                     slot.waiting.push_back(request);

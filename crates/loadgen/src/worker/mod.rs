@@ -200,7 +200,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
             self.load.give_up_backlog(&mut self.stats, throttled, now_ns);
         }
         while let Some(&index) = self.free.front() {
-            let Some(due) = self.load.take(&mut self.stats) else { break };
+            let Some(due) = self.load.take(&mut self.stats, now_ns) else { break };
             self.free.pop_front();
             self.load.count_late(due, self.slots[index].free_ns, &mut self.stats, now_ns);
             self.slots[index].is_free = false;

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use loadgen::{LoadConfig, Template, Trust};
 use records::delta::LoadDelta;
-use records::metrics::LoadCounter as C;
+use records::metrics::{LoadCounter as C, LoadLatency};
 use records::values::LoadEvent as E;
 
 use crate::frames::*;
 use crate::support::{eventually, http2_plan, run};
 
 const PREFACE_BYTES: usize = 24;
+const REFUSED_STREAM: [u8; 4] = [0, 0, 0, 7];
 
 /// `:status: 200`, and no body.
 fn ok(id: u32) -> Vec<u8> {
@@ -210,6 +211,23 @@ fn requests_that_goaway_leaves_out_are_sent_once_more() {
     assert_eq!((counts[C::Ok], counts[C::Retried], counts[C::Opened]), (10, 2, 2), "{:?}", all.events);
     assert_eq!(server.requests(), 12);
     assert_eq!(counts[C::Sent], 10, "a request counts once");
+}
+
+#[test]
+fn retries_keep_to_the_rate() {
+    // Each connection serves its first request and refuses all others, which are sent once more.
+    let server = ScriptedHttp2Server::start(&[], |asked| match asked.id {
+        1 => ScriptedReply::Send(ok(1)),
+        id => ScriptedReply::Send(frame(RST_STREAM, 0, id, &REFUSED_STREAM)),
+    });
+    let (all, _) = run(server.config(1, "rate=100,connections=2,duration=1500ms"));
+    let counts = &all.counters;
+    assert!((50..=76).contains(&counts[C::Retried]), "{counts:?}");
+    assert!(server.requests() <= 152, "{} in a second and a half: {counts:?}", server.requests());
+    assert!(counts[C::Throttled] >= counts[C::Retried] - 2, "{counts:?}");
+    assert_eq!(counts[C::Throttled], counts[C::NeverSent]);
+    let lag = &all.latencies[LoadLatency::Lag];
+    assert_eq!(lag.count(), counts[C::Sent], "what was never to be sent has no time");
 }
 
 #[test]

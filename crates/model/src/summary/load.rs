@@ -133,8 +133,8 @@ fn notes(
     }
     if requests.throttled > 0 {
         notes.push(format!(
-            "throttled: connections came to nothing, and each was tried again only after a wait of up to 1 s; \
-             {} requests were not sent for that reason",
+            "throttled: {} requests were not sent, since a retry took their place in the rate or connections came to \
+             nothing, each of which was tried again only after a wait of up to 1 s",
             requests.throttled
         ));
     }

@@ -235,7 +235,7 @@ metrics! {
             => figure: "requests.late", metric: "load_requests_late";
         NeverSent = "LOAD_NEVER_SENT_TOTAL", Count, "0", "Requests that fell due and had not been sent when the load ended."
             => figure: "requests.never_sent", metric: "load_requests_never_sent";
-        Throttled = "LOAD_THROTTLED_TOTAL", Count, "0", "Requests never sent because connections waited to retry after failed attempts; also counted as never sent."
+        Throttled = "LOAD_THROTTLED_TOTAL", Count, "0", "Requests never sent because connections waited to retry after failed attempts, or a retry was sent in their place; also counted as never sent."
             => figure: "requests.throttled", metric: "load_requests_throttled";
         Unfinished = "LOAD_UNFINISHED_TOTAL", Count, "0", "Requests that were sent and had no whole answer when the load ended."
             => figure: "requests.unfinished", metric: "load_requests_unfinished";
