@@ -1,18 +1,17 @@
 //! The configuration of a load, and errors at its start.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::plan::{Plan, PlanError};
 use crate::protocol::RequestError;
-use crate::target::{Target, Template};
+use crate::target::{Destination, Target, Template};
 use crate::tls::{TlsOptions, TlsSetupError, Trust, TrustError};
 
 #[derive(Clone, Debug)]
 pub struct LoadConfig {
     pub target: Target,
-    /// A Unix socket to connect to instead of the target's host and port.
-    pub unix_socket: Option<PathBuf>,
+    /// Where connections go instead of the target's host and port.
+    pub destination: Option<Destination>,
     /// The requests, spread by weight; if empty, a `GET` of the target's path, or a small echo.
     pub requests: Vec<Template>,
     /// How much, and how long.
@@ -31,7 +30,7 @@ impl LoadConfig {
     pub fn new(target: Target, plan: Plan, trust: Trust) -> Self {
         Self {
             target,
-            unix_socket: None,
+            destination: None,
             requests: Vec::new(),
             plan,
             trust,

@@ -61,8 +61,8 @@ pub use protocol::http2::{Http2Harness, Http2HarnessResult};
 pub use protocol::{Protocol, RequestError};
 pub use records::values::TlsVersion;
 pub use target::{
-    Expect, LineError, ReadBodyError, RequestBody, Scheme, Target, TargetError, TargetsError, Template,
-    parse_targets, read_body,
+    ConnectTo, ConnectToError, Destination, Expect, LineError, ReadBodyError, RequestBody, Scheme, Target,
+    TargetError, TargetsError, Template, parse_targets, read_body,
 };
 pub use tls::{
     Alpn, FetchCertificatesError, Identity, KnownCertificates, TlsOptions, TlsSetupError, Trust, TrustError,

@@ -11,7 +11,7 @@ use records::values::TlsVersion;
 use crate::config::{LoadConfig, LoadStartError};
 use crate::plan::Plan;
 use crate::protocol::{EncodedRequest, Protocol, RequestSource, sequence};
-use crate::target::{RequestBody, Template};
+use crate::target::{Destination, RequestBody, Template};
 use crate::tls::{Alpn, ProbeStream, TlsSetup, Trust};
 use crate::worker::socket::Address;
 
@@ -85,9 +85,9 @@ fn early_data_is_possible(config: &LoadConfig) -> Result<(), LoadStartError> {
 /// If the load could not start, or the server does not answer, or its certificate is not accepted.
 pub fn probe(config: &LoadConfig, patience: Duration) -> Result<(), LoadStartError> {
     let checked = ResolvedLoad::new(config)?;
-    let server = config.unix_socket.as_ref().map_or_else(
+    let server = config.destination.as_ref().map_or_else(
         || config.target.to_string(),
-        |path| format!("{} at unix:{}", config.target, path.display()),
+        |destination| format!("{} at {destination}", config.target),
     );
     let mut stream = connect(&checked.addresses, patience)
         .map_err(|error| LoadStartError::Unreachable { server: server.clone(), reason: error.to_string() })?;
@@ -132,25 +132,26 @@ fn connect(addresses: &[Address], patience: Duration) -> io::Result<ProbeStream>
 }
 
 fn resolve(config: &LoadConfig, sources: Option<u32>) -> Result<Vec<Address>, LoadStartError> {
-    let target = &config.target;
-    let host = || target.host().to_owned();
-    let no_sources = |sources| LoadStartError::Sources { sources, host: host() };
-    if let Some(path) = &config.unix_socket {
-        return sources
-            .map_or_else(|| Ok(vec![Address::Unix(path.clone())]), |sources| Err(no_sources(sources)));
-    }
-    let found = (target.host(), target.port()).to_socket_addrs();
-    let mut addresses: Vec<_> =
-        found.map_err(|error| LoadStartError::Resolve { host: host(), error })?.collect();
+    let (host, port) = match &config.destination {
+        None => (config.target.host(), config.target.port()),
+        Some(Destination::Tcp { host, port }) => (host.as_str(), *port),
+        Some(Destination::Unix(path)) => {
+            let address = || vec![Address::Unix(path.clone())];
+            let host = config.target.host().to_owned();
+            return sources
+                .map_or_else(|| Ok(address()), |sources| Err(LoadStartError::Sources { sources, host }));
+        }
+    };
+    let unresolved = |error| LoadStartError::Resolve { host: host.to_owned(), error };
+    let mut addresses: Vec<_> = (host, port).to_socket_addrs().map_err(unresolved)?.collect();
     if let Some(sources) = sources {
         addresses.retain(|address| matches!(address.ip(), IpAddr::V4(v4) if v4.is_loopback()));
         if addresses.is_empty() {
-            return Err(no_sources(sources));
+            return Err(LoadStartError::Sources { sources, host: host.to_owned() });
         }
     }
     if addresses.is_empty() {
-        let error = io::Error::new(io::ErrorKind::NotFound, "it has no address");
-        return Err(LoadStartError::Resolve { host: host(), error });
+        return Err(unresolved(io::Error::new(io::ErrorKind::NotFound, "it has no address")));
     }
     Ok(addresses.into_iter().map(Address::Tcp).collect())
 }

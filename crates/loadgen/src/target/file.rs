@@ -45,7 +45,9 @@ pub enum LineError {
     Weight(String),
     #[error(transparent)]
     Url(#[from] TargetError),
-    #[error("{url} is not on the server that is loaded, {target}")]
+    #[error(
+        "{url} is not on the server that is loaded, {target}; for another name of it, give the path alone and a field Host: NAME"
+    )]
     OtherServer { url: Target, target: Target },
     /// The line is not part of a request.
     #[error("expected a header field, @BODY or = EXPECTED, not {0:?}")]

@@ -1,5 +1,6 @@
 //! The target of a load: a server's URL, and the requests to send.
 
+mod destination;
 mod file;
 mod template;
 
@@ -7,6 +8,7 @@ use std::fmt;
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
+pub use destination::{ConnectTo, ConnectToError, Destination};
 pub use file::{LineError, ReadBodyError, TargetsError, parse_targets, read_body};
 pub use template::{Expect, RequestBody, Template};
 
@@ -145,27 +147,33 @@ fn parse(text: &str) -> Result<Target, &'static str> {
 }
 
 fn split_port(authority: &str) -> Result<(String, Option<u16>), &'static str> {
-    let (host, port) = if let Some(bracketed) = authority.strip_prefix('[') {
+    let (host, port) = split_host(authority)?;
+    if host.is_empty() {
+        return Err("it has no host");
+    }
+    Ok((host.to_ascii_lowercase(), port.map(parse_port).transpose()?))
+}
+
+/// A host, without the brackets of an IPv6 address, and what follows the colon behind it.
+fn split_host(text: &str) -> Result<(&str, Option<&str>), &'static str> {
+    let (host, rest) = if let Some(bracketed) = text.strip_prefix('[') {
         let (host, after) = bracketed.split_once(']').ok_or("a bracket is not closed")?;
         host.parse::<Ipv6Addr>().map_err(|_| "what stands in brackets is not an IPv6 address")?;
         match after.strip_prefix(':') {
-            Some(port) => (host, Some(port)),
+            Some(rest) => (host, Some(rest)),
             None if after.is_empty() => (host, None),
             None => return Err("something other than a port follows the bracket"),
         }
     } else {
-        match authority.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (authority, None),
+        match text.split_once(':') {
+            Some((host, rest)) => (host, Some(rest)),
+            None => (text, None),
         }
     };
-    if host.is_empty() {
-        return Err("it has no host");
-    }
     if !host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:".contains(&b)) {
         return Err("its host is neither a name nor an address");
     }
-    Ok((host.to_ascii_lowercase(), port.map(parse_port).transpose()?))
+    Ok((host, rest))
 }
 
 fn parse_port(text: &str) -> Result<u16, &'static str> {

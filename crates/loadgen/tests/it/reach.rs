@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::Duration;
 
-use loadgen::{DemoUpstream, LoadConfig, Template, Trust, UpstreamAddr, probe};
+use loadgen::{ConnectTo, DemoUpstream, Destination, LoadConfig, Template, Trust, UpstreamAddr, probe};
 use records::metrics::LoadCounter as C;
 
 use crate::support::{ServerAction, TestServer, TlsVersion, config, plan, run};
@@ -18,7 +18,7 @@ fn a_unix_socket_is_reached_like_any_server() {
     let _upstream = DemoUpstream::start(UpstreamAddr::Unix(socket.clone())).unwrap();
     let target = "http://localhost/bytes/100".parse().unwrap();
     let config = LoadConfig {
-        unix_socket: Some(socket),
+        destination: Some(Destination::Unix(socket)),
         ..LoadConfig::new(target, plan("connections=2,keepalive=5,requests=50"), Trust::Roots)
     };
     probe(&config, PATIENCE).unwrap();
@@ -26,6 +26,23 @@ fn a_unix_socket_is_reached_like_any_server() {
     // The two connections may both end with requests to go.
     assert!(matches!((all.counters[C::Ok], all.counters[C::Opened]), (50, 10 | 11)), "{:?}", all.counters);
     assert_eq!(all.counters[C::BodyOut], 5_000);
+}
+
+#[test]
+fn another_address_is_reached_under_the_name_of_the_url() {
+    let server = TestServer::tls(TlsVersion::V13, |exchange| {
+        assert_eq!(exchange.host, "localhost:1");
+        ServerAction::ok(1)
+    });
+    let good = config(&server, "connections=1,requests=3");
+    let rule = format!("localhost:1:127.0.0.1:{}", good.target.port());
+    let rule: ConnectTo = rule.parse().unwrap();
+    // Nothing listens on port 1.
+    let target = "https://localhost:1/".parse().unwrap();
+    let destination = rule.destination(&target);
+    let redirected = LoadConfig { target, destination, ..good };
+    probe(&redirected, PATIENCE).unwrap();
+    assert_eq!(run(redirected).0.counters[C::Ok], 3);
 }
 
 /// Sends back what it gets, over so many connections, but for the letter x in place of each y.
@@ -105,6 +122,6 @@ fn a_probe_names_the_obstacle() {
     assert!(plain.contains("the server does not speak TLS on this port"), "{plain}");
     server.join().unwrap();
 
-    let nowhere = LoadConfig { unix_socket: Some("/no/such.sock".into()), ..good };
+    let nowhere = LoadConfig { destination: Some(Destination::Unix("/no/such.sock".into())), ..good };
     assert!(refusal(&nowhere).contains("/no/such.sock"), "{}", refusal(&nowhere));
 }

@@ -48,6 +48,7 @@ pub(crate) struct ScriptedRequest {
     pub(crate) on_connection: u64,
     pub(crate) method: String,
     pub(crate) path: String,
+    pub(crate) host: String,
     pub(crate) body_bytes: u64,
     pub(crate) wants_close: bool,
 }
@@ -388,6 +389,7 @@ fn read_request(
         on_connection,
         method: words.next().unwrap().to_owned(),
         path: words.next().unwrap().to_owned(),
+        host: field("host").unwrap(),
         body_bytes: body_bytes as u64,
         wants_close: field("connection").is_some_and(|value| value == "close"),
     }))

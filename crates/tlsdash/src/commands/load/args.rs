@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use loadgen::{Arrivals, KeepAlive, Profile, Share, Target, TlsVersion};
+use loadgen::{Arrivals, ConnectTo, KeepAlive, Profile, Share, Target, TlsVersion};
 use records::text::Cpus;
 use report::styles::ReportStyle;
 use report::{Assertion, AssertionError};
@@ -125,8 +125,12 @@ pub(crate) struct RequestArgs {
     #[arg(short = 'm', long, value_name = "N", requires = "http2", value_parser = whole::<u32>(1..=10_000))]
     pub(crate) streams: Option<u32>,
     /// Connect to this Unix socket instead of the URL's host
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", conflicts_with = "connect_to")]
     pub(crate) unix_socket: Option<PathBuf>,
+    /// Connect to ADDR:PORT if the URL has this host and port, as curl does; an empty part matches or keeps the URL's; may
+    /// be repeated, and the first that matches is taken
+    #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
+    pub(crate) connect_to: Vec<ConnectTo>,
 }
 
 #[derive(Args, Debug)]
@@ -158,10 +162,10 @@ pub(crate) struct TlsArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) sni: Option<String>,
     /// The client's certificate chain in PEM
-    #[arg(long, value_name = "FILE", requires = "client_key")]
+    #[arg(long, visible_alias = "cert", value_name = "FILE", requires = "client_key")]
     pub(crate) client_cert: Option<PathBuf>,
     /// Its private key in PEM
-    #[arg(long, value_name = "FILE", requires = "client_cert")]
+    #[arg(long, visible_alias = "key", value_name = "FILE", requires = "client_cert")]
     pub(crate) client_key: Option<PathBuf>,
 }
 

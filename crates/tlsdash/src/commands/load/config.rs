@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadgen::{
-    Expect, Identity, LoadConfig, Plan, Profile, Protocol, Rate, RequestBody, Target, Template, TlsOptions,
-    Trust, parse_targets, read_body,
+    Destination, Expect, Identity, LoadConfig, Plan, Profile, Protocol, Rate, RequestBody, Target, Template,
+    TlsOptions, Trust, parse_targets, read_body,
 };
 
 use super::args::{LoadArgs, RequestArgs, TlsArgs};
@@ -33,7 +33,7 @@ pub(crate) fn variants(args: &LoadArgs) -> anyhow::Result<Vec<LoadVariant>> {
         refuse_tls_options(&args.tls, &target)?;
     }
     let base = LoadConfig {
-        unix_socket: args.request.unix_socket.clone(),
+        destination: destination(&args.request, &target)?,
         tls: tls(&args.tls),
         request_timeout: args.plan.timeout,
         ..LoadConfig::new(target.clone(), plan(args)?, trust(&args.tls))
@@ -56,6 +56,20 @@ pub(crate) fn variants(args: &LoadArgs) -> anyhow::Result<Vec<LoadVariant>> {
         LoadVariant { name, config: LoadConfig { requests, ..base.clone() } }
     };
     Ok(bodies.into_iter().map(variant).collect())
+}
+
+/// Where connections go instead of the URL's host and port.
+fn destination(args: &RequestArgs, target: &Target) -> anyhow::Result<Option<Destination>> {
+    if let Some(path) = &args.unix_socket {
+        return Ok(Some(Destination::Unix(path.clone())));
+    }
+    let found = args.connect_to.iter().find_map(|rule| rule.destination(target));
+    if found.is_none() && !args.connect_to.is_empty() {
+        // The real server must not be loaded by mistake.
+        let (host, port) = (target.host(), target.port());
+        return Err(usage(format!("no --connect-to is for {host} and port {port}, those of the URL")));
+    }
+    Ok(found)
 }
 
 /// The request that the arguments describe; `None` for the default.
