@@ -26,11 +26,19 @@ pub(super) fn parse(line: &str) -> Result<LogEvent<'_>, BadLine> {
     let mut words = rest.split(' ');
     let sent = fields::status(words.next().ok_or(BadLine::Unknown)?)?;
     let body_out = fields::bytes(words.next().ok_or(BadLine::Unknown)?, "size")?;
-    let [method, path, protocol] = fields::request_line(request).map(Cow::Borrowed);
+    let [method, path, query, protocol] = fields::request_line(request).map(Cow::Borrowed);
     let status = nginx::answered(sent);
     let failure = sent.and_then(|sent| nginx::failure_of(sent, &method));
-    let request =
-        LoggedRequest { method, path, protocol, status, failure, body_out, ..LoggedRequest::default() };
+    let request = LoggedRequest {
+        method,
+        path,
+        query,
+        protocol,
+        status,
+        failure,
+        body_out,
+        ..LoggedRequest::default()
+    };
     let client = fields::client(who.split(' ').next().unwrap_or_default())?;
     let (time_us, bytes_out) = (Some(time_us(time)?), body_out.unwrap_or(0));
     Ok(LogEvent { time_us, request: Some(request), bytes_out, lacks: LACKS, ..LogEvent::of(client) })

@@ -107,22 +107,24 @@ pub(super) fn status(text: &str) -> Result<Option<u16>, BadLine> {
     }
 }
 
-/// The path of a target, without the query. Over HTTP/2 HAProxy logs `https://name/path`.
-pub(super) fn path(target: &str) -> &str {
-    let target = target.split('?').next().unwrap_or_default();
-    match target.split_once("://") {
+/// The path of a target, and its query. Over HTTP/2 HAProxy logs `https://name/path`.
+pub(super) fn path_and_query(target: &str) -> (&str, &str) {
+    let (target, query) = target.split_once('?').unwrap_or((target, ""));
+    let path = match target.split_once("://") {
         Some((scheme, rest)) if !scheme.contains('/') => rest.find('/').map_or("/", |at| &rest[at..]),
         _ => target,
-    }
+    };
+    (path, query)
 }
 
-/// Method, path and protocol of a request line; a line that is no HTTP has only empty parts.
-pub(super) fn request_line(line: &str) -> [&str; 3] {
+/// Method, path, query and protocol of a request line; a line that is no HTTP has only empty parts.
+pub(super) fn request_line(line: &str) -> [&str; 4] {
     let mut words = line.split(' ');
     let (Some(method), Some(target), Some(protocol), None) =
         (words.next(), words.next(), words.next(), words.next())
     else {
-        return [""; 3];
+        return [""; 4];
     };
-    [method, path(target), protocol]
+    let (path, query) = path_and_query(target);
+    [method, path, query, protocol]
 }

@@ -111,6 +111,12 @@ struct HaproxyLine<'a> {
     error: Cow<'a, str>,
 }
 
+/// When a request or connection ended: HAProxy logs when it began.
+pub(super) fn ended_us(began_us: Option<u64>, took: Option<Duration>) -> Option<u64> {
+    let took_us = took.map_or(0, |took| took.as_micros() as u64);
+    began_us.map(|began_us| began_us.saturating_add(took_us))
+}
+
 impl LogFormat for Haproxy {
     fn parse<'a>(&mut self, line: &'a str, clock: &mut LocalClock) -> Result<Option<LogEvent<'a>>, BadLine> {
         if OWN_MESSAGES.iter().any(|begin| line.starts_with(begin)) {
@@ -152,12 +158,6 @@ impl<'a> HaproxyLine<'a> {
         fields::millis(&self.took, "took")
     }
 
-    /// HAProxy logs when a request or connection began.
-    fn ended_us(began_us: Option<u64>, took: Option<Duration>) -> Option<u64> {
-        let took_us = took.map_or(0, |took| took.as_micros() as u64);
-        began_us.map(|began_us| began_us.saturating_add(took_us))
-    }
-
     fn handshake(&self) -> Result<Option<LoggedHandshake<'a>>, BadLine> {
         let Some(version) = fields::present(self.version.clone()) else { return Ok(None) };
         Ok(Some(LoggedHandshake {
@@ -193,13 +193,14 @@ impl<'a> HaproxyLine<'a> {
             body_out: None,
             method: fields::or_empty(self.method),
             path: match fields::or_empty(self.path) {
-                Cow::Borrowed(target) => Cow::Borrowed(fields::path(target)),
-                Cow::Owned(target) => Cow::Owned(fields::path(&target).to_owned()),
+                Cow::Borrowed(target) => Cow::Borrowed(fields::path_and_query(target).0),
+                Cow::Owned(target) => Cow::Owned(fields::path_and_query(&target).0.to_owned()),
             },
+            query: Cow::default(),
             protocol: fields::or_empty(self.protocol),
             upstream: fields::or_empty(self.upstream),
         };
-        let time_us = Self::ended_us(base.time_us, took);
+        let time_us = ended_us(base.time_us, took);
         Ok(LogEvent { time_us, connection, request: Some(request), lacks, ..base })
     }
 
@@ -216,7 +217,7 @@ impl<'a> HaproxyLine<'a> {
             lifetime,
             ..LoggedConnection::default()
         };
-        let time_us = Self::ended_us(base.time_us, lifetime);
+        let time_us = ended_us(base.time_us, lifetime);
         Ok(LogEvent { time_us, connection: Some(connection), ..base })
     }
 
@@ -241,7 +242,7 @@ impl<'a> HaproxyLine<'a> {
             .filter(|failure| matches!(failure, RequestFailure::Malformed | RequestFailure::HeadTimeout));
         let request =
             status.and(failure).map(|_| LoggedRequest { status, failure, took, ..LoggedRequest::default() });
-        Ok(LogEvent { time_us: Self::ended_us(base.time_us, took), connection, request, ..base })
+        Ok(LogEvent { time_us: ended_us(base.time_us, took), connection, request, ..base })
     }
 }
 

@@ -54,10 +54,11 @@ fn http<'a>(
     let state = middle.split(' ').nth(2).unwrap_or_default();
     // HAProxy encodes quotes within; of a line that is cut the last is missing.
     let request = request.split('"').next().unwrap_or_default();
-    let [method, path, protocol] = fields::request_line(request).map(Cow::Borrowed);
+    let [method, path, query, protocol] = fields::request_line(request).map(Cow::Borrowed);
     let request = LoggedRequest {
         method,
         path,
+        query,
         protocol,
         upstream: Cow::Borrowed(upstream),
         status: fields::status(status)?,
@@ -67,7 +68,8 @@ fn http<'a>(
         ..LoggedRequest::default()
     };
     let bytes_out = fields::bytes(bytes.trim_start_matches('+'), "bytes")?.unwrap_or(0);
-    Ok(LogEvent { request: Some(request), bytes_out, ..base })
+    let time_us = haproxy::ended_us(base.time_us, request.took);
+    Ok(LogEvent { time_us, request: Some(request), bytes_out, ..base })
 }
 
 fn tcp<'a>(base: LogEvent<'a>, times: &str, [bytes, state]: [&'a str; 2]) -> Result<LogEvent<'a>, BadLine> {
@@ -83,5 +85,6 @@ fn tcp<'a>(base: LogEvent<'a>, times: &str, [bytes, state]: [&'a str; 2]) -> Res
         ..LoggedConnection::default()
     };
     let bytes_out = fields::bytes(bytes.trim_start_matches('+'), "bytes")?.unwrap_or(0);
-    Ok(LogEvent { connection: Some(connection), bytes_out, ..base })
+    let time_us = haproxy::ended_us(base.time_us, connection.lifetime);
+    Ok(LogEvent { time_us, connection: Some(connection), bytes_out, ..base })
 }
