@@ -1,9 +1,11 @@
 //! The configuration of a load, and errors at its start.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::plan::{Plan, PlanError};
 use crate::protocol::RequestError;
+use crate::script::{Script, ScriptError};
 use crate::target::{Destination, Target, Template};
 use crate::tls::{TlsOptions, TlsSetupError, Trust, TrustError};
 
@@ -14,6 +16,8 @@ pub struct LoadConfig {
     pub destination: Option<Destination>,
     /// The requests, spread by weight; if empty, a `GET` of the target's path, or a small echo.
     pub requests: Vec<Template>,
+    /// Which of them are sent when, instead of all at the plan's rate.
+    pub script: Option<Arc<Script>>,
     /// How much, and how long.
     pub plan: Plan,
     pub trust: Trust,
@@ -32,12 +36,18 @@ impl LoadConfig {
             target,
             destination: None,
             requests: Vec::new(),
+            script: None,
             plan,
             trust,
             tls: TlsOptions::default(),
             request_timeout: Duration::from_secs(10),
             paused: false,
         }
+    }
+
+    /// Whether the server is on 127.0.0.0/8, so that clients may have addresses of their own.
+    pub fn reaches_loopback(&self) -> bool {
+        crate::load::resolve(self, Some(1)).is_ok()
     }
 }
 
@@ -53,6 +63,8 @@ pub enum LoadStartError {
     NotHttp2(String),
     #[error("cannot send early data (0-RTT): {0}")]
     EarlyData(&'static str),
+    #[error(transparent)]
+    Script(#[from] ScriptError),
     #[error("the request timeout must be above zero")]
     Timeout,
     #[error(transparent)]
@@ -89,6 +101,7 @@ impl LoadStartError {
             Self::Plan(_)
             | Self::Http2Echo
             | Self::EarlyData(_)
+            | Self::Script(_)
             | Self::Timeout
             | Self::Request(_)
             | Self::Sources { .. } => true,

@@ -23,7 +23,7 @@
 //!
 //! | module | purpose |
 //! |---|---|
-//! | `config`, `plan`, `target` | the configuration of a load |
+//! | `config`, `plan`, `script`, `target` | the configuration of a load |
 //! | `load` | the checks before the start, and the handle on the threads |
 //! | `control` | live settings, and the results that threads share |
 //! | `schedule`, `worker`, `protocol`, `tls`, `stats` | the six steps above |
@@ -44,6 +44,7 @@ mod load;
 mod plan;
 mod protocol;
 mod schedule;
+mod script;
 mod stats;
 mod target;
 mod tls;
@@ -60,6 +61,7 @@ pub use plan::{
 pub use protocol::http2::{Http2Harness, Http2HarnessResult};
 pub use protocol::{Protocol, RequestError};
 pub use records::values::TlsVersion;
+pub use script::{Lane, LaneKind, Script, ScriptError, ScriptRequest};
 pub use target::{
     ConnectTo, ConnectToError, Destination, Expect, LineError, ReadBodyError, RequestBody, Scheme, Target,
     TargetError, TargetsError, Template, parse_targets, read_body,

@@ -2,7 +2,7 @@
 //!
 //! | end of a request | counter | response | service | lag |
 //! |---|---|---|---|---|
-//! | answered whole, below 400 | ok | intended → done | sent → done | intended → sent |
+//! | answered whole, below 400 or as expected | ok | intended → done | sent → done | intended → sent |
 //! | failed once its deadline was over | failed | at its elapsed time | at its elapsed time, if sent | intended → sent, or at its elapsed time |
 //! | sent, not answered when the load ended | unfinished | at its elapsed time | at its elapsed time | intended → sent |
 //! | due, not sent when the load ended | never sent | at its elapsed time | – | at its elapsed time |
@@ -127,16 +127,17 @@ impl WorkerStats {
         self.time(LoadLatency::Lag, request.intended_ns, now_ns);
     }
 
-    /// An answer is whole; true if it is a success. `what` names the request.
+    /// An answer is whole; true if it is a success. `expected_status` is one even from 400 up; `what` names the request.
     pub(crate) fn answered(
         &mut self,
         request: &Request,
         origin: ConnectionOrigin,
         answer: CompleteResponse,
         arrived: ResponseTimes,
+        expected_status: Option<u16>,
         what: impl FnOnce() -> String,
     ) -> bool {
-        let bad_status = answer.status.filter(|status| *status >= 400);
+        let bad_status = answer.status.filter(|status| *status >= 400 && Some(*status) != expected_status);
         let is_good = bad_status.is_none() && answer.body_is_right;
         if request.warmup {
             self.count(LoadCounter::Warmup);

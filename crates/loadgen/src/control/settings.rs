@@ -45,6 +45,7 @@ pub fn infos() -> Vec<SettingInfo> {
         ("load.threads", SettingKind::Whole, "Threads of the load"),
         ("load.sources", SettingKind::Whole, "Source addresses of its connections"),
         ("load.plan", any(), "The plan at the start of the load"),
+        ("load.replay", any(), "Log whose requests the load sends at their own times"),
         (records::setting::TRUST, any(), "How the load checks the server's certificate"),
     ]
     .map(info)
@@ -67,6 +68,7 @@ pub(crate) fn all(
     let mut all = vec![
         setting(RUNNING, Value::Flag(wanted.running && !wanted.stopped), Applies::Live),
         match plan.rate {
+            _ if original.script.is_some() => setting(RATE, Value::Number(rate_now), Applies::Restart),
             Some(_) => number(RATE, rate_now, "1/s", rate_range, Applies::Live),
             None => setting(RATE, Value::Text("closed loop".to_owned()), Applies::Restart),
         },
@@ -77,7 +79,7 @@ pub(crate) fn all(
             wanted.connections.into(),
             "",
             (plan.threads.into(), CONNECTIONS_MAX.into()),
-            Applies::Live,
+            if original.script.is_some() { Applies::Restart } else { Applies::Live },
         ),
         setting(KEEPALIVE, Value::Text(wanted.keepalive.to_string()), Applies::Live),
         setting(PROTOCOL, Value::Text(original.protocol_name()), Applies::Restart),
@@ -91,6 +93,9 @@ pub(crate) fn all(
         all.push(fixed("load.sources", Value::Number(sources.into())));
     }
     all.push(fixed("load.plan", Value::Text(plan.to_string())));
+    if let Some(name) = &original.script {
+        all.push(fixed("load.replay", Value::Text(name.clone())));
+    }
     if let Some(trust) = &original.trust {
         all.push(fixed(records::setting::TRUST, Value::Text(trust.clone())));
     }
@@ -112,6 +117,11 @@ pub(crate) fn change(
                 return Err(refuse("this load has ended, and another has to be started"));
             }
             wanted.running = *on;
+        }
+        RATE | CONNECTIONS if original.script.is_some() => {
+            return Err(refuse(
+                "the times and clients of a log stand fixed; start it again with another --speed",
+            ));
         }
         RATE if plan.rate.is_none() => {
             return Err(refuse("this is a closed loop; start it with rate= in its plan"));

@@ -47,10 +47,18 @@ impl ResolvedLoad {
         if plan.early_data {
             early_data_is_possible(config)?;
         }
+        let script = config.script.as_ref().map(|script| script.name.clone());
         let trust = target.is_tls().then(|| config.trust.to_string());
-        let original = RequestSource { target: target.clone(), templates, protocol: plan.protocol, trust };
+        let original =
+            RequestSource { target: target.clone(), templates, protocol: plan.protocol, trust, script };
         let requests = original.prepare()?;
-        let sequence = sequence(&original.templates)?;
+        let sequence = match &config.script {
+            None => sequence(&original.templates)?,
+            Some(script) => {
+                script.check(original.templates.len())?;
+                Box::default()
+            }
+        };
         let mut options = config.tls.clone();
         if options.alpn.is_empty() && !target.scheme().is_raw() {
             options.alpn.push(match plan.protocol {
@@ -131,7 +139,7 @@ fn connect(addresses: &[Address], patience: Duration) -> io::Result<ProbeStream>
     Err(last.unwrap_or_else(|| io::Error::new(io::ErrorKind::NotFound, "it has no address")))
 }
 
-fn resolve(config: &LoadConfig, sources: Option<u32>) -> Result<Vec<Address>, LoadStartError> {
+pub(crate) fn resolve(config: &LoadConfig, sources: Option<u32>) -> Result<Vec<Address>, LoadStartError> {
     let (host, port) = match &config.destination {
         None => (config.target.host(), config.target.port()),
         Some(Destination::Tcp { host, port }) => (host.as_str(), *port),

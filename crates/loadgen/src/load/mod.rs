@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use check::ResolvedLoad;
 pub use check::probe;
+pub(crate) use check::resolve;
 use mio::{Poll, Waker};
 use records::delta::{Collector, LoadDelta};
 use records::setting::{Setting, SettingError, Value};
@@ -19,6 +20,7 @@ use crate::control::{ClientTotals, LoadControl, LoadSpan, SourceTotals, descript
 use crate::plan::Plan;
 use crate::protocol::{Protocol, http1, http2};
 use crate::schedule::{ThreadLoadState, ThreadPart};
+use crate::script::{CLIENT_CONNECTIONS_MAX, Script};
 use crate::tls::{SessionReset, TlsSetup};
 use crate::worker::client::{EvenSampler, LoadClient};
 use crate::worker::{LoadWorker, SharedSetup, TIMER, WAKER, WorkerConfig};
@@ -61,7 +63,7 @@ impl Load {
     /// Checks everything that can be checked, then starts the threads.
     pub fn start(config: LoadConfig) -> Result<Self, LoadStartError> {
         let checked = ResolvedLoad::new(&config)?;
-        let LoadConfig { plan, request_timeout, paused, .. } = config;
+        let LoadConfig { plan, script, request_timeout, paused, .. } = config;
         descriptors::allow(plan.connections, plan.threads)?;
 
         let mut loops = Vec::new();
@@ -73,6 +75,7 @@ impl Load {
         let setup = Arc::new(SharedSetup {
             addresses,
             sequence,
+            script: script.clone(),
             timeout_ns: nanos(request_timeout),
             lifetime_ns: plan.lifetime.map(nanos),
             early_data: plan.early_data,
@@ -85,8 +88,8 @@ impl Load {
             let part = ThreadPart { thread, threads: plan.threads };
             let start = WorkerConfig {
                 setup: Arc::clone(&load.setup),
-                load: ThreadLoadState::new(&plan, part),
-                clients: clients(&plan, part, tls.as_ref()),
+                load: ThreadLoadState::new(&plan, script.clone(), part),
+                clients: clients(&plan, script.as_deref(), part, tls.as_ref()),
                 part,
                 reporter,
             };
@@ -176,12 +179,20 @@ pub struct MeasuredTime {
 }
 
 /// The virtual clients of one thread. With fewer sources than threads, several threads have a client for an address.
-fn clients(plan: &Plan, part: ThreadPart, tls: Option<&TlsSetup>) -> Vec<LoadClient> {
+fn clients(
+    plan: &Plan,
+    script: Option<&Script>,
+    part: ThreadPart,
+    tls: Option<&TlsSetup>,
+) -> Vec<LoadClient> {
     let sources = plan.sources.unwrap_or(1);
-    let all = sources.max(part.threads);
+    let all = script.map_or(sources, |script| script.clients).max(part.threads);
     let mine = (part.thread..all).step_by(part.threads as usize);
     // Clients take turns, so none has more connections than this at a time.
-    let connections = (part.of(plan.connections.into()) as usize).div_ceil(mine.len().max(1));
+    let connections = match script {
+        None => (part.of(plan.connections.into()) as usize).div_ceil(mine.len().max(1)),
+        Some(_) => CLIENT_CONNECTIONS_MAX,
+    };
     mine.map(|client| LoadClient {
         bind: plan.sources.map(|_| source(client % sources)),
         tls: tls.map(|tls| tls.client(connections, plan.early_data)),

@@ -70,7 +70,13 @@ impl EncodedRequest {
             keep: write(template, target, &body, ""),
             close: Some(write(template, target, &body, "Connection: close\r\n")),
             body_bytes,
-            expected: ExpectedResponse { head_only, body: echo, body_bytes: answer_bytes, is_raw: false },
+            expected: ExpectedResponse {
+                head_only,
+                body: echo,
+                body_bytes: answer_bytes,
+                status: template.expect_status,
+                is_raw: false,
+            },
             name: format!("{method} {path}"),
             http2: Http2Request::new(template, target, &body, numbers),
         })
@@ -89,6 +95,8 @@ pub(crate) struct RequestSource {
     pub(crate) protocol: Protocol,
     /// The trusted certificates, in words; `None` without TLS.
     pub(crate) trust: Option<String>,
+    /// What the script was made from that says what is sent when.
+    pub(crate) script: Option<String>,
 }
 
 impl RequestSource {
@@ -118,7 +126,7 @@ impl RequestSource {
 
     /// The size of the first body that is only a size.
     pub(crate) fn body_bytes(&self) -> Option<usize> {
-        self.templates.iter().find_map(|template| match template.body {
+        self.templates.iter().filter(|_| self.script.is_none()).find_map(|template| match template.body {
             RequestBody::Bytes(size) if size > 0 => Some(size),
             RequestBody::Bytes(_) | RequestBody::Exact(_) => None,
         })

@@ -34,11 +34,16 @@ impl EncodedRequests {
         self.older.retain(|(begins, requests)| begins + requests.len() > oldest);
     }
 
+    /// The number of the newest request of this index.
+    pub(crate) fn number(&self, index: usize) -> usize {
+        self.begins + index
+    }
+
     /// The number of the next request in the sequence.
     pub(crate) fn next(&mut self, sequence: &[u16]) -> usize {
         let index = usize::from(sequence[self.place]);
         self.place = (self.place + 1) % sequence.len();
-        self.begins + index
+        self.number(index)
     }
 
     /// The request of this number, which must be in use.

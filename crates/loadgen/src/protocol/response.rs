@@ -28,6 +28,8 @@ pub(crate) struct ExpectedResponse {
     /// The expected body, byte for byte.
     pub(crate) body: Option<Arc<[u8]>>,
     pub(crate) body_bytes: Option<u64>,
+    /// A status that is no failure, even from 400 up.
+    pub(crate) status: Option<u16>,
     /// There is only a body.
     pub(crate) is_raw: bool,
 }

@@ -2,6 +2,7 @@
 
 mod pacer;
 mod random;
+mod script;
 mod segments;
 mod thread_load_state;
 

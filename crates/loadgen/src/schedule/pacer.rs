@@ -8,8 +8,12 @@
 //! A backlog takes no memory, however long it grows: two cursors walk the same schedule, one for due requests and one
 //! for taken requests, and both draw the same random distances.
 
+use std::sync::Arc;
+
+use super::script::ScriptSchedule;
 use super::segments::{Schedule, Segment};
 use crate::plan::{Arrivals, Profile, Rate};
+use crate::script::{Script, ScriptRequest};
 
 #[derive(Debug)]
 pub(crate) struct Pacer {
@@ -24,12 +28,16 @@ enum LoopKind {
     /// A request falls due when a connection is free for it.
     Closed,
     Open(Box<Schedule>),
+    /// Requests fall due at times of their own.
+    Scripted(ScriptSchedule),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DueRequest {
     /// When it should be sent; `None` in a closed loop.
     pub(crate) intended_ns: Option<u64>,
+    /// Its place in a script.
+    pub(crate) scripted: Option<ScriptRequest>,
 }
 
 /// One thread's part of the plan.
@@ -60,6 +68,18 @@ impl Pacer {
         Self { left: requests.unwrap_or(u64::MAX), running: false, kind }
     }
 
+    /// A pacer of a script that is not running yet, for this many rounds.
+    pub(crate) fn scripted(script: Arc<Script>, rounds: u64, part: ThreadPart) -> Self {
+        let schedule = ScriptSchedule::new(script, part);
+        let left = schedule.round().saturating_mul(rounds);
+        Self { left, running: false, kind: LoopKind::Scripted(schedule) }
+    }
+
+    /// Whether a retry takes the place of a request.
+    pub(crate) fn has_rate(&self) -> bool {
+        matches!(self.kind, LoopKind::Open(_))
+    }
+
     /// Starts, or continues after a pause; nothing falls due for the time of the pause. Returns the part of the backlog
     /// that has to be given up.
     pub(crate) fn run(&mut self, now_ns: u64) -> Option<Segment> {
@@ -67,6 +87,10 @@ impl Pacer {
         match &mut self.kind {
             LoopKind::Closed => None,
             LoopKind::Open(schedule) => schedule.run(now_ns),
+            LoopKind::Scripted(schedule) => {
+                schedule.run(now_ns);
+                None
+            }
         }
     }
 
@@ -80,29 +104,34 @@ impl Pacer {
     pub(crate) fn set_rate(&mut self, now_ns: u64, rate: Rate) -> Option<Segment> {
         match &mut self.kind {
             LoopKind::Open(schedule) => schedule.set_rate(now_ns, rate),
-            LoopKind::Closed => None,
+            LoopKind::Closed | LoopKind::Scripted(_) => None,
         }
     }
 
     /// Advances the schedule up to and including `now_ns`, and returns how many requests fell due.
     pub(crate) fn advance(&mut self, now_ns: u64) -> u64 {
-        match &mut self.kind {
-            LoopKind::Open(schedule) if self.running => {
-                let fell_due = schedule.advance(now_ns, self.left);
-                self.left -= fell_due;
-                fell_due
-            }
-            LoopKind::Open(_) | LoopKind::Closed => 0,
-        }
+        let fell_due = match &mut self.kind {
+            LoopKind::Open(schedule) if self.running => schedule.advance(now_ns, self.left),
+            LoopKind::Scripted(schedule) if self.running => schedule.advance(now_ns, self.left),
+            LoopKind::Open(_) | LoopKind::Scripted(_) | LoopKind::Closed => 0,
+        };
+        // In a closed loop a request counts when it is taken.
+        self.left -= fell_due;
+        fell_due
     }
 
     /// Takes the oldest request that fell due. In a closed loop a request falls due when it is taken.
     pub(crate) fn take(&mut self) -> Option<DueRequest> {
         match &mut self.kind {
-            LoopKind::Open(schedule) => schedule.take().map(|at_ns| DueRequest { intended_ns: Some(at_ns) }),
+            LoopKind::Open(schedule) => {
+                schedule.take().map(|at_ns| DueRequest { intended_ns: Some(at_ns), scripted: None })
+            }
+            LoopKind::Scripted(schedule) => schedule
+                .take()
+                .map(|(request, at_ns)| DueRequest { intended_ns: Some(at_ns), scripted: Some(request) }),
             LoopKind::Closed if self.running && self.left > 0 => {
                 self.left -= 1;
-                Some(DueRequest { intended_ns: None })
+                Some(DueRequest { intended_ns: None, scripted: None })
             }
             LoopKind::Closed => None,
         }
@@ -112,6 +141,7 @@ impl Pacer {
     pub(crate) fn rate_at(&self, now_ns: u64) -> f64 {
         match &self.kind {
             LoopKind::Open(schedule) => schedule.current.rate_at(now_ns),
+            LoopKind::Scripted(schedule) => schedule.rate_at(now_ns),
             LoopKind::Closed => 0.0,
         }
     }
@@ -121,6 +151,7 @@ impl Pacer {
         match &self.kind {
             LoopKind::Closed => false,
             LoopKind::Open(schedule) => schedule.has_backlog(),
+            LoopKind::Scripted(schedule) => schedule.has_backlog(),
         }
     }
 
@@ -134,6 +165,7 @@ impl Pacer {
     pub(crate) fn end_ns(&self) -> Option<u64> {
         match &self.kind {
             LoopKind::Open(schedule) => schedule.end_ns(),
+            LoopKind::Scripted(schedule) => schedule.end_ns(),
             LoopKind::Closed => None,
         }
     }
@@ -142,7 +174,8 @@ impl Pacer {
     pub(crate) fn next_due_ns(&self) -> Option<u64> {
         match &self.kind {
             LoopKind::Open(schedule) if self.running && self.left > 0 => schedule.current.next_due_ns(),
-            LoopKind::Open(_) | LoopKind::Closed => None,
+            LoopKind::Scripted(schedule) if self.running && self.left > 0 => schedule.next_due_ns(),
+            LoopKind::Open(_) | LoopKind::Scripted(_) | LoopKind::Closed => None,
         }
     }
 }

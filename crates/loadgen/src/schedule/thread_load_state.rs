@@ -1,6 +1,7 @@
 //! The state of a load on one thread: running, draining, paused or ended.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use records::metrics::LoadCounter;
 
@@ -9,6 +10,7 @@ use crate::clock::nanos;
 use crate::control::{LiveSettings, LoadControl, RunningTime};
 use crate::plan::Plan;
 use crate::protocol::Request;
+use crate::script::Script;
 use crate::stats::WorkerStats;
 
 /// How long a load that ends or pauses waits for answers.
@@ -66,12 +68,19 @@ pub(crate) enum ControlChange {
 
 impl ThreadLoadState {
     /// A load that has not begun.
-    pub(crate) fn new(plan: &Plan, part: ThreadPart) -> Self {
+    pub(crate) fn new(plan: &Plan, script: Option<Arc<Script>>, part: ThreadPart) -> Self {
         let requests = plan.requests.map(|requests| part.of(requests));
+        let pacer = match script {
+            None => Pacer::new(plan.rate.clone(), plan.arrivals, requests, part),
+            Some(script) => {
+                let rounds = plan.requests.map_or(u64::MAX, |all| all.div_ceil(script.requests.len() as u64));
+                Pacer::scripted(script, rounds, part)
+            }
+        };
         Self {
             applied_version: None,
             state: RunState::Paused,
-            pacer: Pacer::new(plan.rate.clone(), plan.arrivals, requests, part),
+            pacer,
             retries_owed: 0,
             ends_ns: None,
             duration_left_ns: plan.length().map(nanos),
@@ -134,7 +143,7 @@ impl ThreadLoadState {
 
     /// A request was sent a second time. In an open loop the next due one is not sent for it, so that the rate holds.
     pub(crate) fn count_retry(&mut self, request: &Request) {
-        self.retries_owed += u64::from(request.intended_ns.is_some());
+        self.retries_owed += u64::from(request.intended_ns.is_some() && self.pacer.has_rate());
     }
 
     /// The next request to send.

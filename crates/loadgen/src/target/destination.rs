@@ -44,7 +44,7 @@ impl ConnectTo {
         let is_port = self.port.is_none_or(|port| port == target.port());
         (is_host && is_port).then(|| Destination::Tcp {
             host: self.to_host.clone().unwrap_or_else(|| target.host().to_owned()),
-            port: self.to_port.unwrap_or(target.port()),
+            port: self.to_port.unwrap_or_else(|| target.port()),
         })
     }
 }

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use super::Scheme;
+use crate::protocol::{RequestError, check_template};
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     /// The method, such as `GET`.
@@ -12,6 +15,8 @@ pub struct Template {
     pub headers: Vec<(String, String)>,
     pub body: RequestBody,
     pub expect: Expect,
+    /// A status of the answer that is no failure, even from 400 up.
+    pub expect_status: Option<u16>,
     /// Its frequency, relative to the others; at least 1.
     pub weight: u32,
 }
@@ -43,6 +48,7 @@ impl Template {
             headers: Vec::new(),
             body: RequestBody::Bytes(0),
             expect: Expect::Announced,
+            expect_status: None,
             weight: 1,
         }
     }
@@ -50,5 +56,13 @@ impl Template {
     /// A `POST` with a body of `body_bytes` bytes.
     pub fn post(path: impl Into<String>, body_bytes: usize) -> Self {
         Self { method: "POST".to_owned(), body: RequestBody::Bytes(body_bytes), ..Self::get(path) }
+    }
+
+    /// Checks that it can be sent.
+    ///
+    /// # Errors
+    /// What is wrong with it for a server of this scheme.
+    pub fn check(&self, scheme: Scheme) -> Result<(), RequestError> {
+        check_template(self, scheme)
     }
 }

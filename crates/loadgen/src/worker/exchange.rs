@@ -14,7 +14,10 @@ use crate::schedule::DueRequest;
 impl<S: ProtocolSession> LoadWorker<S> {
     /// Assigns a request to a free slot.
     pub(super) fn assign(&mut self, index: usize, due: DueRequest, now_ns: u64) {
-        let template = self.requests.next(&self.setup.sequence);
+        let template = match due.scripted {
+            Some(scripted) => self.requests.number(scripted.template as usize),
+            None => self.requests.next(&self.setup.sequence),
+        };
         let warmup = self.load.is_warmup(due, now_ns);
         let request = Request::new(template, due.intended_ns, now_ns, self.setup.timeout_ns, warmup);
         let slot = &mut self.slots[index];
@@ -69,7 +72,11 @@ impl<S: ProtocolSession> LoadWorker<S> {
     /// True if the next request of a connection is its last.
     pub(super) fn is_last(&self, connection: &LoadConnection<S>) -> bool {
         let carried = connection.session.carried();
-        matches!(self.keepalive, KeepAlive::Requests(most) if carried + 1 >= most) || self.is_old(connection)
+        let slot = &self.slots[connection.slot];
+        let lane = self.lanes.as_ref().zip(slot.lane).filter(|_| slot.under_way == 1);
+        lane.is_some_and(|(lanes, lane)| lanes.is_over(lane))
+            || matches!(self.keepalive, KeepAlive::Requests(most) if carried + 1 >= most)
+            || self.is_old(connection)
     }
 
     /// Begins a request. It is sent with the next [`Self::flush`].
@@ -209,7 +216,8 @@ impl<S: ProtocolSession> LoadWorker<S> {
                     answered_ns = Some(arrived.done_ns);
                     slot.reset_backoff();
                     let origin = connection.origin_for(&request);
-                    if self.stats.answered(&request, origin, answer, arrived, || prepared.name.clone()) {
+                    let (expected, name) = (prepared.expected.status, || prepared.name.clone());
+                    if self.stats.answered(&request, origin, answer, arrived, expected, name) {
                         self.clients[connection.client].totals.requests_ok += 1;
                     }
                 }

@@ -13,6 +13,7 @@ pub(crate) mod client;
 mod connection;
 mod ending;
 mod exchange;
+mod lanes;
 mod opening;
 mod slot;
 pub(crate) mod socket;
@@ -31,11 +32,12 @@ use slab::Slab;
 use crate::clock::{Timer, now_ns};
 use crate::plan::{KeepAlive, Share};
 use crate::protocol::{ConnectionReuse, EncodedRequests, EndedRequests, ProtocolSession};
-use crate::schedule::{ControlChange, ThreadLoadState, ThreadPart};
+use crate::schedule::{ControlChange, DueRequest, ThreadLoadState, ThreadPart};
 use crate::stats::WorkerStats;
 use crate::worker::client::LoadClient;
 use crate::worker::transport::Scratch;
 use connection::{ConnectionPhase, LoadConnection};
+use lanes::Lanes;
 use slot::ConnectionSlot;
 pub(crate) use start::{SharedSetup, WorkerConfig};
 
@@ -66,6 +68,8 @@ pub(crate) struct LoadWorker<S> {
     address: usize,
     /// Maximum of concurrent requests per slot.
     streams: usize,
+    /// The lanes of a script; their slots are never in `free`.
+    lanes: Option<Lanes>,
     /// At least `active_slots`; more while surplus slots finish their requests.
     slots: Vec<ConnectionSlot>,
     /// How many slots accept requests: the first ones. Those after them are surplus.
@@ -94,7 +98,12 @@ pub(crate) struct LoadWorker<S> {
 impl<S: ProtocolSession> LoadWorker<S> {
     pub(crate) fn new(start: WorkerConfig, poll: Poll, timer: Timer, streams: u32) -> Self {
         let wanted = start.setup.control.wanted();
-        let slots = start.part.of(wanted.connections.into()) as usize;
+        let script = start.setup.script.as_ref();
+        let connections = start.part.of(wanted.connections.into()) as usize;
+        // A script takes slots as it needs them.
+        let (slots, active_slots) =
+            if script.is_some() { (0, usize::MAX) } else { (connections, connections) };
+        let lanes = script.map(|script| Lanes::new(script, start.part));
         Self {
             load: start.load,
             poll,
@@ -103,15 +112,16 @@ impl<S: ProtocolSession> LoadWorker<S> {
             keepalive: wanted.keepalive,
             requests: EncodedRequests::new(
                 wanted.requests,
-                start.part.thread as usize % start.setup.sequence.len(),
+                start.part.thread as usize % start.setup.sequence.len().max(1),
             ),
             part: start.part,
             clients: start.clients,
             next_client: 0,
             address: 0,
             streams: streams as usize,
+            lanes,
             slots: (0..slots).map(|_| ConnectionSlot::new()).collect(),
-            active_slots: slots,
+            active_slots,
             free: VecDeque::with_capacity(slots),
             under_way: 0,
             connections: Slab::with_capacity(slots),
@@ -161,7 +171,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
     /// tick.
     fn next_wakeup_ns(&self) -> Option<u64> {
         // Without a free slot, a due request must wait for one, and an event wakes the loop then.
-        let due_ns = self.load.next_due_ns().filter(|_| !self.free.is_empty());
+        let due_ns = self.load.next_due_ns().filter(|_| self.lanes.is_some() || !self.free.is_empty());
         due_ns.into_iter().chain(self.load.next_change_ns()).min()
     }
 
@@ -170,7 +180,12 @@ impl<S: ProtocolSession> LoadWorker<S> {
         if !self.unread.is_empty() || self.load.has_ended() {
             return Some(Duration::ZERO);
         }
-        let is_idle = self.free.len() == self.slots.len() && self.under_way == 0;
+        let has_free = if self.lanes.is_some() {
+            self.connections.is_empty()
+        } else {
+            self.free.len() == self.slots.len()
+        };
+        let is_idle = has_free && self.under_way == 0;
         let needs_no_tick = (is_idle && !self.load.is_draining()) || self.load.is_paused();
         (!needs_no_tick).then(|| Duration::from_nanos(self.next_tick_ns.saturating_sub(now_ns())))
     }
@@ -199,13 +214,13 @@ impl<S: ProtocolSession> LoadWorker<S> {
             let throttled = self.throttled_share();
             self.load.give_up_backlog(&mut self.stats, throttled, now_ns);
         }
-        while let Some(&index) = self.free.front() {
-            let Some(due) = self.load.take(&mut self.stats, now_ns) else { break };
-            self.free.pop_front();
-            self.load.count_late(due, self.slots[index].free_ns, &mut self.stats, now_ns);
+        while let Some((index, due)) = self.next_assignment(now_ns) {
+            if self.has_room(index) {
+                self.load.count_late(due, self.slots[index].free_ns, &mut self.stats, now_ns);
+            }
             self.slots[index].is_free = false;
             self.assign(index, due, now_ns);
-            if self.has_room(index) {
+            if self.lanes.is_none() && self.has_room(index) {
                 self.slots[index].is_free = true;
                 self.free.push_back(index);
             }
@@ -217,9 +232,24 @@ impl<S: ProtocolSession> LoadWorker<S> {
         self.touched = touched;
     }
 
+    /// A due request, and the slot for it.
+    fn next_assignment(&mut self, now_ns: u64) -> Option<(usize, DueRequest)> {
+        if self.lanes.is_none() {
+            let index = *self.free.front()?;
+            let due = self.load.take(&mut self.stats, now_ns)?;
+            self.free.pop_front();
+            return Some((index, due));
+        }
+        let due = self.load.take(&mut self.stats, now_ns)?;
+        Some((self.slot_of_lane(due.scripted?.lane)?, due))
+    }
+
     /// Queues the slot as free if it has room for a request. Closes the idle connection of a surplus slot.
     fn offer(&mut self, index: usize, now_ns: u64) {
-        if index >= self.active_slots {
+        if self.lanes.is_some() {
+            self.slots[index].free_ns = now_ns;
+            self.leave_lane(index);
+        } else if index >= self.active_slots {
             self.close_idle(index);
         } else if !self.slots[index].is_free && self.has_room(index) {
             let slot = &mut self.slots[index];
@@ -253,8 +283,10 @@ impl<S: ProtocolSession> LoadWorker<S> {
                 let waiting =
                     self.slots.iter().flat_map(|slot| slot.waiting.iter().map(|request| request.template));
                 self.requests.renew(wanted.requests, under_way.chain(waiting));
-                self.resize(self.part.of(wanted.connections.into()) as usize, now_ns);
-                if has_begun {
+                if self.lanes.is_none() {
+                    self.resize(self.part.of(wanted.connections.into()) as usize, now_ns);
+                }
+                if has_begun && self.lanes.is_none() {
                     (0..self.active_slots).for_each(|index| self.offer(index, now_ns));
                 }
             }

@@ -15,10 +15,13 @@ use crate::tls::{Handshake, TlsEngine};
 use crate::worker::transport::Transport;
 
 impl<S: ProtocolSession> LoadWorker<S> {
-    /// Opens a connection for the slot's requests, from the next client.
+    /// Opens a connection for the slot's requests, from the client of its lane or else the next one.
     pub(super) fn connect(&mut self, index: usize) {
-        let client = self.next_client;
-        self.next_client = (client + 1) % self.clients.len();
+        let of_lane = self.lanes.as_ref().zip(self.slots[index].lane).map(|(lanes, lane)| lanes.client(lane));
+        let client = of_lane.unwrap_or_else(|| {
+            let next = (self.next_client + 1) % self.clients.len();
+            std::mem::replace(&mut self.next_client, next)
+        });
         self.try_address(index, client, 0);
     }
 
@@ -64,7 +67,9 @@ impl<S: ProtocolSession> LoadWorker<S> {
         let connection = &mut self.connections[key];
         let client = &mut self.clients[connection.client];
         client.established(&connection.transport, connection.is_warmup, &mut self.stats);
-        let Some((begun, wanted)) = client.begin(self.resume, &mut self.stats) else {
+        let lane = self.lanes.as_ref().zip(self.slots[connection.slot].lane);
+        let resume = lane.map_or(self.resume, |(lanes, lane)| lanes.resume(lane, self.resume));
+        let Some((begun, wanted)) = client.begin(resume, &mut self.stats) else {
             return self.on_ready(key, ConnectionOrigin::Plain);
         };
         connection.phase = ConnectionPhase::Handshaking;

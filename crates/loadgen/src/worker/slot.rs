@@ -11,6 +11,8 @@ const BACKOFF_NS_MAX: u64 = 1_000_000_000;
 
 #[derive(Debug)]
 pub(super) struct ConnectionSlot {
+    /// The lane of a script that it serves.
+    pub(super) lane: Option<u32>,
     /// The connection for the slot's next request.
     pub(super) connection: Option<usize>,
     /// Requests that wait for the connection.
@@ -29,6 +31,7 @@ pub(super) struct ConnectionSlot {
 impl ConnectionSlot {
     pub(super) fn new() -> Self {
         Self {
+            lane: None,
             connection: None,
             waiting: VecDeque::new(),
             under_way: 0,

@@ -18,6 +18,7 @@ mod measures;
 mod open_loop;
 mod openssl;
 mod reach;
+mod scripts;
 mod start;
 mod tls;
 mod upstream;
