@@ -327,6 +327,10 @@ fleet SIZE="500x60":
     .ci/victoria-logs
     TLSDASH_FLEET={{SIZE}} timeout 7200 cargo test --release --locked -p tlsdash --test it many_hosts:: -- --nocapture
 
+# A log of nginx of so many requests, replayed twice as fast: the second log has the same requests, clients and connections.
+replay REQUESTS="100000":
+    TLSDASH_REPLAY={{REQUESTS}} timeout 1500 cargo test --release --locked -p tlsdash --test measured -- replayed_log --nocapture
+
 # Ten seconds of the demo without a screen, checked against itself.
 smoke:
     .ci/smoke

@@ -216,7 +216,7 @@ fields! {
     HEALTH_UPLOAD_LOST = "HEALTH_UPLOAD_LOST_TOTAL", Count, "0", "Records that left the archives before a receiver had confirmed them, or were too large for it.";
     HEALTH_UPLOAD_FAILURE = "HEALTH_UPLOAD_FAILURE", Text, "connection refused", "Why uploads fail, in words; absent while they do not.";
     NOTICE_LEVEL = "NOTICE_LEVEL", Text, "warning", "Severity: `info`, `notice` or `warning`.";
-    NOTICE_TOPIC = "NOTICE_TOPIC", Text, "upstream", "Topic: `alert`, `bound`, `certificate`, `client-certificate`, `control`, `descriptors`, `journal`, `log`, `log-line`, `log-lost`, `log-order`, `log-silent`, `metrics`, `reload`, `root`, `terminal`, `upgrade`, `upstream` or `worker`; later versions add topics.";
+    NOTICE_TOPIC = "NOTICE_TOPIC", Text, "upstream", "Topic: `alert`, `bound`, `certificate`, `client-certificate`, `control`, `descriptors`, `journal`, `log`, `log-line`, `log-lost`, `log-order`, `log-silent`, `metrics`, `reload`, `replay`, `root`, `terminal`, `upgrade`, `upstream` or `worker`; later versions add topics.";
     NOTICE_TEXT = "NOTICE", Text, "the upstream unix:/run/app.sock cannot be reached: Connection refused", "The message.";
     CONNECTION = "CONNECTION", Id, "1204", "Number of the connection within the run.";
     OUTCOME = "OUTCOME", Text, "ended", "How the connection ended.";

@@ -111,10 +111,21 @@ fn wrong_words_end_with_exit_code_2() {
         (&["demo", "--load", "streams=4"], &["--load streams=4", "http2=on"]),
         (&["demo", "--load", "http2=on"], &["h2 in ALPN", "--mode http"]),
         (&["load", "nonsense"], &["nonsense"]),
-        (&["load", "https://127.0.0.1:1/", "--rate", "0"], &["--rate 0"]),
+        (&["load", "localhost:80/"], &["\"localhost:80/\"", "no scheme, such as http://"]),
+        (&["watch", "--run", "xyz"], &["--run xyz"]),
+    ] {
+        refused(at, args, 2, parts);
+    }
+    assert_eq!(fs::read_dir(at).unwrap().count(), 0, "nothing is begun");
+}
+
+#[test]
+fn wrong_words_of_a_load_end_with_exit_code_2() {
+    let folder = tempfile::tempdir().unwrap();
+    for (args, parts) in [
+        (&["load", "https://127.0.0.1:1/", "--rate", "0"][..], &["--rate 0"][..]),
         (&["load", "https://127.0.0.1:1/", "--resume", "120%"], &["--resume 120%"]),
         (&["load", "https://127.0.0.1:1/", "-c", "0"], &["connections"]),
-        (&["load", "localhost:80/"], &["\"localhost:80/\"", "no scheme, such as http://"]),
         (&["load", "http://127.0.0.1:1/", "--resume", "50%"], &["--resume needs TLS"]),
         (&["load", "https://127.0.0.1:1/", "--early-data"], &["--resume"]),
         (&["load", "https://127.0.0.1:1/", "-n", "0"], &["--requests 0", "a whole number from 1"]),
@@ -130,6 +141,22 @@ fn wrong_words_end_with_exit_code_2() {
         ),
         (&["load", "https://127.0.0.1:1/", "--tls-version", "1.1"], &["--tls-version 1.1"]),
         (&["load", "https://127.0.0.1:1/", "--targets", "/no/such"], &["--targets /no/such"]),
+        (&["load", "https://127.0.0.1:1/", "--replay", "/no/such"], &["--replay /no/such: cannot read it"]),
+        (&["load", "https://127.0.0.1:1/", "--replay", "/proc/version"], &["no line is of an access log"]),
+        (
+            &["load", "https://127.0.0.1:1/", "--replay", "x", "--speed", "0"],
+            &["--speed 0", "from 0.001 to 1000"],
+        ),
+        (&["load", "https://127.0.0.1:1/", "--replay", "x", "-r", "5"], &["--rate"]),
+        (&["load", "https://127.0.0.1:1/", "--speed", "2"], &["--replay"]),
+        (
+            &["load", "https://127.0.0.1:1/", "--connect-to", "a:1"],
+            &["--connect-to a:1", "HOST:PORT:ADDR:PORT"],
+        ),
+        (
+            &["load", "https://127.0.0.1:1/", "--connect-to", "a::b:"],
+            &["no --connect-to is for 127.0.0.1 and port 1"],
+        ),
         (&["load", "https://127.0.0.1:1/", "-H", "nonsense"], &["--header nonsense"]),
         (&["load", "http://127.0.0.1:1/", "-X", "G ET"], &["request G ET /: the method"]),
         (&["load", "http://127.0.0.1:1/", "-H", "X-Ü: a"], &["request GET /: the name of a header field"]),
@@ -139,11 +166,10 @@ fn wrong_words_end_with_exit_code_2() {
         (&["load", "https://127.0.0.1:1/", "--sni", "a b"], &["not a name that a TLS server"]),
         (&["load", "http://192.0.2.1:1/", "--source-addresses", "2"], &["sources=2 needs a target"]),
         (&["load", "https://127.0.0.1:1/", "--ramp-up", "5s"], &["--requests"]),
-        (&["watch", "--run", "xyz"], &["--run xyz"]),
     ] {
-        refused(at, args, 2, parts);
+        refused(folder.path(), args, 2, parts);
     }
-    assert_eq!(fs::read_dir(at).unwrap().count(), 0, "nothing is begun");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is begun");
 }
 
 #[test]

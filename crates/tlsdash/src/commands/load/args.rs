@@ -124,6 +124,16 @@ pub(crate) struct RequestArgs {
     /// Requests at a time on each connection, with HTTP/2 [default: 1]
     #[arg(short = 'm', long, value_name = "N", requires = "http2", value_parser = whole::<u32>(1..=10_000))]
     pub(crate) streams: Option<u32>,
+    /// Send the requests of an access log of nginx or HAProxy, or of a list, at their own times, each client with its own
+    /// connections, sessions and on loopback address; - for standard input (docs/load.md)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["targets", "method", "body", "body_bytes", "expect_echo", "expect_bytes", "rate", "requests", "connections", "source_addresses"])]
+    pub(crate) replay: Option<PathBuf>,
+    /// Replay so many times as fast, such as 4 or 0.5
+    #[arg(long, value_name = "FACTOR", requires = "replay", default_value = "1", value_parser = speed)]
+    pub(crate) speed: f64,
+    /// Replay it so often, one round after the other
+    #[arg(long, value_name = "N", requires = "replay", default_value_t = 1, hide_default_value = true, value_parser = whole::<u64>(1..=1_000_000))]
+    pub(crate) loops: u64,
     /// Connect to this Unix socket instead of the URL's host
     #[arg(long, value_name = "PATH", conflicts_with = "connect_to")]
     pub(crate) unix_socket: Option<PathBuf>,
@@ -215,6 +225,11 @@ fn tls_version(text: &str) -> Result<TlsVersion, InvalidValue> {
         "1.3" => Ok(TlsVersion::V13),
         _ => Err(InvalidValue("1.2 or 1.3")),
     }
+}
+
+fn speed(text: &str) -> Result<f64, InvalidValue> {
+    let speed = text.parse().ok().filter(|speed| (0.001..=1_000.0).contains(speed));
+    speed.ok_or(InvalidValue("a factor from 0.001 to 1000"))
 }
 
 /// Parses an assertion on a figure that every load has.

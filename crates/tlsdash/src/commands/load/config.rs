@@ -2,17 +2,22 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use loadgen::{
-    Destination, Expect, Identity, LoadConfig, Plan, Profile, Protocol, Rate, RequestBody, Target, Template,
-    TlsOptions, Trust, parse_targets, read_body,
+    Destination, Expect, Identity, LoadConfig, Plan, Profile, Protocol, Rate, RequestBody, Share, Target,
+    Template, TlsOptions, Trust, parse_targets, read_body,
 };
+use records::kinds::{Level, NoticeRecord};
 
 use super::args::{LoadArgs, RequestArgs, TlsArgs};
+use super::replay::{self, Replay, ReplayOptions};
 use crate::error::usage;
 use crate::value::{ParsedValue, PositiveDuration};
 
+/// Streams of a connection in a replay, as browsers use them.
+const REPLAYED_STREAMS: u32 = 100;
 /// The default length of a load.
 const DURATION: Duration = Duration::from_secs(10);
 /// Largest file of `--targets`, in bytes.
@@ -23,6 +28,8 @@ const TARGETS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 pub(crate) struct LoadVariant {
     /// The part that distinguishes it; empty if it is the only one.
     pub(crate) name: String,
+    /// What there is to say of it before it begins.
+    pub(crate) notices: Vec<NoticeRecord>,
     pub(crate) config: LoadConfig,
 }
 
@@ -32,15 +39,20 @@ pub(crate) fn variants(args: &LoadArgs) -> anyhow::Result<Vec<LoadVariant>> {
     if !target.is_tls() {
         refuse_tls_options(&args.tls, &target)?;
     }
+    let destination = destination(&args.request, &target)?;
     let base = LoadConfig {
-        destination: destination(&args.request, &target)?,
+        destination,
         tls: tls(&args.tls),
         request_timeout: args.plan.timeout,
         ..LoadConfig::new(target.clone(), plan(args)?, trust(&args.tls))
     };
+    if let Some(path) = &args.request.replay {
+        return Ok(vec![replayed(path, args, base)?]);
+    }
     if let Some(path) = &args.request.targets {
         let requests = read_targets(path, &target)?;
-        return Ok(vec![LoadVariant { name: String::new(), config: LoadConfig { requests, ..base } }]);
+        let config = LoadConfig { requests, ..base };
+        return Ok(vec![LoadVariant { name: String::new(), notices: Vec::new(), config }]);
     }
     let body = args.request.body.as_deref().map(|path| read_body(path).map_err(usage)).transpose()?;
     let sizes = &args.request.body_bytes;
@@ -53,7 +65,7 @@ pub(crate) fn variants(args: &LoadArgs) -> anyhow::Result<Vec<LoadVariant>> {
     };
     let variant = |(name, body)| {
         let requests = template(&args.request, &target, body).into_iter().collect();
-        LoadVariant { name, config: LoadConfig { requests, ..base.clone() } }
+        LoadVariant { name, notices: Vec::new(), config: LoadConfig { requests, ..base.clone() } }
     };
     Ok(bodies.into_iter().map(variant).collect())
 }
@@ -70,6 +82,34 @@ fn destination(args: &RequestArgs, target: &Target) -> anyhow::Result<Option<Des
         return Err(usage(format!("no --connect-to is for {host} and port {port}, those of the URL")));
     }
     Ok(found)
+}
+
+/// The load of a log.
+fn replayed(path: &Path, args: &LoadArgs, base: LoadConfig) -> anyhow::Result<LoadVariant> {
+    let LoadArgs { request: RequestArgs { speed, loops, header, http2, streams, .. }, .. } = args;
+    let headers: Vec<_> = header.iter().map(|field| (field.name.clone(), field.value.clone())).collect();
+    let options = ReplayOptions { target: &base.target, headers: &headers, speed: *speed, is_http2: *http2 };
+    let Replay { templates, script, connections, rate, mut notes } = replay::read(path, &options)?;
+    let mut plan = base.plan.clone();
+    plan.rate = Rate::per_second(rate.max(Rate::MIN.as_per_second())).map(Profile::constant);
+    plan.requests = Some(script.requests.len() as u64 * loops);
+    plan.connections = connections.max(plan.threads);
+    plan.duration = args.plan.duration;
+    if base.reaches_loopback() {
+        plan.sources = Some(script.clients);
+    } else {
+        notes.push("its clients have this host's address: the server is not on 127.0.0.0/8".to_owned());
+    }
+    if base.target.is_tls() && args.tls.resume.is_none() {
+        plan.resume = Share::ALL;
+    }
+    if *http2 && streams.is_none() {
+        plan.protocol = Protocol::Http2 { streams: REPLAYED_STREAMS };
+    }
+    plan.check().map_err(usage)?;
+    let config = LoadConfig { requests: templates, script: Some(Arc::new(script)), plan, ..base };
+    let notices = notes.iter().map(|note| NoticeRecord::new(Level::Notice, "replay", note)).collect();
+    Ok(LoadVariant { name: String::new(), notices, config })
 }
 
 /// The request that the arguments describe; `None` for the default.

@@ -3,6 +3,7 @@
 mod args;
 mod config;
 mod output;
+mod replay;
 
 use std::time::Duration;
 
@@ -15,11 +16,13 @@ use records::text::Cpus;
 use crate::cli::appearance::{Appearance, AppearanceTables};
 use crate::error::usage;
 use crate::service::{environment, privileges};
+use crate::session::console;
 use crate::session::frontend::Frontend;
 use crate::session::workload::Workload;
 use crate::session::{Channels, FinishedRun, Session, SessionConfig, signals};
 
 pub(crate) use args::LoadArgs;
+use config::LoadVariant;
 use output::LoadOutput;
 
 /// How long the server may take to accept a connection and a handshake, before the load starts.
@@ -59,12 +62,13 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<()> {
         crate::say("--insecure: the server's certificate is not verified");
     }
     for variant in &variants {
+        variant.notices.iter().for_each(console::report_early);
         loadgen::probe(&variant.config, PROBE_PATIENCE)
             .map_err(|error| if error.is_wrong_option() { usage(error) } else { error.into() })?;
     }
     for (index, variant) in variants.iter().enumerate() {
         for time in 0..args.plan.repeat {
-            let finished = once(args, &session, &variant.config)?;
+            let finished = once(args, &session, variant)?;
             let name = if variant.name.is_empty() { String::new() } else { format!(" of {}", variant.name) };
             if is_repeated && session.frontend == Frontend::Headless {
                 crate::say(format_args!("run {}{name} is done", index as u32 * args.plan.repeat + time + 1));
@@ -95,14 +99,14 @@ impl LoadArgs {
     }
 }
 
-fn once(args: &LoadArgs, session: &SessionConfig, config: &LoadConfig) -> anyhow::Result<FinishedRun> {
+fn once(args: &LoadArgs, session: &SessionConfig, variant: &LoadVariant) -> anyhow::Result<FinishedRun> {
     let pids = &args.output.observe_pid;
     let observed =
         ProcessObserver::new(pids).with_context(|| format!("cannot observe process {}", list(pids)))?;
     let header = RunRecord { upstream: records::text::clean::text(args.url.text()), ..environment::header() };
     let channels = Channels::new(session)?;
     // Paused: the controller starts it when everything is ready.
-    let load = Load::start(LoadConfig { paused: true, ..config.clone() })?;
+    let load = Load::start(LoadConfig { paused: true, ..variant.config.clone() })?;
     let journal = session.journal.open()?;
     let title = format!("load > {}", header.upstream);
     let workload = Workload {
@@ -113,7 +117,7 @@ fn once(args: &LoadArgs, session: &SessionConfig, config: &LoadConfig) -> anyhow
         ends_with_load: true,
         ..Workload::default()
     };
-    let notices = Vec::new();
+    let notices = variant.notices.clone();
     Session { config: session.clone(), channels, title, header, notices, workload, journal, handover: None }
         .finish()
 }

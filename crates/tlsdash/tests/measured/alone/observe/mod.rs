@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `counts` | what it counts of their logs is what the generator counted, and what is lost is known |
 //! | `causes` | failures that the test causes are counted by their cause |
+//! | `replays` | a log that is replayed gives the same log |
 //! | `test_bed` | terminators that run for a test |
 
 mod causes;
 mod counts;
+mod replays;
 pub(super) mod test_bed;
 
 use std::os::unix::net::UnixDatagram;

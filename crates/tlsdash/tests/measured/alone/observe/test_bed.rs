@@ -1,7 +1,7 @@
 //! Terminators that run for a test.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -10,6 +10,7 @@ use loadgen::{DemoUpstream, UpstreamAddr};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
+use crate::common::pebble::free_ports;
 use crate::common::{TlsdashProcess, make_certificate, outside, run, send, stderr, tlsdash, until};
 
 pub(crate) struct ObserveTestBed {
@@ -29,9 +30,8 @@ impl ObserveTestBed {
         let both = ["cert.pem", "key.pem"].map(|name| std::fs::read_to_string(path(name)).unwrap());
         std::fs::write(path("both.pem"), both.concat()).unwrap();
         let upstream = DemoUpstream::start(UpstreamAddr::Tcp((Ipv4Addr::LOCALHOST, 0).into())).unwrap();
-        // Free for as long as nobody else takes it.
-        let listen = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
-        Self { folder, upstream, listen }
+        let [port] = free_ports();
+        Self { folder, upstream, listen: (Ipv4Addr::LOCALHOST, port).into() }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
