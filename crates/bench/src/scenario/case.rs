@@ -24,12 +24,15 @@ const LOAD_FLAGS: &[&str] = &[
     "http2",
     "keep-alive",
     "lifetime",
+    "loops",
     "method",
     "ramp-up",
     "rate",
+    "replay",
     "requests",
     "resume",
     "source-addresses",
+    "speed",
     "streams",
     "targets",
     "threads",
@@ -39,7 +42,7 @@ const LOAD_FLAGS: &[&str] = &[
 /// The flags that need TLS; a target without TLS gets the same load without them.
 const TLS_FLAGS: [&str; 3] = ["resume", "early-data", "tls-version"];
 /// The flags whose value is the path of a file.
-const FILE_FLAGS: [&str; 2] = ["body", "targets"];
+const FILE_FLAGS: [&str; 3] = ["body", "replay", "targets"];
 /// The shortest turn: its end, in which nothing is asked, must be a small part.
 const TURN_MIN: Duration = Duration::from_millis(100);
 /// The default length of a turn.
@@ -77,7 +80,7 @@ pub(super) fn read_all(
 fn read(mut table: Table<'_>, check: CheckFlags<'_>) -> Result<BenchCase, ScenarioError> {
     let duration = table.time("duration")?;
     let warmup = table.time("warmup")?;
-    let has_own_end = table.has("requests") || has_stages(&table);
+    let has_own_end = ["requests", "replay"].iter().any(|key| table.has(key)) || has_stages(&table);
     let duration = duration.or_else(|| (!has_own_end).then_some(DURATION));
     let case = BenchCase {
         name: table.require("name")?,
@@ -206,6 +209,9 @@ fn check_question(table: &Table<'_>, case: &BenchCase) -> Result<(), ScenarioErr
     };
     if let Some(key) = is_fixed.iter().find(|key| table.has(key)) {
         return Err(table.error_of(key, problem));
+    }
+    if case.question != Question::Load && table.has("replay") {
+        return Err(table.error_of("replay", "a log has times of its own: write measure = \"load\""));
     }
     if case.question == Question::Cost && has_stages(table) {
         return Err(table.error_of("rate", "measure = \"cost\" needs one rate, or none: then it is found"));

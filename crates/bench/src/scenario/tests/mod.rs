@@ -146,6 +146,13 @@ fn keys_of_a_case_become_flags_of_load() {
 }
 
 #[test]
+fn a_replayed_log_has_its_own_length() {
+    let case = case("measure = \"load\"\nreplay = \"/var/log/a.log\"\nspeed = 2");
+    assert_eq!(case.load_flags(), ["--replay=/var/log/a.log", "--speed=2"]);
+    assert_eq!(case.length(), None);
+}
+
+#[test]
 fn a_target_without_tls_gets_no_flags_about_tls() {
     let text = SMALL
         .replace("template = \"nginx-http\"", "template = \"node-plain\"")
