@@ -1,17 +1,19 @@
 //! The lanes of a script on one thread, and the slots that serve them.
 
+use std::collections::HashMap;
+
 use super::LoadWorker;
 use crate::plan::Share;
 use crate::protocol::ProtocolSession;
 use crate::schedule::ThreadPart;
-use crate::script::{CLIENT_CONNECTIONS_MAX, Lane, LaneKind, Script};
+use crate::script::{CLIENT_CONNECTIONS_MAX, LaneKind, Script};
 use crate::worker::slot::ConnectionSlot;
 
 /// Which slots serve which lane. A slot that its lane does not use serves others.
 #[derive(Debug)]
 pub(super) struct Lanes {
-    /// All of the script; those of other threads are not used.
-    lanes: Vec<LaneState>,
+    /// Those of the thread's clients, by their index in the script.
+    lanes: HashMap<u32, LaneState>,
     /// Slots without a lane.
     vacant: Vec<usize>,
 }
@@ -30,25 +32,28 @@ struct LaneState {
 
 impl Lanes {
     pub(super) fn new(script: &Script, part: ThreadPart) -> Self {
-        let state = |lane: &Lane| LaneState {
-            client: (lane.client / part.threads) as usize,
-            kind: lane.kind,
-            requests: 0,
-            left: 0,
-            slots: Vec::new(),
-        };
-        let mut lanes: Vec<_> = script.lanes.iter().map(state).collect();
-        script.requests.iter().for_each(|request| lanes[request.lane as usize].requests += 1);
+        let own = (0..).zip(&script.lanes).filter(|(_, lane)| lane.client % part.threads == part.thread);
+        let mut lanes: HashMap<u32, LaneState> = own
+            .map(|(index, lane)| {
+                let client = (lane.client / part.threads) as usize;
+                (index, LaneState { client, kind: lane.kind, requests: 0, left: 0, slots: Vec::new() })
+            })
+            .collect();
+        for request in &script.requests {
+            if let Some(lane) = lanes.get_mut(&request.lane) {
+                lane.requests += 1;
+            }
+        }
         Self { lanes, vacant: Vec::new() }
     }
 
     pub(super) fn client(&self, lane: u32) -> usize {
-        self.lanes[lane as usize].client
+        self.lanes[&lane].client
     }
 
     /// The share of its new connections that resume a session; `other` if the script does not say.
     pub(super) fn resume(&self, lane: u32, other: Share) -> Share {
-        match self.lanes[lane as usize].kind {
+        match self.lanes[&lane].kind {
             LaneKind::Connection { resumes: Some(true) } => Share::ALL,
             LaneKind::Connection { resumes: Some(false) } => Share::ZERO,
             LaneKind::Connection { resumes: None } | LaneKind::Pool => other,
@@ -57,13 +62,17 @@ impl Lanes {
 
     /// True if the connection of the lane closes, since the present round has no request left for it.
     pub(super) fn is_over(&self, lane: u32) -> bool {
-        let LaneState { kind, left, .. } = &self.lanes[lane as usize];
+        let LaneState { kind, left, .. } = &self.lanes[&lane];
         *left == 0 && matches!(kind, LaneKind::Connection { .. })
+    }
+
+    fn lane_mut(&mut self, lane: u32) -> &mut LaneState {
+        self.lanes.get_mut(&lane).expect("a request of the thread has a lane of the thread")
     }
 
     /// Takes a request of the lane.
     fn take(&mut self, lane: u32) {
-        let LaneState { requests, left, .. } = &mut self.lanes[lane as usize];
+        let LaneState { requests, left, .. } = self.lane_mut(lane);
         *left = left.checked_sub(1).unwrap_or(*requests - 1);
     }
 }
@@ -73,7 +82,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
     /// may be none, the one with the fewest requests.
     pub(super) fn slot_of_lane(&mut self, lane: u32) -> Option<usize> {
         let lanes = self.lanes.as_ref()?;
-        let LaneState { kind, slots, .. } = &lanes.lanes[lane as usize];
+        let LaneState { kind, slots, .. } = &lanes.lanes[&lane];
         let slots_max = match kind {
             LaneKind::Pool if !S::IS_MULTIPLEXED => CLIENT_CONNECTIONS_MAX,
             LaneKind::Pool | LaneKind::Connection { .. } => 1,
@@ -92,7 +101,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
                 self.slots.push(ConnectionSlot::new());
                 self.slots.len() - 1
             });
-            lanes.lanes[lane as usize].slots.push(index);
+            lanes.lane_mut(lane).slots.push(index);
             self.slots[index] = ConnectionSlot::new();
             self.slots[index].lane = Some(lane);
             index
@@ -106,7 +115,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
             self.close_idle(index);
         }
         if let Some(lanes) = self.lanes.as_mut().filter(|_| self.slots[index].is_empty()) {
-            lanes.lanes[lane as usize].slots.retain(|own| *own != index);
+            lanes.lane_mut(lane).slots.retain(|own| *own != index);
             lanes.vacant.push(index);
             self.slots[index].lane = None;
         }
