@@ -20,10 +20,9 @@ use lines::{LineFormat, LoggedConnection, LoggedRequest, LoggedSize, Unsent};
 const SAMPLE_LINES: usize = 100;
 /// Most requests of a log.
 const REQUESTS_MAX: usize = 1_000_000;
-/// Most different requests, which are kept as they are sent.
+/// Most different requests, and most bytes of them: they are kept as they are sent.
 const TEMPLATES_MAX: usize = 100_000;
-/// Most bytes of the bodies of different requests, which are kept several times.
-const BODIES_BYTES_MAX: u64 = 64 * 1024 * 1024;
+const TEMPLATES_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Most clients: each has an address of its own.
 const CLIENTS_MAX: usize = 65_533;
 const SECOND_US: u64 = 1_000_000;
@@ -87,7 +86,7 @@ struct ReplayReader<'a> {
     templates: Vec<Template>,
     /// By method, target, size of the body and status.
     numbers: HashMap<(String, String, u64, Option<u16>), u32>,
-    bodies_bytes: u64,
+    templates_bytes: u64,
     unsent: BTreeMap<Unsent, u64>,
     over_http2: u64,
     /// Requests that have a body by their method, which the log does not measure.
@@ -105,7 +104,7 @@ impl<'a> ReplayReader<'a> {
             clients: HashMap::new(),
             templates: Vec::new(),
             numbers: HashMap::new(),
-            bodies_bytes: 0,
+            templates_bytes: 0,
             unsent: BTreeMap::new(),
             over_http2: 0,
             without_size: 0,
@@ -198,12 +197,13 @@ impl<'a> ReplayReader<'a> {
         let next = self.templates.len() as u32;
         let number = *self.numbers.entry(key).or_insert(next);
         if number == next {
-            self.bodies_bytes += body_bytes;
+            let headers: usize = template.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+            self.templates_bytes += body_bytes + (template.path.len() + headers) as u64;
             self.templates.push(template);
         }
-        if self.templates.len() > TEMPLATES_MAX || self.bodies_bytes > BODIES_BYTES_MAX {
+        if self.templates.len() > TEMPLATES_MAX || self.templates_bytes > TEMPLATES_BYTES_MAX {
             self.refusal = Some(format!(
-                "more than {} different requests, or more than 64 MiB of different bodies; take a part of it",
+                "more than {} different requests, or more than 64 MiB of them; take a part of it",
                 grouped(TEMPLATES_MAX)
             ));
         }

@@ -101,5 +101,8 @@ fn what_is_no_log_or_has_nothing_to_send_is_refused() {
     let many: Vec<_> = (0..=TEMPLATES_MAX).map(|at| format!("{at} GET /{at}")).collect();
     assert!(replay(&many.join("\n"), 1.0).unwrap_err().contains("different requests"));
     let large = [1, 2, 3].map(|at| format!("{at} POST / {}", 30_000_000 + at));
-    assert!(replay(&large.join("\n"), 1.0).unwrap_err().contains("64 MiB"));
+    let long: Vec<_> = (0..1_100).map(|at| format!("{at} GET /{at}{}", "x".repeat(64_000))).collect();
+    for text in [&large[..], &long] {
+        assert!(replay(&text.join("\n"), 1.0).unwrap_err().contains("64 MiB"));
+    }
 }
