@@ -152,7 +152,7 @@ fn requests_not_sent_to_throttled_connections_are_reported() {
     let journal = folder.path().join("tlsdash.journal");
     let watched = run(folder.path(), &["watch", journal.to_str().unwrap(), "--headless"]);
     let text = String::from_utf8(watched.stdout).unwrap();
-    let note = format!("{throttled} requests were not sent for that reason");
+    let note = format!("throttled: {throttled} requests were not sent");
     assert!(text.contains(&format!("{throttled} of these throttled")) && text.contains(&note), "{text}");
 }
 
