@@ -215,7 +215,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
             self.load.give_up_backlog(&mut self.stats, throttled, now_ns);
         }
         while let Some((index, due)) = self.next_assignment(now_ns) {
-            if self.has_room(index) {
+            if self.lanes.is_none() || self.has_room(index) {
                 self.load.count_late(due, self.slots[index].free_ns, &mut self.stats, now_ns);
             }
             self.slots[index].is_free = false;
