@@ -83,8 +83,8 @@ pub struct LoggedRequest<'a> {
     pub method: Cow<'a, str>,
     /// Its path without the query; empty if the log does not say.
     pub path: Cow<'a, str>,
-    /// What follows the `?` in its target; empty if nothing does, or the log does not say.
-    pub query: Cow<'a, str>,
+    /// What follows the `?` in its target, empty if nothing does; `None` if the log does not say.
+    pub query: Option<Cow<'a, str>>,
     /// The protocol, such as `HTTP/2.0`.
     pub protocol: Cow<'a, str>,
     /// The upstream; empty if the log does not say.

@@ -32,7 +32,7 @@ pub(super) fn parse(line: &str) -> Result<LogEvent<'_>, BadLine> {
     let request = LoggedRequest {
         method,
         path,
-        query,
+        query: Some(query),
         protocol,
         status,
         failure,

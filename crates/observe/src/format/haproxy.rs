@@ -196,7 +196,7 @@ impl<'a> HaproxyLine<'a> {
                 Cow::Borrowed(target) => Cow::Borrowed(fields::path_and_query(target).0),
                 Cow::Owned(target) => Cow::Owned(fields::path_and_query(&target).0.to_owned()),
             },
-            query: Cow::default(),
+            query: None,
             protocol: fields::or_empty(self.protocol),
             upstream: fields::or_empty(self.upstream),
         };

@@ -58,7 +58,7 @@ fn http<'a>(
     let request = LoggedRequest {
         method,
         path,
-        query,
+        query: Some(query),
         protocol,
         upstream: Cow::Borrowed(upstream),
         status: fields::status(status)?,

@@ -127,7 +127,7 @@ impl<'a> NginxLine<'a> {
             body_out: fields::bytes(&self.body, "body")?,
             method: fields::or_empty(self.method),
             path: fields::or_empty(self.path),
-            query: Cow::default(),
+            query: None,
             protocol: fields::or_empty(self.protocol),
             upstream: fields::or_empty(self.upstream),
         };

@@ -19,6 +19,8 @@ pub(super) struct LoggedRequest {
     pub(super) target: String,
     pub(super) status: Option<u16>,
     pub(super) size: LoggedSize,
+    /// Whether the line would have the query of its target.
+    pub(super) has_query: bool,
     pub(super) is_http2: bool,
 }
 
@@ -112,7 +114,8 @@ fn logged(parser: &mut LogParser, line: &[u8]) -> Result<LoggedRequest, Unsent> 
         let has_connections =
             !event.lacks.iter().any(|lacks| lacks.figure == records::values::LogFigure::Handshakes);
         let number = Some(request.connection).filter(|number| *number > 0);
-        let query = if request.query.is_empty() { String::new() } else { format!("?{}", request.query) };
+        let query = request.query.as_ref().filter(|query| !query.is_empty());
+        let query = query.map_or_else(String::new, |query| format!("?{query}"));
         Ok(LoggedRequest {
             begun_us: event.time_us.ok_or(Unsent::NoTime)?.saturating_sub(took_us),
             client: event.client,
@@ -127,6 +130,7 @@ fn logged(parser: &mut LogParser, line: &[u8]) -> Result<LoggedRequest, Unsent> 
             target: sendable(&request.path) + &query,
             status: request.status,
             size: if event.bytes_in > 0 { LoggedSize::Whole(event.bytes_in) } else { LoggedSize::Unknown },
+            has_query: request.query.is_some(),
             is_http2: request.protocol.starts_with("HTTP/2"),
         })
     });
@@ -165,6 +169,7 @@ fn listed(line: &str) -> Option<LoggedRequest> {
         target,
         status: None,
         size: body.unwrap_or(Some(LoggedSize::Body(0)))?,
+        has_query: true,
         is_http2: false,
     })
 }

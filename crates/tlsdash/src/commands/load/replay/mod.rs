@@ -63,7 +63,8 @@ pub(super) fn read(path: &Path, options: &ReplayOptions<'_>) -> anyhow::Result<R
         File::open(path).and_then(|mut file| log.read(&mut file))
     };
     read.map_err(|error| fail(format!("cannot read it: {error}")))?;
-    log.finish(&path.display().to_string()).map_err(fail)
+    let name = if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() };
+    log.finish(&name).map_err(fail)
 }
 
 /// A request of the log.
@@ -89,6 +90,8 @@ struct ReplayReader<'a> {
     templates_bytes: u64,
     unsent: BTreeMap<Unsent, u64>,
     over_http2: u64,
+    /// Requests whose query the log does not have.
+    without_query: u64,
     /// Requests that have a body by their method, which the log does not measure.
     without_size: u64,
     refusal: Option<String>,
@@ -107,6 +110,7 @@ impl<'a> ReplayReader<'a> {
             templates_bytes: 0,
             unsent: BTreeMap::new(),
             over_http2: 0,
+            without_query: 0,
             without_size: 0,
             refusal: None,
         }
@@ -152,8 +156,8 @@ impl<'a> ReplayReader<'a> {
     }
 
     fn add(&mut self, request: LoggedRequest) -> Result<(), Unsent> {
-        let LoggedRequest { begun_us, client, connection, resumes, method, target, status, size, is_http2 } =
-            request;
+        let LoggedRequest { begun_us, client, connection, resumes, .. } = request;
+        let LoggedRequest { method, target, status, size, has_query, is_http2, .. } = request;
         let has_body = matches!(method.as_str(), "POST" | "PUT" | "PATCH");
         let body_bytes = match size {
             LoggedSize::Body(bytes) => bytes,
@@ -169,6 +173,7 @@ impl<'a> ReplayReader<'a> {
         };
         template.check(self.options.target.scheme()).map_err(|_| Unsent::Unsendable)?;
         self.over_http2 += u64::from(is_http2);
+        self.without_query += u64::from(!has_query);
         self.without_size += u64::from(has_body && size == LoggedSize::Unknown);
         let template = self.number(template, body_bytes);
         let clients = self.clients.len() as u32;
@@ -279,11 +284,10 @@ impl<'a> ReplayReader<'a> {
     /// What the log does not say, and what is done instead.
     fn assumed(&self, lanes: &[Lane], is_coarse: bool) -> String {
         let has_kind = |is_kind: fn(&LaneKind) -> bool| lanes.iter().any(|lane| is_kind(&lane.kind));
-        let has_query = self.templates.iter().any(|template| template.path.contains('?'));
         let parts = [
             (true, "no header fields but those of --header"),
             (is_coarse, "requests spread evenly over their second"),
-            (!has_query, "no queries"),
+            (self.without_query > 0, "no queries"),
             (self.without_size > 0, "empty bodies"),
             (
                 has_kind(|kind| *kind == LaneKind::Pool),

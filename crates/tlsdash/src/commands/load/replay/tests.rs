@@ -41,6 +41,7 @@ fn a_combined_log_has_clients_targets_and_whole_seconds() {
          1 without a request, 1 with a method or path that cannot be sent"
     );
     assert!(assumed.contains("spread evenly") && assumed.contains("empty bodies"), "{assumed}");
+    assert!(!assumed.contains("queries"), "{assumed}");
     assert_eq!(times(&replay(COMBINED, 4.0).unwrap()), [0, 125_000, 500_000]);
 }
 
