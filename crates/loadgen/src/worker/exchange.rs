@@ -72,9 +72,8 @@ impl<S: ProtocolSession> LoadWorker<S> {
     /// True if the next request of a connection is its last.
     pub(super) fn is_last(&self, connection: &LoadConnection<S>) -> bool {
         let carried = connection.session.carried();
-        let slot = &self.slots[connection.slot];
-        let lane = self.lanes.as_ref().zip(slot.lane).filter(|_| slot.under_way == 1);
-        lane.is_some_and(|(lanes, lane)| lanes.is_over(lane))
+        let is_only = self.slots[connection.slot].under_way == 1;
+        self.lane_of(connection.slot).is_some_and(|(lanes, lane)| is_only && lanes.is_over(lane))
             || matches!(self.keepalive, KeepAlive::Requests(most) if carried + 1 >= most)
             || self.is_old(connection)
     }

@@ -78,6 +78,11 @@ impl Lanes {
 }
 
 impl<S: ProtocolSession> LoadWorker<S> {
+    /// The lane that a slot serves.
+    pub(super) fn lane_of(&self, index: usize) -> Option<(&Lanes, u32)> {
+        self.lanes.as_ref().zip(self.slots[index].lane)
+    }
+
     /// The slot for the next request of a lane: the one with the most room, a further one if none has any, and if there
     /// may be none, the one with the fewest requests.
     pub(super) fn slot_of_lane(&mut self, lane: u32) -> Option<usize> {
@@ -110,7 +115,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
 
     /// Closes the connection of a lane that is over, and takes the slot of a lane that has no connection.
     pub(super) fn leave_lane(&mut self, index: usize) {
-        let Some((lanes, lane)) = self.lanes.as_ref().zip(self.slots[index].lane) else { return };
+        let Some((lanes, lane)) = self.lane_of(index) else { return };
         if lanes.is_over(lane) {
             self.close_idle(index);
         }

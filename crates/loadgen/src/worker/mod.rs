@@ -283,10 +283,11 @@ impl<S: ProtocolSession> LoadWorker<S> {
                 let waiting =
                     self.slots.iter().flat_map(|slot| slot.waiting.iter().map(|request| request.template));
                 self.requests.renew(wanted.requests, under_way.chain(waiting));
-                if self.lanes.is_none() {
-                    self.resize(self.part.of(wanted.connections.into()) as usize, now_ns);
+                if self.lanes.is_some() {
+                    return;
                 }
-                if has_begun && self.lanes.is_none() {
+                self.resize(self.part.of(wanted.connections.into()) as usize, now_ns);
+                if has_begun {
                     (0..self.active_slots).for_each(|index| self.offer(index, now_ns));
                 }
             }

@@ -17,7 +17,7 @@ use crate::worker::transport::Transport;
 impl<S: ProtocolSession> LoadWorker<S> {
     /// Opens a connection for the slot's requests, from the client of its lane or else the next one.
     pub(super) fn connect(&mut self, index: usize) {
-        let of_lane = self.lanes.as_ref().zip(self.slots[index].lane).map(|(lanes, lane)| lanes.client(lane));
+        let of_lane = self.lane_of(index).map(|(lanes, lane)| lanes.client(lane));
         let client = of_lane.unwrap_or_else(|| {
             let next = (self.next_client + 1) % self.clients.len();
             std::mem::replace(&mut self.next_client, next)
@@ -64,11 +64,11 @@ impl<S: ProtocolSession> LoadWorker<S> {
     }
 
     pub(super) fn on_established(&mut self, key: usize) {
+        let lane = self.lane_of(self.connections[key].slot);
+        let resume = lane.map_or(self.resume, |(lanes, lane)| lanes.resume(lane, self.resume));
         let connection = &mut self.connections[key];
         let client = &mut self.clients[connection.client];
         client.established(&connection.transport, connection.is_warmup, &mut self.stats);
-        let lane = self.lanes.as_ref().zip(self.slots[connection.slot].lane);
-        let resume = lane.map_or(self.resume, |(lanes, lane)| lanes.resume(lane, self.resume));
         let Some((begun, wanted)) = client.begin(resume, &mut self.stats) else {
             return self.on_ready(key, ConnectionOrigin::Plain);
         };
