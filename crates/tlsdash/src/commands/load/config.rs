@@ -89,12 +89,12 @@ fn replayed(path: &Path, args: &LoadArgs, base: LoadConfig) -> anyhow::Result<Lo
     let LoadArgs { request: RequestArgs { speed, loops, header, http2, streams, .. }, .. } = args;
     let headers: Vec<_> = header.iter().map(|field| (field.name.clone(), field.value.clone())).collect();
     let options = ReplayOptions { target: &base.target, headers: &headers, speed: *speed, is_http2: *http2 };
-    let Replay { templates, script, connections, rate, mut notes } = replay::read(path, &options)?;
+    let Replay { templates, script, connections, mut notes } = replay::read(path, &options)?;
+    let rate = script.requests.len() as f64 / script.period.as_secs_f64();
     let mut plan = base.plan.clone();
     plan.rate = Rate::per_second(rate.max(Rate::MIN.as_per_second())).map(Profile::constant);
     plan.requests = Some(script.requests.len() as u64 * loops);
     plan.connections = connections.max(plan.threads);
-    plan.duration = args.plan.duration;
     if base.reaches_loopback() {
         plan.sources = Some(script.clients);
     } else {
@@ -211,7 +211,7 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
         requests: args.requests,
         threads: args.threads.unwrap_or(defaults.threads),
     };
-    let has_end = plan.length().is_some() || plan.requests.is_some();
+    let has_end = plan.length().is_some() || plan.requests.is_some() || request.replay.is_some();
     plan.duration = plan.duration.or_else(|| (!has_end).then_some(DURATION));
     plan.check().map_err(usage)?;
     Ok(plan)

@@ -8,17 +8,17 @@ use records::ids::ClientId;
 
 /// A request that a line describes.
 #[derive(Debug)]
-pub(super) struct LoggedRequest {
+pub(super) struct ReplayRequest {
     /// In microseconds since 1970, or since the begin of a list.
     pub(super) begun_us: u64,
     pub(super) client: ClientId,
-    pub(super) connection: LoggedConnection,
+    pub(super) connection: ReplayConnection,
     /// Whether its connection resumed a session, if this line says so.
     pub(super) resumes: Option<bool>,
     pub(super) method: String,
     pub(super) target: String,
     pub(super) status: Option<u16>,
-    pub(super) size: LoggedSize,
+    pub(super) size: ReplaySize,
     /// Whether the line would have the query of its target.
     pub(super) has_query: bool,
     pub(super) is_http2: bool,
@@ -26,7 +26,7 @@ pub(super) struct LoggedRequest {
 
 /// What a line says of the size of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LoggedSize {
+pub(super) enum ReplaySize {
     Unknown,
     /// Head and body.
     Whole(u64),
@@ -35,7 +35,7 @@ pub(super) enum LoggedSize {
 
 /// What a line says of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LoggedConnection {
+pub(super) enum ReplayConnection {
     /// This is its first request, and its number if there is one.
     First(Option<u64>),
     /// It has this number.
@@ -98,7 +98,7 @@ impl LineFormat {
         line.trim_ascii().is_empty() || line.starts_with(b"#")
     }
 
-    pub(super) fn parse(&mut self, line: &[u8]) -> Result<LoggedRequest, Unsent> {
+    pub(super) fn parse(&mut self, line: &[u8]) -> Result<ReplayRequest, Unsent> {
         match self {
             Self::Log(_, parser) => logged(parser, line),
             Self::List => str::from_utf8(line).ok().and_then(listed).ok_or(Unsent::Unreadable),
@@ -106,7 +106,7 @@ impl LineFormat {
     }
 }
 
-fn logged(parser: &mut LogParser, line: &[u8]) -> Result<LoggedRequest, Unsent> {
+fn logged(parser: &mut LogParser, line: &[u8]) -> Result<ReplayRequest, Unsent> {
     let read = parser.parse(line, |event| {
         let event = event.ok_or(Unsent::NoRequest)?;
         let request = event.request.filter(|request| !request.method.is_empty()).ok_or(Unsent::NoRequest)?;
@@ -116,20 +116,20 @@ fn logged(parser: &mut LogParser, line: &[u8]) -> Result<LoggedRequest, Unsent> 
         let number = Some(request.connection).filter(|number| *number > 0);
         let query = request.query.as_ref().filter(|query| !query.is_empty());
         let query = query.map_or_else(String::new, |query| format!("?{query}"));
-        Ok(LoggedRequest {
+        Ok(ReplayRequest {
             begun_us: event.time_us.ok_or(Unsent::NoTime)?.saturating_sub(took_us),
             client: event.client,
             connection: match (&event.connection, number) {
-                (Some(_), number) => LoggedConnection::First(number),
-                (None, Some(number)) => LoggedConnection::Numbered(number),
-                (None, None) if has_connections => LoggedConnection::Former,
-                (None, None) => LoggedConnection::Unknown,
+                (Some(_), number) => ReplayConnection::First(number),
+                (None, Some(number)) => ReplayConnection::Numbered(number),
+                (None, None) if has_connections => ReplayConnection::Former,
+                (None, None) => ReplayConnection::Unknown,
             },
             resumes: event.connection.and_then(|connection| Some(connection.handshake?.is_resumed)),
             method: request.method.into_owned(),
             target: sendable(&request.path) + &query,
             status: request.status,
-            size: if event.bytes_in > 0 { LoggedSize::Whole(event.bytes_in) } else { LoggedSize::Unknown },
+            size: if event.bytes_in > 0 { ReplaySize::Whole(event.bytes_in) } else { ReplaySize::Unknown },
             has_query: request.query.is_some(),
             is_http2: request.protocol.starts_with("HTTP/2"),
         })
@@ -150,25 +150,25 @@ fn sendable(path: &str) -> String {
     text
 }
 
-fn listed(line: &str) -> Option<LoggedRequest> {
+fn listed(line: &str) -> Option<ReplayRequest> {
     let mut words = line.split_ascii_whitespace();
     let seconds: f64 = words.next()?.parse().ok().filter(|seconds| (0.0..1e9).contains(seconds))?;
     let method = words.next()?.to_owned();
     let target = words.next()?.to_owned();
-    let body = words.next().map(|word| word.parse().ok().map(LoggedSize::Body));
+    let body = words.next().map(|word| word.parse().ok().map(ReplaySize::Body));
     let client = words.next().map(|word| word.parse::<IpAddr>().ok().map(ClientId::from));
     if words.next().is_some() || !method.bytes().all(|byte| byte.is_ascii_uppercase()) {
         return None;
     }
-    Some(LoggedRequest {
+    Some(ReplayRequest {
         begun_us: (seconds * 1e6).round() as u64,
         client: client.unwrap_or(Some(ClientId::Other))?,
-        connection: LoggedConnection::Unknown,
+        connection: ReplayConnection::Unknown,
         resumes: None,
         method,
         target,
         status: None,
-        size: body.unwrap_or(Some(LoggedSize::Body(0)))?,
+        size: body.unwrap_or(Some(ReplaySize::Body(0)))?,
         has_query: true,
         is_http2: false,
     })

@@ -14,7 +14,7 @@ use records::ids::ClientId;
 use records::text::quantity::{counted, elapsed_text, grouped};
 
 use crate::error::usage;
-use lines::{LineFormat, LoggedConnection, LoggedRequest, LoggedSize, Unsent};
+use lines::{LineFormat, ReplayConnection, ReplayRequest, ReplaySize, Unsent};
 
 /// Lines by which the format is found.
 const SAMPLE_LINES: usize = 100;
@@ -34,8 +34,6 @@ pub(super) struct Replay {
     pub(super) script: Script,
     /// The most connections at a time, if the server is as fast as that of the log.
     pub(super) connections: u32,
-    /// Its requests a second, on average.
-    pub(super) rate: f64,
     /// What it is, what is not sent, and what the log does not say, in sentences.
     pub(super) notes: Vec<String>,
 }
@@ -72,7 +70,7 @@ pub(super) fn read(path: &Path, options: &ReplayOptions<'_>) -> anyhow::Result<R
 struct Entry {
     begun_us: u64,
     client: u32,
-    connection: LoggedConnection,
+    connection: ReplayConnection,
     resumes: Option<bool>,
     template: u32,
 }
@@ -155,27 +153,19 @@ impl<'a> ReplayReader<'a> {
         }
     }
 
-    fn add(&mut self, request: LoggedRequest) -> Result<(), Unsent> {
-        let LoggedRequest { begun_us, client, connection, resumes, .. } = request;
-        let LoggedRequest { method, target, status, size, has_query, is_http2, .. } = request;
+    fn add(&mut self, request: ReplayRequest) -> Result<(), Unsent> {
+        let ReplayRequest { begun_us, client, connection, resumes, .. } = request;
+        let ReplayRequest { method, target, status, size, has_query, is_http2, .. } = request;
         let has_body = matches!(method.as_str(), "POST" | "PUT" | "PATCH");
         let body_bytes = match size {
-            LoggedSize::Body(bytes) => bytes,
-            LoggedSize::Whole(bytes) if has_body => self.body_bytes(&method, &target, bytes),
-            LoggedSize::Whole(_) | LoggedSize::Unknown => 0,
+            ReplaySize::Body(bytes) => bytes,
+            ReplaySize::Whole(bytes) if has_body => self.body_bytes(&method, &target, bytes),
+            ReplaySize::Whole(_) | ReplaySize::Unknown => 0,
         };
-        let template = Template {
-            method,
-            headers: self.options.headers.to_vec(),
-            body: RequestBody::Bytes(usize::try_from(body_bytes).unwrap_or(usize::MAX)),
-            expect_status: status,
-            ..Template::get(target)
-        };
-        template.check(self.options.target.scheme()).map_err(|_| Unsent::Unsendable)?;
+        let template = self.number(method, target, body_bytes, status)?;
         self.over_http2 += u64::from(is_http2);
         self.without_query += u64::from(!has_query);
-        self.without_size += u64::from(has_body && size == LoggedSize::Unknown);
-        let template = self.number(template, body_bytes);
+        self.without_size += u64::from(has_body && size == ReplaySize::Unknown);
         let clients = self.clients.len() as u32;
         let client = *self.clients.entry(client).or_insert(clients % CLIENTS_MAX as u32);
         self.entries.push(Entry { begun_us, client, connection, resumes, template });
@@ -197,22 +187,37 @@ impl<'a> ReplayReader<'a> {
     }
 
     /// The number of the template of these requests.
-    fn number(&mut self, template: Template, body_bytes: u64) -> u32 {
-        let key = (template.method.clone(), template.path.clone(), body_bytes, template.expect_status);
-        let next = self.templates.len() as u32;
-        let number = *self.numbers.entry(key).or_insert(next);
-        if number == next {
-            let headers: usize = template.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-            self.templates_bytes += body_bytes + (template.path.len() + headers) as u64;
-            self.templates.push(template);
+    fn number(
+        &mut self,
+        method: String,
+        target: String,
+        body_bytes: u64,
+        status: Option<u16>,
+    ) -> Result<u32, Unsent> {
+        let key = (method, target, body_bytes, status);
+        if let Some(number) = self.numbers.get(&key) {
+            return Ok(*number);
         }
+        let template = Template {
+            method: key.0.clone(),
+            headers: self.options.headers.to_vec(),
+            body: RequestBody::Bytes(usize::try_from(body_bytes).unwrap_or(usize::MAX)),
+            expect_status: status,
+            ..Template::get(&*key.1)
+        };
+        template.check(self.options.target.scheme()).map_err(|_| Unsent::Unsendable)?;
+        let number = self.templates.len() as u32;
+        let headers: usize = template.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        self.templates_bytes += body_bytes + (template.path.len() + headers) as u64;
+        self.templates.push(template);
+        self.numbers.insert(key, number);
         if self.templates.len() > TEMPLATES_MAX || self.templates_bytes > TEMPLATES_BYTES_MAX {
             self.refusal = Some(format!(
                 "more than {} different requests, or more than 64 MiB of them; take a part of it",
                 grouped(TEMPLATES_MAX)
             ));
         }
-        number
+        Ok(number)
     }
 
     fn finish(mut self, name: &str) -> Result<Replay, String> {
@@ -261,7 +266,6 @@ impl<'a> ReplayReader<'a> {
         }
         Ok(Replay {
             connections: peak(&lanes, &requests),
-            rate: n as f64 / Duration::from_micros(period_us).as_secs_f64(),
             script: Script {
                 name: name.to_owned(),
                 clients: self.clients.len().min(CLIENTS_MAX) as u32,
@@ -321,22 +325,22 @@ fn lanes(entries: &[Entry]) -> (Vec<Lane>, Vec<u32>) {
             lanes.len() as u32 - 1
         };
         let lane = match connection {
-            LoggedConnection::First(_) => add(LaneKind::Connection { resumes }),
-            LoggedConnection::Numbered(number) => match by_number.get(&number) {
+            ReplayConnection::First(_) => add(LaneKind::Connection { resumes }),
+            ReplayConnection::Numbered(number) => match by_number.get(&number) {
                 Some(lane) => return *lane,
                 // Its first request is not in the log.
                 None => add(LaneKind::Connection { resumes: None }),
             },
-            LoggedConnection::Former => match latest.get(&client) {
+            ReplayConnection::Former => match latest.get(&client) {
                 Some(lane) => return *lane,
                 None => add(LaneKind::Connection { resumes: None }),
             },
-            LoggedConnection::Unknown => {
+            ReplayConnection::Unknown => {
                 return *pools.entry(client).or_insert_with(|| add(LaneKind::Pool));
             }
         };
         latest.insert(client, lane);
-        if let LoggedConnection::First(Some(number)) | LoggedConnection::Numbered(number) = connection {
+        if let ReplayConnection::First(Some(number)) | ReplayConnection::Numbered(number) = connection {
             by_number.insert(number, lane);
         }
         lane
