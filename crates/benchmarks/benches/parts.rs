@@ -78,13 +78,7 @@ fn proxy(seq: u64) -> Record {
     let latencies = Latencies::new(&histograms, &Counters::default());
     record(
         seq,
-        Body::Proxy(Box::new(ProxyRecord {
-            open: 200,
-            clients_deferred: 0,
-            upstreams_deferred: 0,
-            counters,
-            latencies,
-        })),
+        Body::Proxy(Box::new(ProxyRecord { open: 200, counters, latencies, ..ProxyRecord::default() })),
     )
 }
 

@@ -18,8 +18,8 @@ use records::kinds::{
 use records::metrics::{Counters, Dimension, Metric, RequestFailure};
 use records::setting::{Applies, Setting, Value};
 use records::values::{
-    AbsentFigures, AgeCounts, EventCounts, Latencies, LoadEvent, ProcessCpu, ProcessCpuList, StatusCounts,
-    WorkerCounts, WorkerList,
+    AbsentFigures, AgeCounts, ConnectionMix, EventCounts, Latencies, LoadEvent, Mix, ProcessCpu,
+    ProcessCpuList, StatusCounts, WorkerCounts, WorkerList,
 };
 
 pub(crate) fn client(n: u8) -> ClientId {
@@ -278,6 +278,17 @@ fn setting(text: &str, flag: bool) -> Setting {
     }
 }
 
+fn mix(numbers: &[u64]) -> Mix {
+    let mut mix = Mix::default();
+    let mut connection = ConnectionMix::default();
+    for carried in numbers.windows(2) {
+        mix.connections.count(carried[0]);
+        connection.exchange(carried[0], [carried[0], carried[1]], &mut mix);
+    }
+    connection.end([0; 2], &mut mix);
+    mix
+}
+
 /// One record of each kind.
 #[expect(clippy::too_many_lines, reason = "a list")]
 pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
@@ -287,6 +298,7 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
         upstreams_deferred: numbers[6],
         counters: fill(numbers),
         latencies: latencies(numbers),
+        mix: mix(numbers),
     };
     let load = LoadRecord {
         running: flag,

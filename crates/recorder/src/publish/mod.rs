@@ -39,7 +39,7 @@ use records::kinds::{
 use records::metrics::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use records::setting::put_setting;
 use records::slice::SliceBaseline;
-use records::values::{EventCounts, WorkerList};
+use records::values::{EventCounts, Mix, WorkerList};
 
 use budget::Budget;
 pub use budget::{RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM};
@@ -123,6 +123,8 @@ pub struct Publisher<S> {
     /// Totals of the run.
     workers: WorkerList,
     clients: ClientTable,
+    /// What no record has carried yet.
+    mix: Mix,
     connections: VecDeque<ConnectionRecord>,
     marks: u64,
     events: Events,
@@ -177,6 +179,7 @@ impl<S: Sink> Publisher<S> {
             host_sent_us: now.monotonic_us,
             workers: WorkerList::default(),
             clients: ClientTable::new(CLIENTS_MAX),
+            mix: Mix::default(),
             connections: VecDeque::new(),
             marks: 0,
             events: Events::default(),

@@ -50,11 +50,13 @@ impl<S: Sink> Publisher<S> {
             let tls = self.tls.get_or_insert_with(|| TlsTotals::new(self.started_us));
             tls.add(&delta.tls, start_us);
             self.upstreams.add(delta.upstreams.all(), start_us);
+            self.mix.add(&delta.mix);
             delta.workers.iter().for_each(|worker| self.workers.add(worker));
             if let Some(delta) = &delta.http {
                 let new = || HttpTotals::new(self.started_us, &self.route_names);
                 let without_room = self.http.get_or_insert_with(new).add(delta, start_us);
                 self.health.over_budget_total += without_room;
+                self.mix.add_sizes(&delta.sizes);
             }
         }
         if let Some((delta, state)) = load {

@@ -6,7 +6,7 @@ use journal::Timestamps;
 
 use super::{PendingRecord, Publisher, Refusal, Sink};
 use records::codec::Coverage;
-use records::kinds::{Body, HostRecord, Record, Stamp};
+use records::kinds::{Body, HostRecord, ProxyRecord, Record, Stamp};
 use records::metrics::{HttpLatency, LoadLatency, Metric, ProxyLatency, TlsLatency};
 
 /// Latencies of the load that each record carries. Those of request phases are carried seldom: they would take more
@@ -79,6 +79,7 @@ impl<S: Sink> Publisher<S> {
             PendingRecord::Proxy { clients_deferred, upstreams_deferred } => {
                 let totals = self.proxy.as_ref()?;
                 let record = totals.record(*clients_deferred, *upstreams_deferred);
+                let record = ProxyRecord { mix: self.mix.clone(), ..record };
                 (Body::Proxy(Box::new(record)), totals.sent_us.max(self.gap_end_us))
             }
             PendingRecord::Tls { usage_deferred } => {
@@ -149,6 +150,7 @@ impl<S: Sink> Publisher<S> {
             }
             (_, Body::Proxy(proxy)) => {
                 self.written.proxy = proxy.without_intervals();
+                self.mix.clear();
                 self.written.ticked = Some(record.stamp);
                 self.proxy.iter_mut().for_each(|totals| totals.sent(ProxyLatency::ALL, now_us));
             }

@@ -9,7 +9,7 @@ use crate::kinds::{HttpGauges, HttpVersion, RouteRecord};
 use crate::metrics::{
     Counters, HttpCounter, HttpLatency, Metric as _, RequestFailure, RouteCounter, RouteLatency,
 };
-use crate::values::StatusCounts;
+use crate::values::{StatusCounts, ValueCounts};
 
 /// The most routes that are counted separately; further ones are summed.
 pub const ROUTES_MAX: usize = 50;
@@ -76,6 +76,8 @@ pub struct HttpDelta {
     pub statuses: StatusCounts,
     /// Calls of gRPC since the last hand-over, by the status that upstreams gave.
     pub grpc_statuses: StatusCounts,
+    /// Bytes of the bodies of requests, and of responses.
+    pub sizes: [ValueCounts; 2],
     /// Requests with a record of their own.
     pub requests: RequestSamples,
     /// How the gauges have changed since the last hand-over.
@@ -125,6 +127,8 @@ impl HttpDelta {
         counters[HttpCounter::Queued] += u64::from(request.queue.is_some());
         counters[HttpCounter::BodyIn] += request.body_in;
         counters[HttpCounter::BodyOut] += request.body_out;
+        self.sizes[0].count(request.body_in);
+        self.sizes[1].count(request.body_out);
         if let Some(took) = request.queue {
             self.queue.record(took);
         }
@@ -195,6 +199,7 @@ impl HttpDelta {
         self.queue.add(&other.queue);
         self.statuses.add(&other.statuses);
         self.grpc_statuses.add(&other.grpc_statuses);
+        self.sizes.iter_mut().zip(&other.sizes).for_each(|(own, more)| own.add(more));
         self.requests.add(&other.requests);
         self.gauges.add(other.gauges);
     }
@@ -210,6 +215,7 @@ impl HttpDelta {
         self.queue.clear();
         self.statuses.clear();
         self.grpc_statuses.clear();
+        self.sizes.iter_mut().for_each(ValueCounts::clear);
         self.requests.clear();
         self.gauges = HttpGauges::default();
     }

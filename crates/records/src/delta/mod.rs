@@ -14,7 +14,7 @@ use crate::metrics::{
     ClientCounter, Counters, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, UpstreamCounter,
     UpstreamLatency,
 };
-use crate::values::{EventCounts, WorkerCounts};
+use crate::values::{EventCounts, Mix, WorkerCounts};
 
 pub use channel::{Collector, HandoverResult, Reporter};
 pub use http::{FinishedRequest, HttpDelta, ROUTES_MAX, RouteDelta, counted_routes};
@@ -53,6 +53,8 @@ pub struct ProxyDelta {
     /// HTTP counters; `None` in TCP mode.
     pub http: Option<Box<HttpDelta>>,
     pub upstreams: UpstreamDeltas,
+    /// The mix of the traffic since the last hand-over; in HTTP mode without sizes.
+    pub mix: Mix,
     /// What of all this each service did, where several are told apart.
     pub services: Vec<ServiceDelta>,
 }
@@ -76,6 +78,7 @@ impl Delta for ProxyDelta {
             self.http.get_or_insert_default().add(http);
         }
         self.upstreams.add(&other.upstreams);
+        self.mix.add(&other.mix);
         for service in &other.services {
             match self.services.iter_mut().find(|known| known.name == service.name) {
                 Some(known) => known.counted.add(&service.counted),
@@ -93,6 +96,7 @@ impl Delta for ProxyDelta {
         self.workers.clear();
         self.http.iter_mut().for_each(|http| http.clear());
         self.upstreams.clear();
+        self.mix.clear();
         self.services.clear();
     }
 }

@@ -22,7 +22,7 @@ use crate::metrics::{ClientCounter, Counters, LoadCounter, LoadLatency, ProxyCou
 use crate::setting::Setting;
 use crate::text::clean;
 use crate::text::keywords::keyword_enum;
-use crate::values::{AbsentFigures, EventCounts, Latencies};
+use crate::values::{AbsentFigures, EventCounts, Latencies, Mix};
 use crate::wire::{FAMILY, field, wire};
 
 pub use alert::{AlertRecord, AlertSentence, AlertState, operator_at};
@@ -206,6 +206,8 @@ wire! {
         pub counters: Counters<ProxyCounter> = &FAMILY,
         /// Latencies of the interval.
         pub latencies: Latencies<ProxyLatency> = &FAMILY,
+        /// The mix of the interval's traffic; empty at the end of a run.
+        pub mix: Mix = &FAMILY,
     }
 }
 

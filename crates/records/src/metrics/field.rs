@@ -42,6 +42,10 @@ pub enum Unit {
     StatusCounts,
     /// [`AgeCounts`](crate::values::AgeCounts).
     AgeCounts,
+    /// [`ArrivalCounts`](crate::values::ArrivalCounts).
+    ArrivalCounts,
+    /// [`ValueCounts`](crate::values::ValueCounts).
+    ValueCounts,
 }
 
 impl fmt::Display for Unit {
@@ -62,6 +66,8 @@ impl fmt::Display for Unit {
             Self::Sketch => "sketch",
             Self::StatusCounts => "status counts",
             Self::AgeCounts => "age counts",
+            Self::ArrivalCounts => "arrival counts",
+            Self::ValueCounts => "value counts",
         })
     }
 }

@@ -2,23 +2,25 @@
 
 use crate::kinds::{ClientRecord, HealthRecord, HostRecord, HttpRecord, LoadRecord, ProxyRecord};
 use crate::metrics::{ClientCounter, Counters};
+use crate::values::Mix;
 
 impl ProxyRecord {
     /// Counts from an earlier record on.
     pub(crate) fn rebase(&mut self, before: &Self) {
-        let Self { open: _, clients_deferred: _, upstreams_deferred: _, counters, latencies } = self;
+        let Self { open: _, clients_deferred: _, upstreams_deferred: _, counters, latencies, mix: _ } = self;
         *counters = counters.since(&before.counters);
         latencies.rebase(&before.latencies);
     }
 
-    /// Copies the record without the latencies of its interval.
+    /// Copies the record without what is of its interval alone.
     pub fn without_intervals(&self) -> Self {
-        Self { latencies: self.latencies.without_intervals(), ..*self }
+        Self { latencies: self.latencies.without_intervals(), mix: Mix::default(), ..*self }
     }
 
     /// Merges the previous record, to cover the time of both.
     pub fn downsample(&mut self, earlier: &Self) {
         self.latencies.downsample(&earlier.latencies);
+        self.mix.downsample(&earlier.mix);
     }
 }
 

@@ -62,6 +62,14 @@ fields! {
     OPEN = "CONNECTIONS_OPEN", Count, "10", "Connections open at the end of the interval.";
     CLIENTS_DEFERRED = "CLIENTS_DEFERRED", Count, "0", "Changed clients whose record was deferred for lack of budget.";
     UPSTREAMS_DEFERRED = "UPSTREAMS_DEFERRED", Count, "0", "Changed upstreams whose record was deferred to a later interval.";
+    MIX_CONNECTIONS = "MIX_CONNECTIONS", ArrivalCounts, "1928330:2 1:1 3:4", "Connections with a completed handshake, by the tenth of a second in which they began, as `tenth:count`: the first tenth is counted from the beginning of `CLOCK_MONOTONIC`, each other one from the one before. Records that are merged have none.";
+    MIX_REQUESTS = "MIX_REQUESTS", ArrivalCounts, "1928330:12 1:40 1:33", "Requests by their begin, in the same form; in TCP mode exchanges.";
+    MIX_REQUESTS_EACH = "MIX_REQUESTS_EACH", ValueCounts, "1:3 10:7", "Requests of the connections that ended in the interval, as `number:connections`; numbers from 64 on are the middle of a class of a 32nd.";
+    MIX_STREAMS_EACH = "MIX_STREAMS_EACH", ValueCounts, "30:2 104:1", "The same of connections of HTTP/2.";
+    MIX_GAPS = "MIX_GAPS_US", ValueCounts, "1008:3 250880:40", "Microseconds from the begin of a request to that of the next one on its connection, in the same form.";
+    MIX_STREAM_GAPS = "MIX_STREAM_GAPS_US", ValueCounts, "0:12 20736:9", "The same of connections of HTTP/2, whose requests may be under way at the same time.";
+    MIX_BYTES_IN = "MIX_BYTES_IN", ValueCounts, "0:80 1008:3", "Bytes of requests: of bodies in HTTP mode, of all plaintext otherwise.";
+    MIX_BYTES_OUT = "MIX_BYTES_OUT", ValueCounts, "13:60 10112:23", "Bytes of responses, in the same form.";
     CERTIFICATE_FINGERPRINT = "CERTIFICATE_SHA256", Text, "5b1e0c6f2a9d8e47", "The first 8 bytes of the certificate's SHA-256.";
     CERTIFICATE_FILE = "CERTIFICATE_FILE", Text, "/etc/tls/www.pem", "The file of the certificate (absent if it was made in memory).";
     CERTIFICATE_NAMES = "CERTIFICATE_NAMES", Text, "www.example.org example.org", "Its first DNS names, separated by blanks.";

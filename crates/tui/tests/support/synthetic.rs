@@ -152,11 +152,9 @@ impl SyntheticLoad {
         let run = RunRecord {
             phase: Phase::Stop,
             proxy: Some(ProxyRecord {
-                open: 0,
-                clients_deferred: 0,
-                upstreams_deferred: 0,
                 counters: self.proxy,
                 latencies: Latencies::new(&self.proxy_whole, &self.proxy_samples),
+                ..ProxyRecord::default()
             }),
             load: Some(LoadRecord {
                 latencies: Latencies::new(&self.load_whole, &self.load_samples),
@@ -372,10 +370,9 @@ impl SyntheticLoad {
         self.proxy[ProxyCounter::FailedAlert] += failed;
         let record = ProxyRecord {
             open: 64,
-            clients_deferred: 0,
-            upstreams_deferred: 0,
             counters: self.proxy,
             latencies: Latencies::new(&interval, &self.proxy_samples),
+            ..ProxyRecord::default()
         };
         self.record(SECOND_US, Body::Proxy(Box::new(record)))
     }

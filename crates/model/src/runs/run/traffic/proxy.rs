@@ -23,14 +23,14 @@ impl ProxyPart {
         record: &ProxyRecord,
         begun: SeriesStart,
     ) -> Option<u64> {
-        let ProxyRecord { open, clients_deferred, upstreams_deferred, counters, latencies } = record;
+        let ProxyRecord { open, clients_deferred, upstreams_deferred, counters, latencies, mix: _ } = record;
         self.open = *open;
         (self.clients_deferred, self.upstreams_deferred) = (*clients_deferred, *upstreams_deferred);
         self.series.get_or_insert_with(|| begun.series()).apply(stamp, counters, latencies)
     }
 
     pub(in crate::runs) fn finish(&mut self, record: &ProxyRecord, begun: SeriesStart) {
-        let ProxyRecord { open, clients_deferred: _, upstreams_deferred: _, counters, latencies } = record;
+        let ProxyRecord { open, counters, latencies, .. } = record;
         self.open = *open;
         self.series.get_or_insert_with(|| begun.series()).finish(counters, latencies);
     }
