@@ -47,9 +47,17 @@ pub(crate) struct ClientConn {
     framed: RefCell<Vec<Rc<RequestState>>>,
     /// The memory that it holds, over all streams.
     pub(crate) held: Rc<HeldBytes>,
-    /// Times that upstreams took, to be counted as the client's exchanges and theirs.
-    exchanges: RefCell<Vec<(usize, Duration)>>,
+    /// What its session is to count.
+    events: RefCell<Vec<RequestEvent>>,
     shutdown: RefCell<GracefulShutdown>,
+}
+
+/// A moment of a request that the session counts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RequestEvent {
+    BegunAt(Instant),
+    /// The upstream at this index has answered; how long it took.
+    Answered(usize, Duration),
 }
 
 #[derive(Debug)]
@@ -111,7 +119,7 @@ impl ClientConn {
             },
             framed: RefCell::default(),
             held: Rc::new(HeldBytes::new(&worker.is_short_of_memory)),
-            exchanges: RefCell::default(),
+            events: RefCell::default(),
             shutdown: RefCell::default(),
         })
     }
@@ -147,7 +155,9 @@ impl ClientConn {
             }
         }
         let began_at = head_began_at.take().filter(|_| is_first && self.version == HttpVersion::Http1);
-        began_at.map_or(now, |at| at.max(self.idle_since()))
+        let began_at = began_at.map_or(now, |at| at.max(self.idle_since()));
+        self.note(RequestEvent::BegunAt(began_at));
+        began_at
     }
 
     /// Notes that the response of a request was framed, or dropped.
@@ -204,21 +214,21 @@ impl ClientConn {
         });
     }
 
-    /// Keeps the time that an upstream took.
-    pub(crate) fn count_exchange(&self, upstream: usize, took: Duration) {
-        let mut exchanges = self.exchanges.borrow_mut();
-        if exchanges.capacity() == 0 {
-            *exchanges = self.worker.spare_exchanges.take();
+    /// Keeps what the session is to count.
+    pub(crate) fn note(&self, event: RequestEvent) {
+        let mut events = self.events.borrow_mut();
+        if events.capacity() == 0 {
+            *events = self.worker.spare_events.take();
         }
-        exchanges.push((upstream, took));
+        events.push(event);
     }
 
-    /// Takes the times that were kept.
-    pub(crate) fn take_exchanges(&self, mut each: impl FnMut((usize, Duration))) {
-        let mut exchanges = std::mem::take(&mut *self.exchanges.borrow_mut());
-        if !exchanges.is_empty() {
-            exchanges.drain(..).for_each(&mut each);
-            self.worker.spare_exchanges.replace(exchanges);
+    /// Takes what was kept.
+    pub(crate) fn take_events(&self, mut each: impl FnMut(RequestEvent)) {
+        let mut events = std::mem::take(&mut *self.events.borrow_mut());
+        if !events.is_empty() {
+            events.drain(..).for_each(&mut each);
+            self.worker.spare_events.replace(events);
         }
     }
 

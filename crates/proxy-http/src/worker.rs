@@ -16,6 +16,7 @@ use records::histogram::Histogram;
 use records::kinds::HttpGauges;
 use records::metrics::{ProxyCounter, ProxyLatency, RequestFailure, UpstreamCounter};
 
+use crate::client::RequestEvent;
 use crate::config::header_rules::HeaderRules;
 use crate::config::limits::HttpLimits;
 use crate::guard::frame_tap::BlockFields;
@@ -81,7 +82,7 @@ pub(crate) struct HttpWorker {
     /// Empty buffers whose memory connections reuse in each turn.
     pub(crate) spare_written: RefCell<WrittenBytes>,
     pub(crate) spare_framed: RefCell<Vec<Rc<RequestState>>>,
-    pub(crate) spare_exchanges: RefCell<Vec<(usize, Duration)>>,
+    pub(crate) spare_events: RefCell<Vec<RequestEvent>>,
     pub(crate) spare_fields: RefCell<BlockFields>,
 }
 
@@ -111,7 +112,7 @@ impl HttpWorker {
             spare_heads: RefCell::default(),
             spare_written: RefCell::default(),
             spare_framed: RefCell::default(),
-            spare_exchanges: RefCell::default(),
+            spare_events: RefCell::default(),
             spare_fields: RefCell::default(),
         };
         worker.apply_settings();

@@ -259,6 +259,7 @@ impl Relay {
                     // In passed TLS it does not show.
                     if let Some(sent_at) = self.unanswered_since.take().filter(|_| !session.is_passed()) {
                         session.count_exchange(choice.index, context.now - sent_at, context);
+                        session.count_relayed(sent_at, context);
                         context.stats.upstream(choice.index).count(UpstreamCounter::Exchanges, 1);
                     }
                     session.send_scratch(n, context)?;

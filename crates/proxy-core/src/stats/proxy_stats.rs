@@ -13,6 +13,8 @@ use records::delta::{CONNECTION_RECORDS_MAX, ProxyDelta, UpstreamDelta};
 use records::ids::{ClientId, ConnId};
 use records::kinds::{ConnectionOutcome, ConnectionRecord};
 use records::metrics::{ClientCounter, ProxyCounter, ProxyLatency, UpstreamLatency};
+use records::values::ConnectionMix;
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::stats::clients::{ClientSlot, ClientSlots};
 use crate::stats::handshake_time::HandshakeTime;
@@ -35,6 +37,31 @@ pub(crate) struct ProxyStats {
     next_sample: Option<Instant>,
     /// Connection ids that only this worker assigns.
     ids: Range<u64>,
+    clock: MonotonicClock,
+}
+
+/// Converts moments to microseconds of `CLOCK_MONOTONIC`.
+#[derive(Debug)]
+struct MonotonicClock {
+    began_at: Instant,
+    began_us: u64,
+}
+
+impl MonotonicClock {
+    fn new() -> Self {
+        let (began_at, now) = (Instant::now(), clock_gettime(ClockId::Monotonic));
+        Self { began_at, began_us: Duration::try_from(now).map_or(0, |now| now.as_micros() as u64) }
+    }
+
+    #[inline]
+    fn us(&self, at: Instant) -> u64 {
+        let micros =
+            |duration: Duration| duration.as_secs() * 1_000_000 + u64::from(duration.subsec_micros());
+        match at.checked_duration_since(self.began_at) {
+            Some(after) => self.began_us + micros(after),
+            None => self.began_us.saturating_sub(micros(self.began_at - at)),
+        }
+    }
 }
 
 /// How many connection ids a worker takes at once.
@@ -72,6 +99,7 @@ impl ProxyStats {
             seen,
             next_sample: None,
             ids: 0..0,
+            clock: MonotonicClock::new(),
         }
     }
 
@@ -129,6 +157,31 @@ impl ProxyStats {
         self.clients.path(client, time.rtt, time.retransmits);
         self.handshake_time(is_resumed, time);
         self.handshake_details(client, id, session, time.compute_ns)
+    }
+
+    /// Counts a connection, which was accepted then, in the mix.
+    pub(crate) fn mix_connection(
+        &mut self,
+        connection: &mut ConnectionMix,
+        accepted_at: Instant,
+        is_http2: bool,
+    ) {
+        connection.begin(self.clock.us(accepted_at), is_http2, &mut self.delta.mix);
+    }
+
+    /// Counts a request in the mix. `carried`: what the connection had carried when the answer began, if it is to tell sizes.
+    #[inline]
+    pub(crate) fn mix_request(
+        &mut self,
+        connection: &mut ConnectionMix,
+        began_at: Instant,
+        carried: Option<[u64; 2]>,
+    ) {
+        let at_us = self.clock.us(began_at);
+        match carried {
+            Some(carried) => connection.exchange(at_us, carried, &mut self.delta.mix),
+            None => connection.request(at_us, &mut self.delta.mix),
+        }
     }
 
     /// Counts a connection that is passed to an upstream unread. Returns where its bytes are counted.

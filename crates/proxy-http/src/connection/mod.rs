@@ -16,7 +16,7 @@ use records::kinds::ConnectionOutcome;
 use records::metrics::{Counters, HttpCounter, RequestFailure};
 
 use self::serving::HttpConnEnd;
-use crate::client::ClientConn;
+use crate::client::{ClientConn, RequestEvent};
 use crate::guard::frame_tap::FrameTap;
 use crate::runtime::io::{WireBuffers, WireIo};
 use crate::runtime::tasks::Tasks;
@@ -236,7 +236,10 @@ impl HttpConnection {
         self.check_floods(session, context)?;
         for _ in 0..WRITES_MAX {
             let is_again = self.tasks.run(ROUNDS_MAX);
-            self.client.take_exchanges(|(upstream, took)| session.count_exchange(upstream, took, context));
+            self.client.take_events(|event| match event {
+                RequestEvent::BegunAt(at) => session.count_request(at, context),
+                RequestEvent::Answered(upstream, took) => session.count_exchange(upstream, took, context),
+            });
             let has_sent = self.send(session, context)?;
             let has_received = self.receive(session, context);
             self.check_floods(session, context)?;

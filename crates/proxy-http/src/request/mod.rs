@@ -27,7 +27,7 @@ use records::delta::FinishedRequest;
 use records::ids::ClientId;
 use records::metrics::RequestFailure;
 
-use crate::client::ClientConn;
+use crate::client::{ClientConn, RequestEvent};
 use crate::request::held_bytes::REQUEST_BYTES;
 use crate::request::target_text::without_query;
 use crate::route::timeouts::RouteTimeouts;
@@ -168,7 +168,7 @@ impl RequestHandle {
             let took = now.saturating_duration_since(sent_at);
             self.0.figures.upstream_time.set(Some(took));
             if let Some(upstream) = self.0.figures.upstream.get() {
-                self.0.client.count_exchange(upstream, took);
+                self.0.client.note(RequestEvent::Answered(upstream, took));
             }
         }
     }

@@ -109,6 +109,7 @@ impl ClientSession {
         }
         let lifetime = context.now.saturating_duration_since(accepted_at);
         context.stats.closed(slot, bytes_in > 0, lifetime);
+        self.account.mix.end([bytes_in, bytes_out], &mut context.stats.delta.mix);
         if let Some(slots) = usage {
             context.stats.usage.closed(slots, bytes_in, bytes_out);
         }

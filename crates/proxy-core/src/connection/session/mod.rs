@@ -14,6 +14,7 @@ use mio::Token;
 use mio::net::TcpStream;
 use records::ids::{ClientId, ConnId};
 use records::kinds::ConnectionOutcome;
+use records::values::ConnectionMix;
 
 pub(crate) use self::transfer::READS_PER_TURN_MAX;
 use super::ending::ConnEnd;
@@ -72,6 +73,7 @@ struct Account {
     accepted_at: Instant,
     bytes_in: u64,
     bytes_out: u64,
+    mix: ConnectionMix,
     /// Once its handshake has been counted.
     usage: Option<UsageSlots>,
 }
@@ -93,6 +95,7 @@ impl ClientSession {
             accepted_at: context.now,
             bytes_in: 0,
             bytes_out: 0,
+            mix: ConnectionMix::default(),
             usage: None,
         };
         let mut session = Self {
@@ -190,7 +193,9 @@ impl ClientSession {
     }
 
     pub(crate) fn count_handshake(&mut self, time: &HandshakeTime, context: &mut WorkerContext) {
-        let Account { slot, client, .. } = self.account;
+        let Account { slot, client, accepted_at, .. } = self.account;
+        let is_http2 = self.alpn() == b"h2";
+        context.stats.mix_connection(&mut self.account.mix, accepted_at, is_http2);
         let session = self.tls.session();
         self.account.usage = Some(context.stats.handshake(slot, client, &session, time));
         self.tls.forget_handshake();

@@ -1,7 +1,7 @@
 //! Bytes between the client's socket, TLS and the handler.
 
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mio::event::Event;
 use records::metrics::ProxyCounter;
@@ -188,6 +188,17 @@ impl ClientSession {
     /// Counts an exchange: a request of the client, and the first byte of the answer of the upstream at this index.
     pub fn count_exchange(&mut self, upstream: usize, took: Duration, context: &mut WorkerContext) {
         context.stats.exchange(self.account.slot, upstream, took);
+    }
+
+    /// Counts a request that began then; sizes are the handler's.
+    pub fn count_request(&mut self, began_at: Instant, context: &mut WorkerContext) {
+        context.stats.mix_request(&mut self.account.mix, began_at, None);
+    }
+
+    /// Counts bytes of the client that began then, and that the upstream answers now, as a request.
+    pub(crate) fn count_relayed(&mut self, began_at: Instant, context: &mut WorkerContext) {
+        let carried = [self.account.bytes_in, self.account.bytes_out];
+        context.stats.mix_request(&mut self.account.mix, began_at, Some(carried));
     }
 
     /// Counts the client's failed requests on a connection that continues.
