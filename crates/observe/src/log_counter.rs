@@ -9,6 +9,7 @@ use records::ids::{ClientId, ConnId};
 use records::kinds::{ConnectionOutcome, ConnectionRecord};
 use records::metrics::{FullReason, ProxyCounter, ProxyLatency};
 use records::text::clean;
+use records::values::ConnectionMix;
 
 use crate::event::{LogEvent, LoggedConnection, LoggedHandshake, LoggedRequest};
 use crate::names;
@@ -30,6 +31,29 @@ impl LogCounter {
         }
         if let Some(request) = &event.request {
             self.request(event.client, request);
+        }
+        self.mix(event);
+    }
+
+    /// A log does not say when a connection ended, or how its requests follow each other. A connection without requests
+    /// counts as one exchange.
+    fn mix(&mut self, event: &LogEvent<'_>) {
+        let Some(ended_us) = event.time_us else { return };
+        let of_request = event.request.as_ref().map(|request| request.took);
+        let lifetime = event.connection.as_ref().and_then(|connection| connection.lifetime);
+        let took = of_request.unwrap_or(lifetime).unwrap_or_default();
+        let begun_us = ended_us.saturating_sub(took.as_micros() as u64);
+        let mut mix = ConnectionMix::default();
+        if event.connection.as_ref().is_some_and(|connection| connection.handshake.is_some()) {
+            self.counted.mix_connection(&mut mix, begun_us, false);
+            if event.request.is_none() {
+                let carried = [event.bytes_in, event.bytes_out];
+                self.counted.mix_request(&mut mix, begun_us, Some([carried[0], 0]));
+                mix.end(carried, &mut self.counted.delta.mix);
+            }
+        }
+        if event.request.is_some() {
+            self.counted.mix_request(&mut mix, begun_us, None);
         }
     }
 

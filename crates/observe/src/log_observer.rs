@@ -37,7 +37,13 @@ pub fn observe_log<S: LineSource>(
     Observer::start("observe", move || {
         let source = open()?;
         let health = LineHealth::new(source.transport());
-        Ok(Reader { source, parser, counter: LogCounter::default(), health, began: Instant::now() })
+        Ok(Reader {
+            source,
+            parser,
+            counter: LogCounter { counted: ObservedCounter::live() },
+            health,
+            began: Instant::now(),
+        })
     })
 }
 

@@ -257,7 +257,7 @@ impl WireCounter {
         }
     }
 
-    fn complete(&mut self, key: FlowKey, flow: &Flow) {
+    fn complete(&mut self, key: FlowKey, flow: &mut Flow) {
         let Some(handshake) = &flow.handshake else { return };
         let client = self.options.client(key);
         let mut observed = observed(handshake, &flow.service);
@@ -270,6 +270,7 @@ impl WireCounter {
         });
         let counted = self.counted.counter_mut(flow.counter);
         counted.handshake(client, &observed, [0; 2]);
+        counted.mix_connection(&mut flow.mix, flow.opened.established_ns / 1_000, false);
         let tls = &mut counted.delta.tls;
         if let Some(offer) = &handshake.offer {
             tls.counters[TlsCounter::OffersToResume] += u64::from(is_resumed || handshake.has_offer());
@@ -333,6 +334,9 @@ impl WireCounter {
             let bytes = if end == End::Client { [added.plain, 0] } else { [0, added.plain] };
             counted.bytes(self.options.client(key), bytes);
         }
+        if let Some(asked_ns) = added.unanswered_ns {
+            counted.mix_request(&mut flow.mix, asked_ns / 1_000, Some([flow.bytes[0], 0]));
+        }
         if let Some(exchange_ns) = added.exchange_ns {
             let took = Duration::from_nanos(exchange_ns);
             counted.add(ProxyCounter::Exchanges, 1);
@@ -340,6 +344,10 @@ impl WireCounter {
             let client = counted.client(self.options.client(key));
             client.counters[ClientCounter::Exchanges] += 1;
             client.exchange.record(took);
+            // The answer has begun with this segment.
+            let carried = [flow.bytes[0], flow.bytes[1].saturating_sub(added.plain)];
+            let begun_us = flow.last_ns.saturating_sub(exchange_ns) / 1_000;
+            counted.mix_request(&mut flow.mix, begun_us, Some(carried));
         }
     }
 
@@ -370,6 +378,7 @@ impl WireCounter {
                 counted.add(outcome::closed_first(close), 1);
             }
             counted.client(client).open_change -= 1;
+            flow.mix.end(flow.bytes, &mut counted.delta.mix);
             counted.time(ProxyLatency::Lifetime, Duration::from_nanos(lived_ns));
             match &flow.handshake {
                 Some(_) if step < Step::Complete => self.fail(key, flow),

@@ -3,6 +3,7 @@
 use crate::order::{Order, Payload, Waiting};
 use crate::packet::Segment;
 use hello::handshake::{ALERT13_BYTES, End, Handshake, Step};
+use records::values::ConnectionMix;
 
 /// What encryption adds to a record (RFC 8446, 5.2; RFC 5288): content type and tag, or explicit nonce and tag.
 const OVERHEAD13_BYTES: u64 = 17;
@@ -43,6 +44,7 @@ pub(crate) struct Flow {
     /// The name of its service, and the index of the counter that counts it, once it is counted.
     pub(crate) service: Box<str>,
     pub(crate) counter: Option<usize>,
+    pub(crate) mix: ConnectionMix,
     exchange: Exchange,
 }
 
@@ -81,6 +83,8 @@ pub(crate) struct Added {
     pub(crate) plain: u64,
     /// From a client's last data to the server's answer, in nanoseconds.
     pub(crate) exchange_ns: Option<u64>,
+    /// When the client sent what came before a ticket: its answer looks the same.
+    pub(crate) unanswered_ns: Option<u64>,
 }
 
 impl Opening {
@@ -256,7 +260,10 @@ impl Exchange {
     fn data(&mut self, end: End, time_ns: u64, added: &mut Added) {
         match end {
             End::Client => self.asked_ns = time_ns,
-            End::Server if self.is_ticket_due => (self.is_ticket_due, self.asked_ns) = (false, 0),
+            End::Server if self.is_ticket_due => {
+                added.unanswered_ns = Some(self.asked_ns).filter(|asked_ns| *asked_ns > 0);
+                (self.is_ticket_due, self.asked_ns) = (false, 0);
+            }
             End::Server if self.asked_ns > 0 => {
                 added.exchange_ns = Some(time_ns.saturating_sub(self.asked_ns));
                 self.asked_ns = 0;

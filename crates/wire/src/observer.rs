@@ -29,7 +29,9 @@ pub fn observe_packets(socket: PacketSocket, options: WireOptions) -> io::Result
     // CPU time is accounted by the beginning of the name.
     Observer::start("observe-wire", move || {
         give_up_capabilities()?;
-        Ok(PacketThread { socket, counter: WireCounter::new(options), dropped: 0, told: None })
+        let mut counter = WireCounter::new(options);
+        counter.counted = ObservedCounter::live();
+        Ok(PacketThread { socket, counter, dropped: 0, told: None })
     })
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use foldhash::HashMap;
+use journal::Timestamps;
 use records::delta::{
     CLIENTS_MAX, ClientDelta, Delta as _, OTHER_VALUE, ProxyDelta, ServiceDelta, USAGE_VALUES_MAX, UsageDelta,
 };
@@ -14,6 +15,7 @@ use records::metrics::{
     ClientCounter, Counters, Dimension, FullReason, ProxyCounter, ProxyLatency, UsageCounter,
 };
 use records::text::clean;
+use records::values::ConnectionMix;
 
 /// Stands for a value that is not there.
 pub const NO_VALUE: &str = "none";
@@ -72,9 +74,17 @@ pub struct ObservedCounter {
     services: Vec<(Box<str>, Self)>,
     /// Whether a connection that ended well was recorded in this interval.
     has_sample: bool,
+    /// From `CLOCK_MONOTONIC` to `CLOCK_REALTIME`; 0 if what is counted has one clock.
+    clock_offset_us: u64,
 }
 
 impl ObservedCounter {
+    /// Counts what happens now: its times are converted to those of this machine's `CLOCK_MONOTONIC`.
+    pub fn live() -> Self {
+        let Timestamps { realtime_us, monotonic_us } = Timestamps::now();
+        Self { clock_offset_us: realtime_us.saturating_sub(monotonic_us), ..Self::default() }
+    }
+
     /// The delta, and what moves clients and usage into it: both are wanted at once at a hand-over.
     pub fn parts(&mut self) -> (&mut ProxyDelta, impl FnOnce(&mut ProxyDelta) + '_) {
         let Self { delta, clients, usage, has_sample, services, .. } = self;
@@ -104,7 +114,8 @@ impl ObservedCounter {
     pub fn index_of(&mut self, service: &str) -> Option<usize> {
         let known = self.services.iter().position(|(name, _)| **name == *service);
         if known.is_none() && self.services.len() < usize::from(RUN_PARTS_MAX) {
-            self.services.push((service.into(), Self::default()));
+            let counter = Self { clock_offset_us: self.clock_offset_us, ..Self::default() };
+            self.services.push((service.into(), counter));
             return Some(self.services.len() - 1);
         }
         known
@@ -178,6 +189,22 @@ impl ObservedCounter {
                 raise(&mut row[UsageCounter::BytesIn], bytes_in);
                 raise(&mut row[UsageCounter::BytesOut], bytes_out);
             });
+        }
+    }
+
+    /// Counts a connection with a complete handshake in the mix, by when it began, in microseconds since 1970.
+    pub fn mix_connection(&mut self, connection: &mut ConnectionMix, begun_us: u64, is_http2: bool) {
+        connection.begin(begun_us.saturating_sub(self.clock_offset_us), is_http2, &mut self.delta.mix);
+    }
+
+    /// Counts a request in the same way. `carried`: what the connection had carried when the answer began, if it is to tell
+    /// sizes.
+    #[inline]
+    pub fn mix_request(&mut self, connection: &mut ConnectionMix, begun_us: u64, carried: Option<[u64; 2]>) {
+        let at_us = begun_us.saturating_sub(self.clock_offset_us);
+        match carried {
+            Some(carried) => connection.exchange(at_us, carried, &mut self.delta.mix),
+            None => connection.request(at_us, &mut self.delta.mix),
         }
     }
 
