@@ -61,13 +61,13 @@ pub use plan::{
 pub use protocol::http2::{Http2Harness, Http2HarnessResult};
 pub use protocol::{Protocol, RequestError};
 pub use records::values::TlsVersion;
-pub use script::{Lane, LaneKind, Script, ScriptError, ScriptRequest};
+pub use script::{ClientProfile, Lane, LaneKind, Script, ScriptClient, ScriptError, ScriptRequest};
 pub use target::{
     ConnectTo, ConnectToError, Destination, Expect, LineError, ReadBodyError, RequestBody, Scheme, Target,
     TargetError, TargetsError, Template, parse_targets, read_body,
 };
 pub use tls::{
     Alpn, FetchCertificatesError, Identity, KnownCertificates, TlsOptions, TlsSetupError, Trust, TrustError,
-    fetch_certificates,
+    ciphers_from, fetch_certificates, groups_from, knows_cipher, knows_group,
 };
 pub use upstream::{DemoUpstream, UpstreamAddr, UpstreamError};

@@ -73,6 +73,8 @@ fn class(event: LoadEvent) -> LoadCounter {
 pub(crate) struct WorkerStats {
     pub(crate) delta: LoadDelta,
     pub(crate) span: LoadSpan,
+    /// Whether events of handshakes leave out the application protocol.
+    pub(crate) omits_alpn: bool,
 }
 
 impl WorkerStats {
@@ -108,7 +110,8 @@ impl WorkerStats {
         self.count(counter);
         if !warmup {
             self.time(class, Some(established_ns), now_ns());
-            self.count_event(handshake.event(), || handshake.describe());
+            let omits_alpn = self.omits_alpn;
+            self.count_event(handshake.event(), || handshake.describe(omits_alpn));
         }
         over
     }

@@ -93,8 +93,8 @@ pub(crate) fn all(
         all.push(fixed("load.sources", Value::Number(sources.into())));
     }
     all.push(fixed("load.plan", Value::Text(plan.to_string())));
-    if let Some(name) = &original.script {
-        all.push(fixed("load.replay", Value::Text(name.clone())));
+    if let Some(script) = &original.script {
+        all.push(fixed("load.replay", Value::Text(script.name.clone())));
     }
     if let Some(trust) = &original.trust {
         all.push(fixed(records::setting::TRUST, Value::Text(trust.clone())));

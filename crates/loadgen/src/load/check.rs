@@ -11,8 +11,9 @@ use records::values::TlsVersion;
 use crate::config::{LoadConfig, LoadStartError};
 use crate::plan::Plan;
 use crate::protocol::{EncodedRequest, Protocol, RequestSource, sequence};
+use crate::script::ClientProfile;
 use crate::target::{Destination, RequestBody, Template};
-use crate::tls::{Alpn, ProbeStream, TlsSetup, Trust};
+use crate::tls::{Alpn, ProbeStream, TlsOptions, TlsSetup, Trust};
 use crate::worker::socket::Address;
 
 /// Default size of an echo, in bytes.
@@ -25,7 +26,8 @@ pub(crate) struct ResolvedLoad {
     pub(crate) requests: Arc<[EncodedRequest]>,
     pub(crate) sequence: Box<[u16]>,
     pub(crate) addresses: Vec<Address>,
-    pub(crate) tls: Option<TlsSetup>,
+    /// One for each profile of the script, or one; empty without TLS.
+    pub(crate) tls: Vec<TlsSetup>,
 }
 
 impl ResolvedLoad {
@@ -47,7 +49,7 @@ impl ResolvedLoad {
         if plan.early_data {
             early_data_is_possible(config)?;
         }
-        let script = config.script.as_ref().map(|script| script.name.clone());
+        let script = config.script.clone();
         let trust = target.is_tls().then(|| config.trust.to_string());
         let original =
             RequestSource { target: target.clone(), templates, protocol: plan.protocol, trust, script };
@@ -55,22 +57,46 @@ impl ResolvedLoad {
         let sequence = match &config.script {
             None => sequence(&original.templates)?,
             Some(script) => {
-                script.check(original.templates.len())?;
+                script.check(original.templates.len(), plan.threads)?;
                 Box::default()
             }
         };
-        let mut options = config.tls.clone();
-        if options.alpn.is_empty() && !target.scheme().is_raw() {
-            options.alpn.push(match plan.protocol {
-                Protocol::Http1 => Alpn::Http1,
-                Protocol::Http2 { .. } => Alpn::Http2,
-            });
-        }
-        let setup = || TlsSetup::new(&config.trust, target.host(), &options);
-        let tls = target.is_tls().then(setup).transpose()?;
+        let setup = |profile: &ClientProfile| {
+            let options = tls_options(config, profile);
+            TlsSetup::new(&config.trust, target.host(), &options).map_err(Into::into)
+        };
+        let tls: Result<_, LoadStartError> =
+            profiles(config).iter().filter(|_| target.is_tls()).map(setup).collect();
+        let tls = tls?;
         let addresses = resolve(config, plan.sources)?;
         Ok(Self { original, requests, sequence, addresses, tls })
     }
+}
+
+/// The profiles of a load's clients.
+fn profiles(config: &LoadConfig) -> Vec<ClientProfile> {
+    let alone = || vec![ClientProfile { protocol: config.plan.protocol, ..ClientProfile::default() }];
+    config.script.as_ref().map_or_else(alone, |script| script.profiles.clone())
+}
+
+/// The TLS options of a profile's clients.
+fn tls_options(config: &LoadConfig, profile: &ClientProfile) -> TlsOptions {
+    let ClientProfile { version, ciphers, groups, protocol } = profile;
+    let either =
+        |own: &Vec<String>, all: &Vec<String>| if own.is_empty() { all.clone() } else { own.clone() };
+    let mut options = TlsOptions {
+        version: version.or(config.tls.version),
+        ciphers: either(ciphers, &config.tls.ciphers),
+        groups: either(groups, &config.tls.groups),
+        ..config.tls.clone()
+    };
+    if options.alpn.is_empty() && !config.target.scheme().is_raw() {
+        options.alpn.push(match protocol {
+            Protocol::Http1 => Alpn::Http1,
+            Protocol::Http2 { .. } => Alpn::Http2,
+        });
+    }
+    options
 }
 
 /// Only TLS 1.3 has early data, and only the client for HTTP/1.1 and echoes sends it.
@@ -87,7 +113,8 @@ fn early_data_is_possible(config: &LoadConfig) -> Result<(), LoadStartError> {
     Ok(())
 }
 
-/// Connects to the server once, with TLS up to the end of the handshake. Waits up to `patience` for each step.
+/// Connects to the server once for each profile, with TLS up to the end of the handshake. Waits up to `patience` for each
+/// step.
 ///
 /// # Errors
 /// If the load could not start, or the server does not answer, or its certificate is not accepted.
@@ -97,9 +124,31 @@ pub fn probe(config: &LoadConfig, patience: Duration) -> Result<(), LoadStartErr
         || config.target.to_string(),
         |destination| format!("{} at {destination}", config.target),
     );
-    let mut stream = connect(&checked.addresses, patience)
-        .map_err(|error| LoadStartError::Unreachable { server: server.clone(), reason: error.to_string() })?;
-    let Some(tls) = &checked.tls else { return Ok(()) };
+    let connected = || {
+        connect(&checked.addresses, patience).map_err(|error| {
+            let reason = error.to_string();
+            LoadStartError::Unreachable { server: server.clone(), reason }
+        })
+    };
+    let first = connected()?;
+    if checked.tls.is_empty() {
+        return Ok(());
+    }
+    let streams = std::iter::once(Ok(first)).chain(std::iter::repeat_with(connected));
+    for ((profile, tls), stream) in profiles(config).iter().zip(&checked.tls).zip(streams) {
+        probe_profile(config, profile.protocol, tls, stream?, &server, patience)?;
+    }
+    Ok(())
+}
+
+fn probe_profile(
+    config: &LoadConfig,
+    protocol: Protocol,
+    tls: &TlsSetup,
+    mut stream: ProbeStream,
+    server: &str,
+    patience: Duration,
+) -> Result<(), LoadStartError> {
     let agreed = tls.probe_handshake(&mut stream).map_err(|error| {
         let reason =
             if error.timed_out() { format!("no answer within {patience:?}") } else { error.to_string() };
@@ -107,10 +156,12 @@ pub fn probe(config: &LoadConfig, patience: Duration) -> Result<(), LoadStartErr
             Trust::Roots | Trust::CaFile(_) | Trust::Authorities(_) => error.advice(),
             Trust::Certificate(_) | Trust::Known(_) | Trust::Insecure => String::new(),
         };
-        LoadStartError::Handshake { server: server.clone(), reason, advice }
+        LoadStartError::Handshake { server: server.to_owned(), reason, advice }
     })?;
-    match config.plan.protocol {
-        Protocol::Http2 { .. } if agreed != Some(Alpn::Http2) => Err(LoadStartError::NotHttp2(server)),
+    match protocol {
+        Protocol::Http2 { .. } if agreed != Some(Alpn::Http2) => {
+            Err(LoadStartError::NotHttp2(server.to_owned()))
+        }
         Protocol::Http1 | Protocol::Http2 { .. } => Ok(()),
     }
 }

@@ -16,12 +16,12 @@ use records::setting::{Setting, SettingError, Value};
 
 use crate::clock::{Timer, nanos};
 use crate::config::{LoadConfig, LoadStartError, system};
-use crate::control::{ClientTotals, LoadControl, LoadSpan, SourceTotals, descriptors};
+use crate::control::{LoadControl, LoadSpan, SourceTotals, descriptors};
 use crate::plan::Plan;
 use crate::protocol::{Protocol, http1, http2};
 use crate::schedule::{ThreadLoadState, ThreadPart};
-use crate::script::{CLIENT_CONNECTIONS_MAX, Script};
-use crate::tls::{SessionReset, TlsSetup};
+use crate::script::{CLIENT_CONNECTIONS_MAX, ScriptClient, ScriptPart};
+use crate::tls::{ClientTls, SessionReset};
 use crate::worker::client::{EvenSampler, LoadClient};
 use crate::worker::{LoadWorker, SharedSetup, TIMER, WAKER, WorkerConfig};
 
@@ -75,27 +75,37 @@ impl Load {
         let setup = Arc::new(SharedSetup {
             addresses,
             sequence,
-            script: script.clone(),
             timeout_ns: nanos(request_timeout),
             lifetime_ns: plan.lifetime.map(nanos),
             early_data: plan.early_data,
             control: LoadControl::new(original, requests, &plan, paused, wakers.clone()),
         });
-        let forgetting = tls.as_ref().map(TlsSetup::forgetting).unwrap_or_default();
+        let forgetting = SessionReset::default();
+        let scripts = script.map(|script| ScriptPart::of_threads(&script, plan.threads));
         let mut load = Self { setup, collector: Collector::default(), threads: Vec::new(), forgetting };
         for ((thread, event_loop), waker) in (0..plan.threads).zip(loops).zip(wakers) {
             let reporter = load.collector.add_worker(move || drop(waker.wake()));
             let part = ThreadPart { thread, threads: plan.threads };
+            let script = scripts.as_ref().map(|parts| Arc::clone(&parts[thread as usize]));
+            let protocol = script.as_ref().map_or(plan.protocol, |part| part.protocol);
+            let new = |connections, profile: usize| {
+                let tls = tls.get(profile)?;
+                Some(tls.client(connections, plan.early_data, load.forgetting.clone()))
+            };
             let start = WorkerConfig {
                 setup: Arc::clone(&load.setup),
-                load: ThreadLoadState::new(&plan, script.clone(), part),
-                clients: clients(&plan, script.as_deref(), part, tls.as_ref()),
+                load: ThreadLoadState::new(&plan, script.as_deref(), part),
+                clients: match &script {
+                    None => clients(&plan, part, |connections| new(connections, 0)),
+                    Some(part) => clients_of(part, plan.sources, new),
+                },
+                script,
                 part,
                 reporter,
             };
             let name = format!("load-{thread}");
             let spawned =
-                std::thread::Builder::new().name(name).spawn(move || event_loop.run(start, plan.protocol));
+                std::thread::Builder::new().name(name).spawn(move || event_loop.run(start, protocol));
             load.threads.push(spawned.map_err(system("start a thread"))?);
         }
         Ok(load)
@@ -178,29 +188,33 @@ pub struct MeasuredTime {
     pub whole: Duration,
 }
 
-/// The virtual clients of one thread. With fewer sources than threads, several threads have a client for an address.
-fn clients(
-    plan: &Plan,
-    script: Option<&Script>,
-    part: ThreadPart,
-    tls: Option<&TlsSetup>,
-) -> Vec<LoadClient> {
+/// The virtual clients of one thread; `tls` makes that of a client with so many connections at a time. With fewer sources
+/// than threads, several threads have a client for an address.
+fn clients(plan: &Plan, part: ThreadPart, tls: impl Fn(usize) -> Option<ClientTls>) -> Vec<LoadClient> {
     let sources = plan.sources.unwrap_or(1);
-    let all = script.map_or(sources, |script| script.clients).max(part.threads);
+    let all = sources.max(part.threads);
     let mine = (part.thread..all).step_by(part.threads as usize);
     // Clients take turns, so none has more connections than this at a time.
-    let connections = match script {
-        None => (part.of(plan.connections.into()) as usize).div_ceil(mine.len().max(1)),
-        Some(_) => CLIENT_CONNECTIONS_MAX,
+    let connections = (part.of(plan.connections.into()) as usize).div_ceil(mine.len().max(1));
+    let bind = |client| plan.sources.map(|_| source(client % sources));
+    mine.map(|client| LoadClient::new(bind(client), tls(connections), EvenSampler::new(client, all)))
+        .collect()
+}
+
+/// The clients of a part of a script; `tls` makes that of a client with so many connections and this profile.
+fn clients_of(
+    part: &ScriptPart,
+    sources: Option<u32>,
+    tls: impl Fn(usize, usize) -> Option<ClientTls>,
+) -> Vec<LoadClient> {
+    let all = part.script.clients.len() as u32;
+    let of = |&client: &u32| {
+        let ScriptClient { source: address, profile } = part.script.clients[client as usize];
+        let bind = sources.map(|sources| source(address % sources));
+        let tls = tls(CLIENT_CONNECTIONS_MAX, profile as usize);
+        LoadClient::new(bind, tls, EvenSampler::new(client, all))
     };
-    mine.map(|client| LoadClient {
-        bind: plan.sources.map(|_| source(client % sources)),
-        tls: tls.map(|tls| tls.client(connections, plan.early_data)),
-        resume: EvenSampler::new(client, all),
-        address: None,
-        totals: ClientTotals::default(),
-    })
-    .collect()
+    part.clients.iter().map(of).collect()
 }
 
 /// 127.0.0.2 and up.

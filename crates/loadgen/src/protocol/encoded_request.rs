@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::response::ExpectedResponse;
 use crate::protocol::Protocol;
 use crate::protocol::http2::{FieldNumbers, Http2Request};
+use crate::script::Script;
 use crate::target::{Expect, RequestBody, Scheme, Target, Template};
 
 /// Largest body of a request, which is kept in memory.
@@ -95,8 +96,8 @@ pub(crate) struct RequestSource {
     pub(crate) protocol: Protocol,
     /// The trusted certificates, in words; `None` without TLS.
     pub(crate) trust: Option<String>,
-    /// What the script was made from that says what is sent when.
-    pub(crate) script: Option<String>,
+    /// What says what is sent when.
+    pub(crate) script: Option<Arc<Script>>,
 }
 
 impl RequestSource {
@@ -111,7 +112,13 @@ impl RequestSource {
 
     /// The protocol's name in the settings.
     pub(crate) fn protocol_name(&self) -> String {
-        if self.target.scheme().is_raw() { "echo".to_owned() } else { self.protocol.to_string() }
+        if self.target.scheme().is_raw() {
+            "echo".to_owned()
+        } else if self.script.as_ref().is_some_and(|script| script.has_both_protocols()) {
+            "HTTP/1.1 and HTTP/2".to_owned()
+        } else {
+            self.protocol.to_string()
+        }
     }
 
     /// Writes all requests again, with another size for bodies that are only a size.

@@ -18,9 +18,10 @@ pub(crate) use response::CompleteResponse;
 
 use crate::tls::Alpn;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1.1, a request at a time on each connection.
+    #[default]
     Http1,
     /// HTTP/2, without TLS by prior knowledge.
     Http2 {

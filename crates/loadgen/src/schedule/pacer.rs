@@ -8,12 +8,10 @@
 //! A backlog takes no memory, however long it grows: two cursors walk the same schedule, one for due requests and one
 //! for taken requests, and both draw the same random distances.
 
-use std::sync::Arc;
-
 use super::script::ScriptSchedule;
 use super::segments::{Schedule, Segment};
 use crate::plan::{Arrivals, Profile, Rate};
-use crate::script::{Script, ScriptRequest};
+use crate::script::{ScriptPart, ScriptRequest};
 
 #[derive(Debug)]
 pub(crate) struct Pacer {
@@ -69,8 +67,8 @@ impl Pacer {
     }
 
     /// A pacer of a script that is not running yet, for this many rounds.
-    pub(crate) fn scripted(script: Arc<Script>, rounds: u64, part: ThreadPart) -> Self {
-        let schedule = ScriptSchedule::new(script, part);
+    pub(crate) fn scripted(script: &ScriptPart, rounds: u64) -> Self {
+        let schedule = ScriptSchedule::new(script);
         let left = schedule.round().saturating_mul(rounds);
         Self { left, running: false, kind: LoopKind::Scripted(schedule) }
     }

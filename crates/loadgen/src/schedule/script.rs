@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use super::ThreadPart;
 use crate::clock::{SECOND_NS, nanos};
-use crate::script::{Script, ScriptRequest};
+use crate::script::{Script, ScriptPart, ScriptRequest};
 
 /// A thread's requests of a script, which those of its clients are.
 #[derive(Debug)]
@@ -21,10 +20,9 @@ pub(super) struct ScriptSchedule {
 }
 
 impl ScriptSchedule {
-    pub(super) fn new(script: Arc<Script>, part: ThreadPart) -> Self {
-        let is_own = |request: &ScriptRequest| {
-            script.lanes[request.lane as usize].client % part.threads == part.thread
-        };
+    pub(super) fn new(part: &ScriptPart) -> Self {
+        let script = Arc::clone(&part.script);
+        let is_own = |request: &ScriptRequest| part.place(script.lanes[request.lane as usize]).is_some();
         let own = (0..).zip(&script.requests).filter(|(_, request)| is_own(request));
         let own = own.map(|(index, _)| index).collect();
         Self { script, own, start_ns: 0, due: 0, taken: 0, followed_ns: 0 }
@@ -93,20 +91,11 @@ impl ScriptSchedule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::{Lane, LaneKind};
+    use crate::script::tests::script;
 
-    fn schedule(thread: u32, threads: u32) -> ScriptSchedule {
-        let lanes = (0..3).map(|client| Lane { client, kind: LaneKind::Pool }).collect();
-        let requests = [(0, 0), (1, 1), (1, 2), (5, 0)];
-        let requests = requests.map(|(after_us, lane)| ScriptRequest { after_us, template: 0, lane }).into();
-        let script = Script {
-            name: String::new(),
-            requests,
-            lanes,
-            clients: 3,
-            period: std::time::Duration::from_micros(10),
-        };
-        ScriptSchedule::new(Arc::new(script), ThreadPart { thread, threads })
+    fn schedule(thread: usize, threads: u32) -> ScriptSchedule {
+        let script = Arc::new(script(&[(0, 0), (1, 1), (1, 2), (5, 0)], &[false; 3]));
+        ScriptSchedule::new(&ScriptPart::of_threads(&script, threads)[thread])
     }
 
     fn all(schedule: &mut ScriptSchedule, requests: u64) -> Vec<(u32, u64)> {

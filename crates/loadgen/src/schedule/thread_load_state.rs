@@ -1,7 +1,6 @@
 //! The state of a load on one thread: running, draining, paused or ended.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use records::metrics::LoadCounter;
 
@@ -10,7 +9,7 @@ use crate::clock::nanos;
 use crate::control::{LiveSettings, LoadControl, RunningTime};
 use crate::plan::Plan;
 use crate::protocol::Request;
-use crate::script::Script;
+use crate::script::ScriptPart;
 use crate::stats::WorkerStats;
 
 /// How long a load that ends or pauses waits for answers.
@@ -68,13 +67,14 @@ pub(crate) enum ControlChange {
 
 impl ThreadLoadState {
     /// A load that has not begun.
-    pub(crate) fn new(plan: &Plan, script: Option<Arc<Script>>, part: ThreadPart) -> Self {
+    pub(crate) fn new(plan: &Plan, script: Option<&ScriptPart>, part: ThreadPart) -> Self {
         let requests = plan.requests.map(|requests| part.of(requests));
         let pacer = match script {
             None => Pacer::new(plan.rate.clone(), plan.arrivals, requests, part),
             Some(script) => {
-                let rounds = plan.requests.map_or(u64::MAX, |all| all.div_ceil(script.requests.len() as u64));
-                Pacer::scripted(script, rounds, part)
+                let round = script.script.requests.len() as u64;
+                let rounds = plan.requests.map_or(u64::MAX, |all| all.div_ceil(round));
+                Pacer::scripted(script, rounds)
             }
         };
         Self {

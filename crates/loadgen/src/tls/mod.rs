@@ -17,7 +17,9 @@ use rustls_pki_types::ServerName;
 use early::EarlyDataTls;
 pub(crate) use outbox::Outbox;
 pub use server_certificates::{FetchCertificatesError, fetch_certificates};
-pub use setup::{Alpn, Identity, TlsOptions, TlsSetupError};
+pub use setup::{
+    Alpn, Identity, TlsOptions, TlsSetupError, ciphers_from, groups_from, knows_cipher, knows_group,
+};
 pub(crate) use setup::{ProbeStream, TlsSetup};
 pub(crate) use tls_client::SessionReset;
 pub use tls_client::{KnownCertificates, Trust, TrustError};
@@ -95,7 +97,7 @@ impl Handshake {
         LoadEvent::Negotiated(u16::from(self.version), u16::from(self.suite), group)
     }
 
-    pub(crate) fn describe(&self) -> String {
+    pub(crate) fn describe(&self, omits_alpn: bool) -> String {
         let version = match self.version {
             ProtocolVersion::TLSv1_2 => "TLSv1.2",
             ProtocolVersion::TLSv1_3 => "TLSv1.3",
@@ -103,7 +105,8 @@ impl Handshake {
         };
         let suite = self.suite.as_str().unwrap_or("unknown cipher");
         let group = self.group.and_then(|group| group.as_str()).unwrap_or("no group");
-        format!("{version} {suite} {group}, ALPN {}", self.alpn.map_or("none", Alpn::name))
+        let alpn = format!(", ALPN {}", self.alpn.map_or("none", Alpn::name));
+        format!("{version} {suite} {group}{}", if omits_alpn { "" } else { &*alpn })
     }
 }
 

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use records::metrics::ProxyCounter;
 use records::values::TlsVersion;
 use rustls::client::{Resumption, Tls12Resumption};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
@@ -93,7 +94,6 @@ pub enum TlsSetupError {
 pub(crate) struct TlsSetup {
     pub(super) config: ClientConfig,
     pub(super) name: ServerName<'static>,
-    forgetting: SessionReset,
 }
 
 impl TlsSetup {
@@ -120,7 +120,7 @@ impl TlsSetup {
             }
         };
         config.alpn_protocols = options.alpn.iter().map(|alpn| alpn.name().into()).collect();
-        Ok(Self { config, name, forgetting: SessionReset::default() })
+        Ok(Self { config, name })
     }
 
     /// Completes one handshake over a stream with timeouts, and returns the negotiated protocol.
@@ -152,15 +152,10 @@ impl TlsSetup {
         Ok(connection.alpn_protocol().and_then(Alpn::known))
     }
 
-    /// Makes all clients forget their sessions.
-    pub(crate) fn forgetting(&self) -> SessionReset {
-        self.forgetting.clone()
-    }
-
-    /// TLS for a client of up to `connections` connections at a time, with its own session store.
+    /// TLS for a client of up to `connections` connections at a time, with its own session store, which `forgetting` empties.
     /// With `early_data`, connections that resume send their first request before the handshake is complete.
-    pub(crate) fn client(&self, connections: usize, early_data: bool) -> ClientTls {
-        let sessions = Arc::new(SessionStore::new(connections, self.forgetting.clone()));
+    pub(crate) fn client(&self, connections: usize, early_data: bool, forgetting: SessionReset) -> ClientTls {
+        let sessions = Arc::new(SessionStore::new(connections, forgetting));
         let mut config = self.config.clone();
         config.enable_early_data = early_data;
         let store: Arc<SessionStore> = Arc::clone(&sessions);
@@ -234,16 +229,54 @@ impl Identity {
     }
 }
 
+/// Whether the load can offer a key exchange group of this name, in whatever case.
+pub fn knows_group(name: &str) -> bool {
+    aws_lc_rs::ALL_KX_GROUPS.iter().any(|group| is_name(group_name(group), name))
+}
+
+/// Whether the load can offer a cipher suite of this name, in whatever case.
+pub fn knows_cipher(name: &str) -> bool {
+    aws_lc_rs::ALL_CIPHER_SUITES.iter().any(|suite| is_name(suite_name(suite), name))
+}
+
+/// What a client offers that settles on this group: the group, and those that servers like less. Without the curve of its
+/// certificate's key, a server of TLS 1.2 may refuse.
+pub fn groups_from(name: &str) -> Vec<String> {
+    const LIKED: [&str; 3] = ["X25519", "secp256r1", "secp384r1"];
+    let after = LIKED.iter().position(|liked| is_name(liked, name)).map_or(0, |at| at + 1);
+    [name].into_iter().chain(LIKED[after..].iter().copied()).map(str::to_owned).collect()
+}
+
+/// The names of all cipher suites, those with the cipher of this one first.
+pub fn ciphers_from(name: &str) -> Vec<String> {
+    let cipher = |name: &str| ProxyCounter::of_cipher(name);
+    let all = aws_lc_rs::ALL_CIPHER_SUITES.iter().map(suite_name);
+    let (first, rest): (Vec<_>, Vec<_>) = all.partition(|one| cipher(one) == cipher(name));
+    first.into_iter().chain(rest).map(str::to_owned).collect()
+}
+
+fn group_name(group: &&dyn SupportedKxGroup) -> &'static str {
+    group.name().as_str().unwrap_or_default()
+}
+
+fn suite_name(suite: &rustls::SupportedCipherSuite) -> &'static str {
+    suite.suite().as_str().unwrap_or_default()
+}
+
+/// Whether two names are of the same suite or group: rustls has a number in those of TLS 1.3.
+fn is_name(one: &str, other: &str) -> bool {
+    let bare = |name: &str| name.to_ascii_uppercase().replacen("TLS13_", "TLS_", 1);
+    bare(one) == bare(other)
+}
+
 fn provider(options: &TlsOptions) -> Result<CryptoProvider, TlsSetupError> {
     let mut provider = aws_lc_rs::default_provider();
     if !options.ciphers.is_empty() {
         let all = provider.cipher_suites;
-        let name = |suite: &rustls::SupportedCipherSuite| suite.suite().as_str().unwrap_or_default();
-        provider.cipher_suites = chosen("cipher suite", &options.ciphers, &all, name)?;
+        provider.cipher_suites = chosen("cipher suite", &options.ciphers, &all, suite_name)?;
     }
     if !options.groups.is_empty() {
-        let name = |group: &&dyn SupportedKxGroup| group.name().as_str().unwrap_or_default();
-        provider.kx_groups = chosen("group", &options.groups, aws_lc_rs::ALL_KX_GROUPS, name)?;
+        provider.kx_groups = chosen("group", &options.groups, aws_lc_rs::ALL_KX_GROUPS, group_name)?;
     }
     Ok(provider)
 }
@@ -256,7 +289,7 @@ fn chosen<T: Copy>(
     name: impl Fn(&T) -> &'static str,
 ) -> Result<Vec<T>, TlsSetupError> {
     let find = |asked: &String| {
-        let found = known.iter().find(|item| name(item).eq_ignore_ascii_case(asked)).copied();
+        let found = known.iter().find(|item| is_name(name(item), asked)).copied();
         found.ok_or_else(|| TlsSetupError::Unsupported {
             what,
             name: records::text::clean::text(asked),

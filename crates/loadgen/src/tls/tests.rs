@@ -27,7 +27,8 @@ fn pair(version: &'static rustls::SupportedProtocolVersion) -> TlsPair {
     server.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new().unwrap();
     let trust = Trust::Certificate(made.cert.der().to_vec());
     let setup = TlsSetup::new(&trust, "localhost", &TlsOptions::default()).unwrap();
-    let (client, forgetting) = (setup.client(1, false), setup.forgetting());
+    let forgetting = SessionReset::default();
+    let client = setup.client(1, false, forgetting.clone());
     TlsPair { client, server: Arc::new(server), forgetting }
 }
 

@@ -50,11 +50,11 @@ fn choose(request: Request<Incoming>) -> (StatusCode, DemoBody) {
     let path = path_of(&request);
     let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
     match path.strip_prefix("/bytes/").map(str::parse::<u64>) {
-        Some(Ok(bytes)) if is_get && bytes <= BYTES_MAX => return (StatusCode::OK, DemoBody::Bytes(bytes)),
-        Some(_) if is_get => {
+        Some(Ok(bytes)) if bytes <= BYTES_MAX => return (StatusCode::OK, DemoBody::Bytes(bytes)),
+        Some(_) => {
             return (StatusCode::BAD_REQUEST, DemoBody::Text("expected /bytes/N with N up to 1073741824\n"));
         }
-        _ => {}
+        None => {}
     }
     match path {
         "/" if is_get => (StatusCode::OK, DemoBody::Text("hello from the demo upstream\n")),

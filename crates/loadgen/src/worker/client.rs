@@ -24,6 +24,10 @@ pub(crate) struct LoadClient {
 }
 
 impl LoadClient {
+    pub(crate) fn new(bind: Option<Ipv4Addr>, tls: Option<ClientTls>, resume: EvenSampler) -> Self {
+        Self { bind, tls, resume, address: None, totals: ClientTotals::default() }
+    }
+
     /// Counts an established connection of the client.
     pub(crate) fn established(&mut self, transport: &Transport, warmup: bool, stats: &mut WorkerStats) {
         stats.count(LoadCounter::Opened);

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use super::LoadWorker;
 use crate::plan::Share;
 use crate::protocol::ProtocolSession;
-use crate::schedule::ThreadPart;
-use crate::script::{CLIENT_CONNECTIONS_MAX, LaneKind, Script};
+use crate::script::{CLIENT_CONNECTIONS_MAX, LaneKind, ScriptPart};
 use crate::worker::slot::ConnectionSlot;
 
 /// Which slots serve which lane. A slot that its lane does not use serves others.
@@ -31,15 +30,19 @@ struct LaneState {
 }
 
 impl Lanes {
-    pub(super) fn new(script: &Script, part: ThreadPart) -> Self {
-        let own = (0..).zip(&script.lanes).filter(|(_, lane)| lane.client % part.threads == part.thread);
-        let mut lanes: HashMap<u32, LaneState> = own
-            .map(|(index, lane)| {
-                let client = (lane.client / part.threads) as usize;
-                (index, LaneState { client, kind: lane.kind, requests: 0, left: 0, slots: Vec::new() })
-            })
-            .collect();
-        for request in &script.requests {
+    pub(super) fn new(part: &ScriptPart) -> Self {
+        let own = (0..).zip(&part.script.lanes).filter_map(|(index, lane)| {
+            let state = LaneState {
+                client: part.place(*lane)? as usize,
+                kind: lane.kind,
+                requests: 0,
+                left: 0,
+                slots: Vec::new(),
+            };
+            Some((index, state))
+        });
+        let mut lanes: HashMap<u32, LaneState> = own.collect();
+        for request in &part.script.requests {
             if let Some(lane) = lanes.get_mut(&request.lane) {
                 lane.requests += 1;
             }

@@ -98,12 +98,14 @@ pub(crate) struct LoadWorker<S> {
 impl<S: ProtocolSession> LoadWorker<S> {
     pub(crate) fn new(start: WorkerConfig, poll: Poll, timer: Timer, streams: u32) -> Self {
         let wanted = start.setup.control.wanted();
-        let script = start.setup.script.as_ref();
+        let script = start.script.as_ref();
         let connections = start.part.of(wanted.connections.into()) as usize;
         // A script takes slots as it needs them.
         let (slots, active_slots) =
             if script.is_some() { (0, usize::MAX) } else { (connections, connections) };
-        let lanes = script.map(|script| Lanes::new(script, start.part));
+        let lanes = script.map(|script| Lanes::new(script));
+        // Handshakes are counted by what else they settled on, of both protocols together.
+        let omits_alpn = script.is_some_and(|part| part.script.has_both_protocols());
         Self {
             load: start.load,
             poll,
@@ -131,7 +133,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
             next_request_check_ns: 0,
             scratch: Scratch::default(),
             ended: Vec::new(),
-            stats: WorkerStats::default(),
+            stats: WorkerStats { omits_alpn, ..WorkerStats::default() },
             reporter: start.reporter,
             setup: start.setup,
         }

@@ -6,7 +6,7 @@ use records::delta::{LoadDelta, Reporter};
 
 use crate::control::{LoadControl, LoadSpan};
 use crate::schedule::{ThreadLoadState, ThreadPart};
-use crate::script::Script;
+use crate::script::ScriptPart;
 use crate::stats::WorkerStats;
 use crate::worker::client::LoadClient;
 use crate::worker::socket::Address;
@@ -17,8 +17,6 @@ pub(crate) struct SharedSetup {
     pub(crate) addresses: Vec<Address>,
     /// The order in which the requests are sent, by their numbers.
     pub(crate) sequence: Box<[u16]>,
-    /// What is sent instead of the sequence at a rate.
-    pub(crate) script: Option<Arc<Script>>,
     pub(crate) timeout_ns: u64,
     /// How long a connection is used.
     pub(crate) lifetime_ns: Option<u64>,
@@ -55,6 +53,8 @@ impl SharedSetup {
 #[derive(Debug)]
 pub(crate) struct WorkerConfig {
     pub(crate) setup: Arc<SharedSetup>,
+    /// What is sent instead of the sequence at a rate.
+    pub(crate) script: Option<Arc<ScriptPart>>,
     pub(crate) load: ThreadLoadState,
     pub(crate) clients: Vec<LoadClient>,
     pub(crate) part: ThreadPart,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use loadgen::{Lane, LaneKind, LoadConfig, Script, ScriptRequest, Template};
+use loadgen::{ClientProfile, Lane, LaneKind, LoadConfig, Script, ScriptClient, ScriptRequest, Template};
 use records::metrics::LoadCounter as C;
 use records::setting::Value;
 
@@ -21,7 +21,10 @@ fn script(lanes: &[Lane], requests: &[(u64, u32, u32)]) -> Script {
         name: "access.log".to_owned(),
         requests: requests.iter().map(request).collect(),
         lanes: lanes.to_vec(),
-        clients: lanes.iter().map(|lane| lane.client).max().unwrap() + 1,
+        clients: (0..=lanes.iter().map(|lane| lane.client).max().unwrap())
+            .map(|client| ScriptClient { source: client, profile: 0 })
+            .collect(),
+        profiles: vec![ClientProfile::default()],
         period: Duration::from_millis(400),
     }
 }
@@ -95,12 +98,13 @@ fn a_script_that_contradicts_itself_is_refused() {
     let server = TestServer::plain(|_| ServerAction::ok(1));
     let lane = connection(0, None);
     let good = script(&[lane], &[(0, 0, 0)]);
-    let cases: [(&str, Script); 6] = [
+    let cases: [(&str, Script); 7] = [
         ("no request", Script { requests: Vec::new(), ..good.clone() }),
         ("order", script(&[lane], &[(1, 0, 0), (0, 0, 0)])),
         ("template", script(&[lane], &[(0, 9, 0)])),
         ("lane", script(&[lane], &[(0, 0, 1)])),
-        ("client", Script { clients: 0, ..good.clone() }),
+        ("client", Script { clients: Vec::new(), ..good.clone() }),
+        ("profile", Script { profiles: Vec::new(), ..good.clone() }),
         ("too long", script(&[lane], &[(401, 0, 0)])),
     ];
     for (reason, script) in cases {

@@ -8,7 +8,10 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::Duration;
 
-use loadgen::{Lane, LaneKind, RequestBody, Script, ScriptRequest, Target, Template};
+use loadgen::{
+    ClientProfile, Lane, LaneKind, Protocol, RequestBody, Script, ScriptClient, ScriptRequest, Target,
+    Template,
+};
 use observe::LineReader;
 use records::ids::ClientId;
 use records::text::quantity::{counted, elapsed_text, grouped};
@@ -32,8 +35,6 @@ const SECOND_US: u64 = 1_000_000;
 pub(super) struct Replay {
     pub(super) templates: Vec<Template>,
     pub(super) script: Script,
-    /// The most connections at a time, if the server is as fast as that of the log.
-    pub(super) connections: u32,
     /// What it is, what is not sent, and what the log does not say, in sentences.
     pub(super) notes: Vec<String>,
 }
@@ -45,7 +46,7 @@ pub(super) struct ReplayOptions<'a> {
     /// Header fields of every request.
     pub(super) headers: &'a [(String, String)],
     pub(super) speed: f64,
-    pub(super) is_http2: bool,
+    pub(super) protocol: Protocol,
 }
 
 /// Reads a log; `-` is standard input.
@@ -261,14 +262,16 @@ impl<'a> ReplayReader<'a> {
         let unsent = if self.unsent.is_empty() { String::new() } else { format!("; {}", self.unsent_text()) };
         let assumed = self.assumed(&lanes, is_coarse);
         let mut notes = vec![what + &unsent, format!("not in the log, so assumed: {assumed}")];
-        if self.over_http2 * 2 > n && !self.options.is_http2 {
+        if self.over_http2 * 2 > n && self.options.protocol == Protocol::Http1 {
             notes.push(format!("{} were sent over HTTP/2: add --http2", counted(self.over_http2, "request")));
         }
         Ok(Replay {
-            connections: peak(&lanes, &requests),
             script: Script {
                 name: name.to_owned(),
-                clients: self.clients.len().min(CLIENTS_MAX) as u32,
+                clients: (0..self.clients.len().min(CLIENTS_MAX) as u32)
+                    .map(|client| ScriptClient { source: client, profile: 0 })
+                    .collect(),
+                profiles: vec![ClientProfile { protocol: self.options.protocol, ..ClientProfile::default() }],
                 period: Duration::from_micros(period_us),
                 requests,
                 lanes,
@@ -347,20 +350,6 @@ fn lanes(entries: &[Entry]) -> (Vec<Lane>, Vec<u32>) {
     });
     let of_entries = of_entries.collect();
     (lanes, of_entries)
-}
-
-/// The most lanes between their first and their last request at a time; a pool counts as one.
-fn peak(lanes: &[Lane], requests: &[ScriptRequest]) -> u32 {
-    let mut last = vec![0; lanes.len()];
-    (0..).zip(requests).for_each(|(at, request): (usize, _)| last[request.lane as usize] = at);
-    let (mut is_open, mut open, mut most) = (vec![false; lanes.len()], 0, 0);
-    for (at, request) in requests.iter().enumerate() {
-        let lane = request.lane as usize;
-        open += u32::from(!std::mem::replace(&mut is_open[lane], true));
-        most = most.max(open);
-        open -= u32::from(last[lane] == at);
-    }
-    most
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ nonsense
 
 fn replay(text: &str, speed: f64) -> Result<Replay, String> {
     let target: Target = "https://localhost/".parse().unwrap();
-    let options = ReplayOptions { target: &target, headers: &[], speed, is_http2: false };
+    let options = ReplayOptions { target: &target, headers: &[], speed, protocol: Protocol::Http1 };
     let mut log = ReplayReader::new(&options);
     log.read(&mut text.as_bytes()).unwrap();
     log.finish("access.log")
@@ -28,7 +28,7 @@ fn a_combined_log_has_clients_targets_and_whole_seconds() {
         all.templates.iter().map(|one| (&*one.method, &*one.path, one.expect_status)).collect();
     assert_eq!(sent, [("GET", "/a?x=1", Some(200)), ("POST", "/b", Some(404))]);
     let lanes = [0, 1].map(|client| Lane { client, kind: LaneKind::Pool });
-    assert_eq!((&all.script.lanes[..], all.script.clients), (&lanes[..], 2));
+    assert_eq!((&all.script.lanes[..], all.script.clients.len()), (&lanes[..], 2));
     assert_eq!(
         all.script.requests.iter().map(|one| (one.template, one.lane)).collect::<Vec<_>>(),
         [(0, 0), (1, 1), (0, 0)]
@@ -67,7 +67,7 @@ fn numbered_connections_are_those_of_the_log() {
     let resumes = [Some(false), Some(true), None, Some(true)];
     assert!(kinds.eq(resumes.map(|resumes| LaneKind::Connection { resumes })), "{:?}", all.script.lanes);
     assert_eq!(all.script.requests.iter().map(|one| one.lane).collect::<Vec<_>>(), [0, 1, 2, 0, 3]);
-    assert_eq!(all.connections, 2);
+    assert_eq!(all.script.connections_max(), 2);
     assert_eq!(all.templates[0].path, "/a%20b", "nginx logs it decoded");
     // A request in all as long as that of the log.
     let RequestBody::Bytes(body) = all.templates[1].body else { panic!() };
@@ -85,7 +85,7 @@ fn a_list_has_times_bodies_and_clients() {
         .unwrap();
     assert_eq!(times(&all), [0, 1_250_000, 1_750_000]);
     assert_eq!(all.templates[0].body, RequestBody::Bytes(0));
-    assert_eq!((all.script.clients, all.script.lanes.len()), (2, 2));
+    assert_eq!((all.script.clients.len(), all.script.lanes.len()), (2, 2));
     assert!(all.notes[0].contains("a list with 3 requests"), "{:?}", all.notes);
 }
 
