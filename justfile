@@ -331,6 +331,10 @@ fleet SIZE="500x60":
 replay REQUESTS="100000":
     TLSDASH_REPLAY={{REQUESTS}} timeout 1500 cargo test --release --locked -p tlsdash --test measured -- replayed_log --nocapture
 
+# A load like traffic that was recorded for so many seconds: it is recorded in turn, and compared.
+like SECONDS="60":
+    TLSDASH_LIKE={{SECONDS}} timeout 900 cargo test --release --locked -p tlsdash --test measured -- like_a_recording --nocapture
+
 # Ten seconds of the demo without a screen, checked against itself.
 smoke:
     .ci/smoke

@@ -80,7 +80,10 @@ fn exit_code(ended: anyhow::Result<()>) -> ExitCode {
             say(line);
             if error.is::<UsageError>() {
                 ExitCode::from(2)
-            } else if error.is::<check::AssertionFailed>() || error.is::<explain::FindingsFailed>() {
+            } else if error.is::<check::AssertionFailed>()
+                || error.is::<explain::FindingsFailed>()
+                || error.is::<compare::MixesDiffer>()
+            {
                 ExitCode::from(99)
             } else {
                 ExitCode::FAILURE

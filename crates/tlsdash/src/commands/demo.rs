@@ -116,7 +116,8 @@ pub(crate) fn run(args: &DemoArgs, flags: &Flags) -> anyhow::Result<()> {
     };
     session.configuration = Some(Box::new(RunConfiguration { options, source: None, program: None }));
     let bound = proxy::BoundSession::bind(config, http, ListenerSource::Bind)?;
-    bound.start(Some(plan), requests(args.mode), session, channels, None)
+    let load = proxy::PreparedLoad::Plan(Box::new(plan), requests(args.mode));
+    bound.start(Some(load), session, channels, None)
 }
 
 fn http(socket: &Path) -> anyhow::Result<HttpConfig> {

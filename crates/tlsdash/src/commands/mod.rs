@@ -17,4 +17,5 @@ pub(crate) mod observed;
 mod output_files;
 pub(crate) mod proxy;
 pub(crate) mod recordings;
+pub(crate) mod scripted;
 pub(crate) mod watch;

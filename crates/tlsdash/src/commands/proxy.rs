@@ -1,12 +1,14 @@
 //! `tlsdash --listen … --upstream …`: the proxy, with the dashboard and, if asked for, the load beside it.
 
+use std::ffi::OsStr;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use anyhow::Context;
-use loadgen::{KnownCertificates, Load, LoadConfig, Plan, Protocol, Target, Template, Trust};
+use loadgen::{KnownCertificates, Load, LoadConfig, Plan, Protocol, Share, Target, Template, Trust};
+use mix::TrafficMix;
 use proxy_core::{
     AccessFiles, BoundProxy, Certificate, ListenAddr, ListenerSource, NameRoute, Proxy, ProxyConfig,
     ProxyStartError, Tls, Upstream, UpstreamListError, bind_one, upstream_bits,
@@ -17,12 +19,15 @@ use records::text::Cpus;
 
 use crate::cli::appearance::Appearance;
 use crate::cli::options::http::OnOff;
+use crate::cli::options::load::{BuiltInLoad, LikeOption};
 use crate::cli::options::mode::ProxyMode;
 use crate::cli::options::route::RouteOption;
 use crate::cli::{Flags, ProxyArgs, ProxyOptions};
+use crate::commands::scripted;
 use crate::control::ControlOptions;
 use crate::error::usage;
-use crate::journals::state_directory;
+use crate::journals::writers::WriterArgs;
+use crate::journals::{mixes, state_directory};
 use crate::service::{self, environment, privileges};
 use crate::session::acme::{AcmeOrder, OrderedCertificate};
 use crate::session::controller::CERTIFICATE;
@@ -94,11 +99,11 @@ pub(crate) fn run(args: ProxyArgs, flags: Flags) -> anyhow::Result<()> {
     }
     session.control = ControlOptions::of(&options);
     let channels = Channels::taking_over(&session, predecessor.as_mut())?;
-    let plan = options.load.as_deref().cloned();
+    let load = options.load.as_deref().map(PreparedLoad::read).transpose()?;
     let listen = if is_inherited { Vec::new() } else { options.listen.clone() };
     let options = ProxyOptions { listen, ..options };
     session.configuration = Some(Box::new(RunConfiguration { options, source: Some(source), program }));
-    bound.start(plan, Vec::new(), session, channels, predecessor.as_ref())
+    bound.start(load, session, channels, predecessor.as_ref())
 }
 
 /// The sockets of the service manager, else those of the process that this one replaces.
@@ -119,7 +124,7 @@ fn check_with(options: &ProxyOptions, acme: Option<&AcmeOrder>) -> anyhow::Resul
     options.http_config()?;
     Appearance::resolve(&options.appearance, &options.tables)?;
     let config = proxy_config(options, acme)?;
-    if let Some(plan) = &options.load {
+    if let Some(BuiltInLoad::Plan(plan)) = options.load.as_deref() {
         check_protocol(plan, &config.tls)?;
     }
     Ok(config)
@@ -213,13 +218,12 @@ impl BoundSession {
     /// Starts proxy, load and journal, and runs them to the end.
     pub(crate) fn start(
         self,
-        plan: Option<Plan>,
-        requests: Vec<Template>,
+        load: Option<PreparedLoad>,
         session: SessionConfig,
         mut channels: Channels,
         predecessor: Option<&Predecessor>,
     ) -> anyhow::Result<()> {
-        let Self { proxy: mut bound, mut header, routes, redirect_from, acme, notices } = self;
+        let Self { proxy: mut bound, mut header, routes, redirect_from, acme, mut notices } = self;
         let journal = session.journal.open()?;
         let challenge = AcmeOrder::http_challenges(acme.as_ref());
         let acme = acme.map(AcmeOrder::start).transpose()?;
@@ -240,15 +244,15 @@ impl BoundSession {
         };
         let redirect: io::Result<_> = redirect_from.map(redirect).transpose();
         channels.redirect = redirect.context("cannot serve --redirect-http")?;
-        let load = match plan {
-            Some(plan) => {
+        let load = match load {
+            Some(load) => {
                 let addr = proxy.local_addrs().first().copied().context("the proxy listens nowhere")?;
-                let target = load_target(addr)?;
                 let presented = proxy.presented();
                 let trust = Trust::Known(KnownCertificates::new(move |der| presented.contains(der)));
-                let config = LoadConfig::new(target, plan, trust);
+                let (config, notes) = load.config(addr, trust)?;
+                notices.extend(notes.iter().map(|note| NoticeRecord::new(Level::Notice, "replay", note)));
                 // Paused: the controller starts it when everything is ready.
-                Some(Load::start(LoadConfig { requests, paused: true, ..config })?)
+                Some(Load::start(LoadConfig { paused: true, ..config })?)
             }
             None => None,
         };
@@ -299,15 +303,50 @@ fn header(config: &ProxyConfig, upstreams: &[Upstream]) -> RunRecord {
     }
 }
 
+/// The load beside the proxy, with everything that can be refused before the proxy binds.
+#[derive(Debug)]
+pub(crate) enum PreparedLoad {
+    Plan(Box<Plan>, Vec<Template>),
+    Like(Box<TrafficMix>, LikeOption),
+}
+
+impl PreparedLoad {
+    fn read(load: &BuiltInLoad) -> anyhow::Result<Self> {
+        match load {
+            BuiltInLoad::Plan(plan) => Ok(Self::Plan(plan.clone(), Vec::new())),
+            BuiltInLoad::Like(like) => {
+                let source = OsStr::new(&like.source);
+                let mix = mixes::read("--load like", source, &WriterArgs::default(), None)?;
+                Ok(Self::Like(Box::new(mix), like.clone()))
+            }
+        }
+    }
+
+    /// The load of a proxy that listens there, and what is to be said of it.
+    fn config(self, listening: SocketAddr, trust: Trust) -> anyhow::Result<(LoadConfig, Vec<String>)> {
+        match self {
+            Self::Plan(plan, requests) => {
+                let base = LoadConfig::new(load_target(listening, "/")?, *plan, trust);
+                Ok((LoadConfig { requests, ..base }, Vec::new()))
+            }
+            Self::Like(mix, like) => {
+                let plan = Plan { resume: Share::ALL, ..Plan::default() };
+                let base = LoadConfig::new(load_target(listening, &like.path)?, plan, trust);
+                scripted::like(base, &mix, &[], [like.scale, like.speed])
+            }
+        }
+    }
+}
+
 /// The address of the proxy for the built-in load: loopback if the proxy listens everywhere.
-fn load_target(listening: SocketAddr) -> anyhow::Result<Target> {
+fn load_target(listening: SocketAddr, path: &str) -> anyhow::Result<Target> {
     let ip = match listening.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         // A dual-stack listener also accepts IPv4, which has many loopback source addresses.
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         ip => ip,
     };
-    let target = format!("https://{}/", SocketAddr::new(ip, listening.port()));
+    let target = format!("https://{}{path}", SocketAddr::new(ip, listening.port()));
     target.parse().with_context(|| format!("cannot aim the load at {target}"))
 }
 

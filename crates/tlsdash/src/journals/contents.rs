@@ -60,8 +60,9 @@ impl<'a> JournalContents<'a> {
             bar.show(walked.load(Ordering::Relaxed));
             match update {
                 Update::Batch(batch) => {
+                    let batch = batch.within(&mut slice);
                     batch.records.iter().for_each(&mut inspect);
-                    contents.model.apply_batch(batch.within(&mut slice));
+                    contents.model.apply_batch(batch);
                 }
                 Update::Notice(_, text) => notices.push(text),
                 Update::Ignored(_, writer) => drop(contents.ignored.note(writer)),

@@ -38,7 +38,7 @@ pub(crate) enum SourceError {
 }
 
 /// A place as a line of text.
-pub(super) fn shown(text: &OsStr) -> String {
+pub(crate) fn shown(text: &OsStr) -> String {
     records::text::clean::text(&text.to_string_lossy())
 }
 

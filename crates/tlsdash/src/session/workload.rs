@@ -1,6 +1,7 @@
 //! The proxy and the load of a run, and their settings.
 
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
 use loadgen::Load;
 use model::figures::{FigureSide, FigureSubjects};
@@ -10,6 +11,7 @@ use recorder::observer::Observer;
 use records::delta::LoadState;
 use records::setting::{Applies, Setting, SettingError, Value};
 use records::text::Cpus;
+use records::values::ArrivalCounts;
 
 use crate::session::acme::OrderedCertificate;
 
@@ -28,12 +30,34 @@ pub(crate) struct Workload {
     pub(crate) load: Option<Load>,
     /// The cores of the generator, if it keeps to some.
     pub(crate) load_cpus: Option<Cpus>,
-    /// When the load starts, `CLOCK_MONOTONIC` in microseconds; `None` for at once.
-    pub(crate) load_start_us: Option<u64>,
+    pub(crate) load_start: LoadStart,
     /// The processes of `--observe-pid`.
     pub(crate) observed: Option<ProcessObserver>,
     /// True if the run ends when its load does.
     pub(crate) ends_with_load: bool,
+}
+
+/// When a load starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LoadStart {
+    #[default]
+    Now,
+    /// At this time of `CLOCK_MONOTONIC`, in microseconds.
+    At(u64),
+    /// At the next tenth of a second of `CLOCK_MONOTONIC`, since arrivals are counted by these.
+    NextTenth,
+}
+
+impl LoadStart {
+    /// How long to wait for it at this time of `CLOCK_MONOTONIC`, in microseconds.
+    pub(crate) fn after(self, now_us: u64) -> Duration {
+        let tenth_us = ArrivalCounts::TENTH.as_micros() as u64;
+        Duration::from_micros(match self {
+            Self::Now => 0,
+            Self::At(us) => us.saturating_sub(now_us),
+            Self::NextTenth => tenth_us - now_us % tenth_us,
+        })
+    }
 }
 
 impl Workload {

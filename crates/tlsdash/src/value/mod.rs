@@ -122,6 +122,12 @@ pub(crate) fn time(text: &str) -> Result<Duration, InvalidValue> {
     }
 }
 
+/// Parses how many times as much, or as fast.
+pub(crate) fn factor(text: &str) -> Result<f64, InvalidValue> {
+    let factor = text.parse().ok().filter(|factor| (0.001..=1_000.0).contains(factor));
+    factor.ok_or(InvalidValue("a factor from 0.001 to 1000"))
+}
+
 /// Parses a duration as wrk and h2load do: a number without a unit is in seconds.
 pub(crate) fn time_or_seconds(text: &str) -> Result<Duration, InvalidValue> {
     let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

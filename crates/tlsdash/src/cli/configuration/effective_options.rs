@@ -6,6 +6,7 @@ use model::alerts::Alerts;
 use records::setting::{Setting, Value};
 
 use crate::cli::ProxyOptions;
+use crate::cli::options::load::BuiltInLoad;
 use crate::value::ParsedValue;
 
 /// In front of the names of the settings of proxy and load.
@@ -64,7 +65,8 @@ impl ProxyOptions {
     /// Sets a word of the load's plan.
     fn set_load(&mut self, name: &str, value: &Value) -> anyhow::Result<bool> {
         let is_word = ["rate", "connections", "resume", "keepalive"].contains(&name);
-        let Some(plan) = self.load.as_ref().filter(|_| is_word) else { return Ok(false) };
+        let is_plan = |load: &&ParsedValue<BuiltInLoad>| matches!(***load, BuiltInLoad::Plan(_));
+        let Some(plan) = self.load.as_ref().filter(|_| is_word).filter(is_plan) else { return Ok(false) };
         let is_other = |word: &&str| word.split('=').next().is_none_or(|other| other.trim() != name);
         let mut words: Vec<String> = plan.text().split(',').filter(is_other).map(str::to_owned).collect();
         words.push(format!("{name}={value}"));

@@ -18,7 +18,6 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Command};
-use loadgen::Plan;
 use proxy_core::proxy_protocol::ProxyProtocol;
 use proxy_core::{Limits, ListenAddr, Networks, TlsSettings, Upstream};
 use proxy_http::HttpLimits;
@@ -29,6 +28,7 @@ use crate::cli::appearance::{AppearanceOptions, AppearanceTables};
 use crate::cli::options::acme::AcmeOptions;
 use crate::cli::options::balancing::BalancingOptions;
 use crate::cli::options::http::{ALPN, HttpOptions, OnOff};
+use crate::cli::options::load::BuiltInLoad;
 use crate::cli::options::mode::ProxyMode;
 use crate::cli::options::route::RouteOption;
 use crate::cli::options::tls::TlsFileOptions;
@@ -131,10 +131,11 @@ pub(crate) struct ProxyOptions {
     pub(crate) upstream_tls: UpstreamTlsOptions,
     /// Run the built-in load, such as rate=500,connections=64,resume=80%; other words: arrivals, http2, streams,
     /// keepalive, lifetime, sources, threads, duration, warmup, requests. Without rate the loop is closed; rate may have stages, such as
-    /// 100..1000/30s+1000/60s
+    /// 100..1000/30s+1000/60s. Or like=SOURCE, the traffic of a recording again and again, with path=/bytes/{bytes},
+    /// scale=FACTOR, speed=FACTOR (docs/load.md)
     #[arg(long, value_name = "PLAN")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) load: Option<ParsedValue<Plan>>,
+    pub(crate) load: Option<ParsedValue<BuiltInLoad>>,
     /// Worker threads, each with its own event loop (1 to 256) [default: one per core]
     #[arg(long, value_name = "N", value_parser = workers)]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,6 @@
 //! The arguments of `tlsdash load`. Short flags are those of wrk and h2load where these agree.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -12,7 +13,22 @@ use report::{Assertion, AssertionError};
 
 use crate::cli::RunOptions;
 use crate::cli::appearance::AppearanceOptions;
-use crate::value::{InvalidValue, ParsedValue, PositiveDuration, time, time_or_seconds, whole};
+use crate::journals::reading::RunPrefix;
+use crate::value::{InvalidValue, ParsedValue, PositiveDuration, factor, time, time_or_seconds, whole};
+
+/// Options that do not go with requests that have times of their own.
+const OTHER_REQUESTS: [&str; 10] = [
+    "targets",
+    "method",
+    "body",
+    "body_bytes",
+    "expect_echo",
+    "expect_bytes",
+    "rate",
+    "requests",
+    "connections",
+    "source_addresses",
+];
 
 /// Shown below the help.
 const EXAMPLES: &str = "Examples:
@@ -126,13 +142,29 @@ pub(crate) struct RequestArgs {
     pub(crate) streams: Option<u32>,
     /// Send the requests of an access log of nginx or HAProxy, or of a list, at their own times, each client with its own
     /// connections, sessions and on loopback address; - for standard input (docs/load.md)
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["targets", "method", "body", "body_bytes", "expect_echo", "expect_bytes", "rate", "requests", "connections", "source_addresses"])]
+    #[arg(long, value_name = "FILE", group = "script", conflicts_with_all = OTHER_REQUESTS)]
     pub(crate) replay: Option<PathBuf>,
-    /// Replay so many times as fast, such as 4 or 0.5
-    #[arg(long, value_name = "FACTOR", requires = "replay", default_value = "1", value_parser = speed)]
+    /// Send a load like the traffic of a recording or journal of the proxy, of observe or of wire: its arrivals,
+    /// connections, resumption, versions, sizes and clients; @FROM..TO behind it selects a time range (docs/load.md)
+    #[arg(long, value_name = "SOURCE", group = "script", group = "mix", conflicts_with_all = OTHER_REQUESTS, conflicts_with_all = ["plan", "replay"])]
+    pub(crate) like: Option<OsString>,
+    /// The run of --like, by its id or the first characters of it [default: the newest]
+    #[arg(long, value_name = "ID", requires = "like")]
+    pub(crate) run: Option<RunPrefix>,
+    /// Print what --like has read as a plan, a file that can be changed, and send nothing
+    #[arg(long, requires = "like")]
+    pub(crate) print_plan: bool,
+    /// Send the load of such a plan; - for standard input
+    #[arg(long, value_name = "FILE", group = "script", group = "mix", conflicts_with_all = OTHER_REQUESTS, conflicts_with = "replay")]
+    pub(crate) plan: Option<PathBuf>,
+    /// With --like or --plan, so many times as many connections, requests and clients, such as 2 or 0.5
+    #[arg(long, value_name = "FACTOR", requires = "mix", default_value = "1", value_parser = factor)]
+    pub(crate) scale: f64,
+    /// Send a log, or a load like another, so many times as fast, such as 4 or 0.5
+    #[arg(long, value_name = "FACTOR", requires = "script", default_value = "1", value_parser = factor)]
     pub(crate) speed: f64,
-    /// Replay it so often, one round after the other
-    #[arg(long, value_name = "N", requires = "replay", default_value_t = 1, hide_default_value = true, value_parser = whole::<u64>(1..=1_000_000))]
+    /// Send it so often, one round after the other
+    #[arg(long, value_name = "N", requires = "script", default_value_t = 1, hide_default_value = true, value_parser = whole::<u64>(1..=1_000_000))]
     pub(crate) loops: u64,
     /// Connect to this Unix socket instead of the URL's host
     #[arg(long, value_name = "PATH", conflicts_with = "connect_to")]
@@ -203,6 +235,18 @@ pub(crate) struct OutputArgs {
     pub(crate) observe_pid: Vec<u32>,
 }
 
+impl RequestArgs {
+    /// Whether requests have times of their own.
+    pub(super) fn has_script(&self) -> bool {
+        self.replay.is_some() || self.is_like_another()
+    }
+
+    /// Whether the load is to be like a recorded traffic.
+    pub(super) fn is_like_another(&self) -> bool {
+        self.like.is_some() || self.plan.is_some()
+    }
+}
+
 /// A header field, such as `Accept: text/html`.
 #[derive(Clone, Debug)]
 pub(crate) struct Header {
@@ -225,11 +269,6 @@ fn tls_version(text: &str) -> Result<TlsVersion, InvalidValue> {
         "1.3" => Ok(TlsVersion::V13),
         _ => Err(InvalidValue("1.2 or 1.3")),
     }
-}
-
-fn speed(text: &str) -> Result<f64, InvalidValue> {
-    let speed = text.parse().ok().filter(|speed| (0.001..=1_000.0).contains(speed));
-    speed.ok_or(InvalidValue("a factor from 0.001 to 1000"))
 }
 
 /// Parses an assertion on a figure that every load has.

@@ -1,19 +1,23 @@
 //! From arguments to the configuration of a load.
 
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use loadgen::{
     Destination, Expect, Identity, LoadConfig, Plan, Profile, Protocol, Rate, RequestBody, Share, Target,
     Template, TlsOptions, Trust, parse_targets, read_body,
 };
+use mix::TrafficMix;
 use records::kinds::{Level, NoticeRecord};
 
 use super::args::{LoadArgs, RequestArgs, TlsArgs};
 use super::replay::{self, Replay, ReplayOptions};
+use crate::commands::scripted;
 use crate::error::usage;
+use crate::journals::mixes;
+use crate::journals::writers::WriterArgs;
 use crate::value::{ParsedValue, PositiveDuration};
 
 /// Streams of a connection in a replay, as browsers use them.
@@ -22,6 +26,8 @@ const REPLAYED_STREAMS: u32 = 100;
 const DURATION: Duration = Duration::from_secs(10);
 /// Largest file of `--targets`, in bytes.
 const TARGETS_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Largest file of `--plan`: a day has up to 20 MB.
+const PLAN_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// One of several loads that run in succession.
 #[derive(Debug)]
@@ -49,6 +55,9 @@ pub(crate) fn variants(args: &LoadArgs) -> anyhow::Result<Vec<LoadVariant>> {
     if let Some(path) = &args.request.replay {
         return Ok(vec![replayed(path, args, base)?]);
     }
+    if let Some(mix) = mix(&args.request)? {
+        return Ok(vec![alike(&mix, args, base)?]);
+    }
     if let Some(path) = &args.request.targets {
         let requests = read_targets(path, &target)?;
         let config = LoadConfig { requests, ..base };
@@ -70,6 +79,29 @@ pub(crate) fn variants(args: &LoadArgs) -> anyhow::Result<Vec<LoadVariant>> {
     Ok(bodies.into_iter().map(variant).collect())
 }
 
+/// The mix that the load is to be like, if it is to be like one.
+pub(super) fn mix(args: &RequestArgs) -> anyhow::Result<Option<TrafficMix>> {
+    if let Some(source) = &args.like {
+        let (writers, run) = (WriterArgs::default(), args.run.as_deref());
+        return mixes::read("load --like", source, &writers, run).map(Some);
+    }
+    let Some(path) = &args.plan else { return Ok(None) };
+    let fail = |reason: String| usage(format!("--plan {}: {reason}", path.display()));
+    let text = read_text(path, PLAN_BYTES_MAX).map_err(|error| fail(format!("cannot read it: {error}")))?;
+    TrafficMix::from_plan(&text).map(Some).map_err(|error| fail(error.to_string()))
+}
+
+/// Reads a file; `-` is standard input.
+fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
+    let mut text = String::new();
+    if path == Path::new("-") {
+        io::stdin().take(bytes_max).read_to_string(&mut text)?;
+    } else {
+        File::open(path)?.take(bytes_max).read_to_string(&mut text)?;
+    }
+    Ok(text)
+}
+
 /// Where connections go instead of the URL's host and port.
 fn destination(args: &RequestArgs, target: &Target) -> anyhow::Result<Option<Destination>> {
     if let Some(path) = &args.unix_socket {
@@ -86,30 +118,37 @@ fn destination(args: &RequestArgs, target: &Target) -> anyhow::Result<Option<Des
 
 /// The load of a log.
 fn replayed(path: &Path, args: &LoadArgs, base: LoadConfig) -> anyhow::Result<LoadVariant> {
-    let LoadArgs { request: RequestArgs { speed, loops, header, http2, streams, .. }, .. } = args;
-    let headers: Vec<_> = header.iter().map(|field| (field.name.clone(), field.value.clone())).collect();
-    let options = ReplayOptions { target: &base.target, headers: &headers, speed: *speed, is_http2: *http2 };
-    let Replay { templates, script, connections, mut notes } = replay::read(path, &options)?;
-    let rate = script.requests.len() as f64 / script.period.as_secs_f64();
-    let mut plan = base.plan.clone();
-    plan.rate = Rate::per_second(rate.max(Rate::MIN.as_per_second())).map(Profile::constant);
-    plan.requests = Some(script.requests.len() as u64 * loops);
-    plan.connections = connections.max(plan.threads);
-    if base.reaches_loopback() {
-        plan.sources = Some(script.clients);
+    let LoadArgs { request: RequestArgs { speed, http2, streams, .. }, .. } = args;
+    let headers = headers(&args.request);
+    let protocol = if *http2 {
+        Protocol::Http2 { streams: streams.unwrap_or(REPLAYED_STREAMS) }
     } else {
-        notes.push("its clients have this host's address: the server is not on 127.0.0.0/8".to_owned());
+        Protocol::Http1
+    };
+    let options = ReplayOptions { target: &base.target, headers: &headers, speed: *speed, protocol };
+    let Replay { templates, script, notes } = replay::read(path, &options)?;
+    Ok(rounds_of(args, scripted::scripted(base, templates, script, notes)?))
+}
+
+/// A load that is like a recorded traffic.
+fn alike(mix: &TrafficMix, args: &LoadArgs, base: LoadConfig) -> anyhow::Result<LoadVariant> {
+    let RequestArgs { speed, scale, .. } = args.request;
+    Ok(rounds_of(args, scripted::like(base, mix, &headers(&args.request), [scale, speed])?))
+}
+
+fn headers(args: &RequestArgs) -> Vec<(String, String)> {
+    args.header.iter().map(|field| (field.name.clone(), field.value.clone())).collect()
+}
+
+/// So many rounds of a script.
+fn rounds_of(args: &LoadArgs, (mut config, notes): (LoadConfig, Vec<String>)) -> LoadVariant {
+    let round = config.script.as_ref().map_or(0, |script| script.requests.len() as u64);
+    config.plan.requests = Some(round * args.request.loops);
+    if config.target.is_tls() && args.tls.resume.is_none() {
+        config.plan.resume = Share::ALL;
     }
-    if base.target.is_tls() && args.tls.resume.is_none() {
-        plan.resume = Share::ALL;
-    }
-    if *http2 && streams.is_none() {
-        plan.protocol = Protocol::Http2 { streams: REPLAYED_STREAMS };
-    }
-    plan.check().map_err(usage)?;
-    let config = LoadConfig { requests: templates, script: Some(Arc::new(script)), plan, ..base };
     let notices = notes.iter().map(|note| NoticeRecord::new(Level::Notice, "replay", note)).collect();
-    Ok(LoadVariant { name: String::new(), notices, config })
+    LoadVariant { name: String::new(), notices, config }
 }
 
 /// The request that the arguments describe; `None` for the default.
@@ -139,13 +178,8 @@ fn template(args: &RequestArgs, target: &Target, body: Option<RequestBody>) -> O
 }
 
 fn read_targets(path: &Path, target: &Target) -> anyhow::Result<Vec<Template>> {
-    let mut text = String::new();
-    let read = if path == Path::new("-") {
-        std::io::stdin().take(TARGETS_BYTES_MAX).read_to_string(&mut text)
-    } else {
-        std::fs::File::open(path).and_then(|file| file.take(TARGETS_BYTES_MAX).read_to_string(&mut text))
-    };
-    read.map_err(|error| usage(format!("cannot read --targets {}: {error}", path.display())))?;
+    let text = read_text(path, TARGETS_BYTES_MAX)
+        .map_err(|error| usage(format!("cannot read --targets {}: {error}", path.display())))?;
     let folder = path.parent().map_or_else(PathBuf::new, Path::to_owned);
     parse_targets(&text, target, &folder)
         .map_err(|error| usage(format!("--targets {} {error}", path.display())))
@@ -211,7 +245,7 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
         requests: args.requests,
         threads: args.threads.unwrap_or(defaults.threads),
     };
-    let has_end = plan.length().is_some() || plan.requests.is_some() || request.replay.is_some();
+    let has_end = plan.length().is_some() || plan.requests.is_some() || request.has_script();
     plan.duration = plan.duration.or_else(|| (!has_end).then_some(DURATION));
     plan.check().map_err(usage)?;
     Ok(plan)

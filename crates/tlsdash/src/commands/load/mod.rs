@@ -18,8 +18,9 @@ use crate::error::usage;
 use crate::service::{environment, privileges};
 use crate::session::console;
 use crate::session::frontend::Frontend;
-use crate::session::workload::Workload;
+use crate::session::workload::{LoadStart, Workload};
 use crate::session::{Channels, FinishedRun, Session, SessionConfig, signals};
+use crate::summary;
 
 pub(crate) use args::LoadArgs;
 use config::LoadVariant;
@@ -32,6 +33,10 @@ const INTERVALS_MAX: usize = 100_000;
 
 /// Runs the load, as often as asked for.
 pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<()> {
+    if args.request.print_plan {
+        let mix = config::mix(&args.request)?;
+        return summary::print_text(&mix.map(|mix| mix.to_plan()).unwrap_or_default());
+    }
     let appearance = Appearance::resolve(&args.appearance, &AppearanceTables::default())?;
     let mut session = SessionConfig::resolve(&args.run, None, appearance)?;
     let mut output = LoadOutput::new(args, session.format)?;
@@ -112,7 +117,11 @@ fn once(args: &LoadArgs, session: &SessionConfig, variant: &LoadVariant) -> anyh
     let workload = Workload {
         load: Some(load),
         load_cpus: args.plan.cpus.clone(),
-        load_start_us: args.plan.start_at_us,
+        load_start: match args.plan.start_at_us {
+            Some(us) => LoadStart::At(us),
+            None if args.request.is_like_another() => LoadStart::NextTenth,
+            None => LoadStart::Now,
+        },
         observed,
         ends_with_load: true,
         ..Workload::default()

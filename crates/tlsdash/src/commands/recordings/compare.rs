@@ -7,10 +7,12 @@ use std::time::Duration;
 use ::report::{CompareOptions, Report};
 use clap::Args;
 use experiment::ComparableFigure;
+use mix::MixComparison;
 
 use crate::cli::Format;
 use crate::commands::output_files::OutputFiles;
 use crate::error::usage;
+use crate::journals::mixes;
 use crate::journals::reading::{RecordedRun, RunChoice, RunPrefix, RunQuery};
 use crate::journals::writers::WriterArgs;
 use crate::service::environment::command;
@@ -48,6 +50,10 @@ pub(crate) struct CompareArgs {
     /// Compare runs that are not comparable too, such as of different loads; why they are not stands first
     #[arg(long)]
     pub(crate) force: bool,
+    /// Compare what the traffic of both was like, not what it cost: arrivals, connections, sizes, shares and clients; exit
+    /// code 99 if a feature differs by more than its limit
+    #[arg(long, conflicts_with_all = ["metric", "block", "discard", "force", "html", "json", "md"])]
+    pub(crate) as_mix: bool,
     /// Format of the output
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: Format,
@@ -67,6 +73,9 @@ pub(crate) struct CompareArgs {
 const INTERVALS_MAX: usize = 100_000;
 
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
+    if args.as_mix {
+        return as_mix(args);
+    }
     let output_files =
         OutputFiles::check(&[("--html", &args.html), ("--json", &args.json), ("--md", &args.md)], [])?;
     match (&args.b, &args.run_b) {
@@ -75,6 +84,29 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
         (None, None) => experiments(args, &output_files),
     }
 }
+
+/// What the traffic of both runs was like.
+fn as_mix(args: &CompareArgs) -> anyhow::Result<()> {
+    let read = |source, run: Option<&RunPrefix>| {
+        mixes::read("compare --as-mix", source, &args.writers, run.map(|prefix| &**prefix))
+    };
+    let b = args.b.as_ref().or_else(|| args.run_b.as_ref().map(|_| &args.a));
+    let b = b.ok_or_else(|| usage("compare --as-mix needs two runs: A and B, or --run-a and --run-b"))?;
+    let comparison = MixComparison::new(&read(&args.a, args.run_a.as_ref())?, &read(b, args.run_b.as_ref())?);
+    summary::print_text(&match args.format {
+        Format::Text => comparison.text(),
+        Format::Json => serde_json::to_string_pretty(&comparison)? + "\n",
+    })?;
+    match comparison.differing().count() {
+        0 => Ok(()),
+        _ => Err(MixesDiffer.into()),
+    }
+}
+
+/// The traffic of two runs differs; ends with exit code 99.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the traffic of A and of B differs")]
+pub(crate) struct MixesDiffer;
 
 fn two_runs(args: &CompareArgs, b: &OsString, output_files: &OutputFiles) -> anyhow::Result<()> {
     let how = CompareOptions {

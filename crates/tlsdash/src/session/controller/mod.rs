@@ -202,10 +202,8 @@ impl RunController {
         }
         // Finds every thread before the first of them can end.
         self.host.sample();
-        if let Some(start_us) = self.workload.load_start_us {
-            let wait_us = start_us.saturating_sub(Timestamps::now().monotonic_us);
-            std::thread::sleep(Duration::from_micros(wait_us).min(START_PATIENCE));
-        }
+        let wait = self.workload.load_start.after(Timestamps::now().monotonic_us);
+        std::thread::sleep(wait.min(START_PATIENCE));
         if let Some(load) = &self.workload.load {
             load.set("load.running", &Value::Flag(true)).context("cannot start the load")?;
         }

@@ -4,5 +4,6 @@ mod bench;
 mod bench_targets;
 mod bench_templates;
 mod floods;
+mod likes;
 mod observe;
 mod wire;

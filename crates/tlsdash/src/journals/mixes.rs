@@ -1,0 +1,37 @@
+//! What the traffic of a recorded run was like.
+
+use std::ffi::OsStr;
+
+use mix::{MixReader, TrafficMix};
+use records::kinds::Record;
+
+use crate::error::usage;
+use crate::journals::reading::{RunChoice, SourcePart};
+use crate::journals::source::shown;
+use crate::journals::writers::WriterArgs;
+
+/// Reads the mix of a run, or of a time range of it.
+///
+/// # Errors
+/// When the journal cannot be read, or holds no such run, or no traffic of it.
+pub(crate) fn read(
+    mode: &str,
+    source: &OsStr,
+    writers: &WriterArgs,
+    run: Option<&str>,
+) -> anyhow::Result<TrafficMix> {
+    let mut part = SourcePart::parse(Some(source), RunChoice { mode, run, host: None, writers })?;
+    let chosen = part.read(1)?.run(run)?.id();
+    // Again, as only this run is kept.
+    part.filter.id_prefix = chosen.to_string();
+    let mut reader = MixReader::default();
+    let inspect = |record: &Record| {
+        if record.stamp.run == chosen {
+            reader.take(record);
+        }
+    };
+    part.read_with(1, inspect)?.report_ignored();
+    // No name of a file or host: plans are passed on.
+    let mix = reader.finish(format!("run {}", chosen.short()));
+    mix.map_err(|error| usage(format!("{mode} {}: {error}", shown(source))))
+}
