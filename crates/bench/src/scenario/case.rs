@@ -24,13 +24,16 @@ const LOAD_FLAGS: &[&str] = &[
     "http2",
     "keep-alive",
     "lifetime",
+    "like",
     "loops",
     "method",
+    "plan",
     "ramp-up",
     "rate",
     "replay",
     "requests",
     "resume",
+    "scale",
     "source-addresses",
     "speed",
     "streams",
@@ -42,7 +45,9 @@ const LOAD_FLAGS: &[&str] = &[
 /// The flags that need TLS; a target without TLS gets the same load without them.
 const TLS_FLAGS: [&str; 3] = ["resume", "early-data", "tls-version"];
 /// The flags whose value is the path of a file.
-const FILE_FLAGS: [&str; 3] = ["body", "replay", "targets"];
+const FILE_FLAGS: [&str; 5] = ["body", "like", "plan", "replay", "targets"];
+/// The flags whose requests have times of their own.
+const TIMED_FLAGS: [&str; 3] = ["like", "plan", "replay"];
 /// The shortest turn: its end, in which nothing is asked, must be a small part.
 const TURN_MIN: Duration = Duration::from_millis(100);
 /// The default length of a turn.
@@ -80,7 +85,7 @@ pub(super) fn read_all(
 fn read(mut table: Table<'_>, check: CheckFlags<'_>) -> Result<BenchCase, ScenarioError> {
     let duration = table.time("duration")?;
     let warmup = table.time("warmup")?;
-    let has_own_end = ["requests", "replay"].iter().any(|key| table.has(key)) || has_stages(&table);
+    let has_own_end = table.has("requests") || timed(&table).is_some() || has_stages(&table);
     let duration = duration.or_else(|| (!has_own_end).then_some(DURATION));
     let case = BenchCase {
         name: table.require("name")?,
@@ -129,6 +134,11 @@ fn quick(table: &mut Table<'_>, duration: Option<Duration>) -> Result<Option<Dur
         }
         Some(_) => table.time("quick"),
     }
+}
+
+/// The key whose requests have times of their own, if there is one.
+fn timed(table: &Table<'_>) -> Option<&'static str> {
+    TIMED_FLAGS.into_iter().find(|key| table.has(key))
 }
 
 /// True if the rate has stages with lengths, such as `100..1000/30s`.
@@ -210,8 +220,8 @@ fn check_question(table: &Table<'_>, case: &BenchCase) -> Result<(), ScenarioErr
     if let Some(key) = is_fixed.iter().find(|key| table.has(key)) {
         return Err(table.error_of(key, problem));
     }
-    if case.question != Question::Load && table.has("replay") {
-        return Err(table.error_of("replay", "a log has times of its own: write measure = \"load\""));
+    if let Some(key) = timed(table).filter(|_| case.question != Question::Load) {
+        return Err(table.error_of(key, "it has times of its own: write measure = \"load\""));
     }
     if case.question == Question::Cost && has_stages(table) {
         return Err(table.error_of("rate", "measure = \"cost\" needs one rate, or none: then it is found"));

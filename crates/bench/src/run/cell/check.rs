@@ -100,6 +100,8 @@ fn requests(target: &BenchTarget, case: &BenchCase) -> Vec<BenchCase> {
     let has_own = case.flag("targets").is_none();
     let has_echo = target.echoes();
     let echo = has_echo.then(|| of("/echo", &echo));
-    let own = has_own.then(|| of(&case.path, &own));
+    // What stands for the bytes of each response.
+    let path = case.path.replace("{bytes}", "13");
+    let own = has_own.then(|| of(&path, &own));
     echo.into_iter().chain(own).collect()
 }

@@ -99,7 +99,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("connections = 16", "journal = \"off\"", "line 17: there is no key \"journal\""),
     ("connections = 16", "measure = \"speed\"", "line 17: measure: unknown variant `speed`"),
     ("connections = 16", "requests = 5", "line 17: requests: measure = \"cost\" needs a duration instead"),
-    ("connections = 16", "replay = \"a.log\"", "line 17: replay: a log has times of its own: write measure"),
+    ("connections = 16", "replay = \"a.log\"", "line 17: replay: it has times of its own: write measure"),
+    ("connections = 16", "like = \"a.journal\"", "line 17: like: it has times of its own: write measure"),
     ("connections = 16", "rate = \"1..2/3s\"", "line 17: rate: measure = \"cost\" needs one rate"),
     ("connections = 16", "measure = \"capacity\"", "line 14: measure = \"capacity\" and bound"),
     (
