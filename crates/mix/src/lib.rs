@@ -5,7 +5,7 @@
 //! | `traffic` | the mix: arrivals, sizes, connections, shares |
 //! | `reader` | a mix from the records of a run |
 //! | `plan_file` | a mix as a file that people read and change |
-//! | `script`, `clients`, `draw` | a load with that mix |
+//! | `script`, `lanes`, `clients`, `requests`, `draw` | a load with that mix |
 //! | `comparison` | two mixes, feature by feature |
 //!
 //! A mix holds counts and distributions: no addresses, no names, no paths.
@@ -15,8 +15,10 @@
 mod clients;
 mod comparison;
 mod draw;
+mod lanes;
 mod plan_file;
 mod reader;
+mod requests;
 mod script;
 mod traffic;
 

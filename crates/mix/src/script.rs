@@ -1,7 +1,6 @@
 //! A load with a mix: each connection and request at its time.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use loadgen::{Lane, LaneKind, Protocol, RequestBody, Script, ScriptRequest, Target, Template};
@@ -9,7 +8,9 @@ use records::text::quantity::{counted, elapsed_text, grouped};
 use records::values::ValueCounts;
 
 use crate::clients::Clients;
-use crate::draw::{Draw, Quota, Steps};
+use crate::draw::{Draw, Steps};
+use crate::lanes::{DueConnections, OpenLanes};
+use crate::requests::{BYTES, HEAD_BYTES, HEAD_BYTES_MAX, RequestSizes};
 use crate::traffic::{Second, Sizes, TENTHS, TrafficMix};
 
 /// Most requests of a load, different ones, and bytes of those: they are kept as they are sent.
@@ -17,14 +18,6 @@ const REQUESTS_MAX: u64 = 1_000_000;
 const TEMPLATES_MAX: usize = 100_000;
 const TEMPLATES_BYTES_MAX: u64 = 64 * 1024 * 1024;
 const TENTH_US: u64 = 100_000;
-/// Stands in the target's path for the bytes of a response.
-const BYTES: &str = "{bytes}";
-/// What a head takes of plaintext, about, of a request and of a response. A request of up to the second is taken for a head
-/// alone.
-const HEAD_BYTES: u64 = 150;
-const HEAD_BYTES_MAX: u64 = 2_048;
-/// One of so many connections takes requests for which no connection is open, so that the others have as many as they should.
-const SPARE_SHARE: usize = 400;
 /// The distance of requests on a connection if it is not known: as of a person who reads.
 const GAP_US: u64 = 1_000_000;
 
@@ -62,22 +55,6 @@ pub struct MixLoad {
     pub script: Script,
     /// What it is, and what is assumed, in sentences.
     pub notes: Vec<String>,
-}
-
-/// Connections that are open while the script is made.
-#[derive(Debug, Default)]
-struct OpenLanes {
-    lanes: Vec<Lane>,
-    /// Requests that each has left.
-    left: Vec<u64>,
-    /// Those that have some left, by when the next one is due.
-    due: BinaryHeap<Reverse<(u64, u32)>>,
-    /// The one that ended last.
-    ended: Option<u32>,
-    /// Those that take requests for which none is open.
-    spare: VecDeque<u32>,
-    /// Requests beyond what connections have, by the distribution.
-    beyond: u64,
 }
 
 #[derive(Debug)]
@@ -287,60 +264,6 @@ impl Maker<'_> {
     }
 }
 
-/// Connections that have not begun, by the tenth of a second in which they are due.
-#[derive(Debug)]
-struct DueConnections(Vec<u64>);
-
-impl DueConnections {
-    fn add(&mut self, tenth: usize, connections: u64) {
-        if let Some(due) = self.0.get_mut(tenth) {
-            *due += connections;
-        }
-    }
-
-    /// Takes one, if there is one.
-    fn take(&mut self, tenth: usize) -> bool {
-        let is_due = self.0[tenth] > 0;
-        self.0[tenth] -= u64::from(is_due);
-        is_due
-    }
-}
-
-impl OpenLanes {
-    fn add(&mut self, lane: Lane) -> u32 {
-        self.lanes.push(lane);
-        self.lanes.len() as u32 - 1
-    }
-
-    /// The connection for the next request: the one that is due first, or if all have ended, a spare one; `None` if there is
-    /// none.
-    fn next(&mut self) -> Option<u32> {
-        if let Some(Reverse((_, lane))) = self.due.pop() {
-            return Some(lane);
-        }
-        if self.spare.len() <= self.lanes.len() / SPARE_SHARE {
-            self.spare.extend(self.ended.take());
-        }
-        self.spare.rotate_left(usize::from(!self.spare.is_empty()));
-        let lane = *self.spare.back()?;
-        self.left[lane as usize] += 1;
-        self.beyond += 1;
-        Some(lane)
-    }
-
-    /// Notes that a request was sent, and when the next one is due.
-    fn sent(&mut self, lane: u32, due_us: u64) {
-        let left = &mut self.left[lane as usize];
-        *left -= 1;
-        if *left > 0 {
-            self.due.push(Reverse((due_us, lane)));
-        } else if self.spare.back() != Some(&lane) {
-            // It is not the spare one that was taken for this request.
-            self.ended = Some(lane);
-        }
-    }
-}
-
 /// Draws from both distributions, or from the other one where one is not known.
 fn either(counts: [&ValueCounts; 2], steps: Steps) -> [Option<Draw>; 2] {
     let known = counts.map(|one| Draw::new(one, steps));
@@ -378,67 +301,6 @@ fn scaled(seconds: &[Second], scale: f64) -> Vec<Second> {
         requests: second.requests.map(|n| times(3, n)),
     };
     seconds.iter().map(of).collect()
-}
-
-/// Methods and sizes of requests.
-#[derive(Debug)]
-struct RequestSizes {
-    methods: (Vec<&'static str>, Quota),
-    /// Bodies of requests that have one by their method; `None` if that is not known.
-    bodies: Option<Draw>,
-    /// Bytes of requests whose method is not known.
-    requests: Option<Draw>,
-    responses: Option<Draw>,
-    sizes: Sizes,
-    is_raw: bool,
-    follows_responses: bool,
-}
-
-const METHODS: [&str; 5] = ["GET", "HEAD", "POST", "PUT", "DELETE"];
-
-fn has_body(method: &str) -> bool {
-    matches!(method, "POST" | "PUT")
-}
-
-impl RequestSizes {
-    fn new(mix: &TrafficMix, target: &Target) -> Self {
-        let methods = mix.methods.iter().map(|(name, n)| {
-            // Others are few, and seldom work on any path.
-            (METHODS.into_iter().find(|known| *known == name).unwrap_or("GET"), n)
-        });
-        let (names, counts): (Vec<_>, Vec<_>) = methods.unzip();
-        let mut bodies = ValueCounts::default();
-        mix.bytes_in.iter().filter(|(bytes, _)| *bytes > 0).for_each(|(bytes, n)| bodies.count_n(bytes, n));
-        let with_body = names.iter().zip(&counts).filter(|(name, _)| has_body(name)).map(|(_, n)| n);
-        bodies.count_n(0, with_body.sum::<u64>().saturating_sub(bodies.total()));
-        let of_bodies = Some(&bodies).filter(|_| mix.sizes == Sizes::Bodies);
-        Self {
-            methods: (names, Quota::new(counts)),
-            bodies: of_bodies.and_then(|bodies| Draw::new(bodies, Steps::new(0.259_921_049_894_873))),
-            requests: Draw::new(&mix.bytes_in, Steps::new(0.442_249_570_307_408)),
-            responses: Draw::new(&mix.bytes_out, Steps::new(0.709_975_946_676_697)),
-            sizes: mix.sizes,
-            is_raw: target.scheme().is_raw(),
-            follows_responses: target.path().contains(BYTES) && !target.scheme().is_raw(),
-        }
-    }
-
-    /// The method, and the bytes of both bodies.
-    fn next(&mut self) -> (&'static str, u64, u64) {
-        let bytes_out = self.responses.as_mut().filter(|_| self.follows_responses).map_or(0, Draw::next);
-        if self.is_raw {
-            return ("GET", self.requests.as_mut().map_or(1, Draw::next).max(1), 0);
-        }
-        if self.sizes == Sizes::Plaintext {
-            let bytes = self.requests.as_mut().map_or(0, Draw::next);
-            let body = if bytes > HEAD_BYTES_MAX { bytes - HEAD_BYTES } else { 0 };
-            let method = if body > 0 { "POST" } else { "GET" };
-            return (method, body, bytes_out.saturating_sub(HEAD_BYTES));
-        }
-        let method = self.methods.1.next(1.0, |_| true).map_or("GET", |at| self.methods.0[at]);
-        let body = self.bodies.as_mut().filter(|_| has_body(method)).map_or(0, Draw::next);
-        (method, body, bytes_out)
-    }
 }
 
 #[cfg(test)]
