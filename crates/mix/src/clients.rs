@@ -104,7 +104,7 @@ impl Clients {
         for (client, state) in clients.list.iter().zip(&clients.states) {
             shares[client.profile as usize] += state.share;
         }
-        clients.quota = Quota::new(shares.iter().map(|share| (share * 1e9) as u64));
+        clients.quota = Quota::new(shares);
         clients
     }
 
@@ -166,7 +166,7 @@ impl Offers {
     fn new(mix: &TrafficMix) -> Self {
         let names = |shares: &Shares, is_known: &dyn Fn(&str) -> bool| {
             let known: Vec<_> = shares.iter().filter(|(name, _)| is_known(name)).collect();
-            let quota = Quota::new(known.iter().map(|(_, n)| *n));
+            let quota = Quota::new(known.iter().map(|(_, n)| *n as f64));
             (known.into_iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>(), quota)
         };
         let (versions, of_versions) = names(&mix.versions, &|name| version(name).is_some());

@@ -85,12 +85,12 @@ impl MixComparison {
         }
         let size = if [a, b].iter().any(|mix| mix.sizes == Sizes::Plaintext) { PLAINTEXT } else { BODY };
         let distributions: [(&str, Limit, Part<ValueCounts>); 6] = [
-            ("requests a connection", REQUESTS, |mix| &mix.requests_each),
-            ("time between its requests, us", GAP_US, |mix| &mix.gaps_us),
-            ("requests a connection of HTTP/2", REQUESTS, |mix| &mix.streams_each),
-            ("time between its streams, us", GAP_US, |mix| &mix.stream_gaps_us),
-            ("bytes of requests", size, |mix| &mix.bytes_in),
-            ("bytes of responses", size, |mix| &mix.bytes_out),
+            ("requests a connection", REQUESTS, |mix| &mix.distributions.requests_each),
+            ("time between its requests, us", GAP_US, |mix| &mix.distributions.gaps_us),
+            ("requests a connection of HTTP/2", REQUESTS, |mix| &mix.distributions.streams_each),
+            ("time between its streams, us", GAP_US, |mix| &mix.distributions.stream_gaps_us),
+            ("bytes of requests", size, |mix| &mix.distributions.bytes_in),
+            ("bytes of responses", size, |mix| &mix.distributions.bytes_out),
         ];
         for (name, limit, counts) in distributions {
             for percent in [50.0, 90.0, 99.0] {
@@ -263,7 +263,13 @@ fn number(value: Option<f64>, is_share: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use records::values::MixDistributions;
+
     use super::*;
+
+    fn sizes(of_responses: &str) -> MixDistributions {
+        MixDistributions { bytes_out: of_responses.parse().unwrap(), ..MixDistributions::default() }
+    }
 
     fn mix(tenth: impl Fn(usize) -> u64) -> TrafficMix {
         let second = |at: usize| Second {
@@ -274,7 +280,7 @@ mod tests {
         };
         TrafficMix {
             seconds: (0..60).map(second).collect(),
-            bytes_out: "13:90 10112:10".parse().unwrap(),
+            distributions: sizes("13:90 10112:10"),
             clients: "1:90 91:10".parse().unwrap(),
             ..TrafficMix::default()
         }
@@ -311,7 +317,7 @@ mod tests {
     fn other_sizes_and_other_clients_differ() {
         let a = mix(|_| 2);
         let b = TrafficMix {
-            bytes_out: "13:50 10112:50".parse().unwrap(),
+            distributions: sizes("13:50 10112:50"),
             clients: "10:100".parse().unwrap(),
             ..a.clone()
         };

@@ -59,10 +59,10 @@ pub(crate) struct Quota {
 }
 
 impl Quota {
-    pub(crate) fn new(shares: impl IntoIterator<Item = u64>) -> Self {
-        let shares: Vec<u64> = shares.into_iter().collect();
-        let all = shares.iter().fold(0_u64, |sum, n| sum.saturating_add(*n)).max(1) as f64;
-        Self { given: shares.into_iter().map(|n| (n as f64 / all, 0.0)).collect(), all: 0.0 }
+    pub(crate) fn new(weights: impl IntoIterator<Item = f64>) -> Self {
+        let weights: Vec<f64> = weights.into_iter().collect();
+        let all: f64 = weights.iter().sum();
+        Self { given: weights.into_iter().map(|weight| (weight / all, 0.0)).collect(), all: 0.0 }
     }
 
     /// The index of the one that lacks most among those that are possible, if there is one.
@@ -105,11 +105,11 @@ mod tests {
 
     #[test]
     fn a_quota_is_met_by_weight() {
-        let mut quota = Quota::new([8, 1, 1]);
+        let mut quota = Quota::new([8.0, 1.0, 1.0]);
         let chosen: Vec<_> = (0..100).map(|_| quota.next(1.0, |_| true).unwrap()).collect();
         assert_eq!([0, 1, 2].map(|one| chosen.iter().filter(|at| **at == one).count()), [80, 10, 10]);
-        assert_eq!(Quota::new([1, 3]).next(5.0, |_| true), Some(1), "the heaviest first");
-        assert_eq!(Quota::new([1, 3]).next(5.0, |at| at == 0), Some(0));
+        assert_eq!(Quota::new([1.0, 3.0]).next(5.0, |_| true), Some(1), "the heaviest first");
+        assert_eq!(Quota::new([1.0, 3.0]).next(5.0, |at| at == 0), Some(0));
         assert_eq!(Quota::new([]).next(1.0, |_| true), None);
     }
 }

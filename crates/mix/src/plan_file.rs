@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::str::FromStr;
 
-use records::values::{AgeCounts, ValueCounts};
+use records::values::{AgeCounts, MixDistributions, ValueCounts};
 use serde::Deserialize;
 
 use crate::traffic::{Second, Shares, Sizes, TrafficMix};
@@ -69,6 +69,7 @@ impl TrafficMix {
     /// The mix as a plan file.
     pub fn to_plan(&self) -> String {
         let mut out = HEADER.to_owned();
+        let known = &self.distributions;
         let text = |text: &str| toml::Value::String(text.to_owned()).to_string();
         let sizes = match self.sizes {
             Sizes::Bodies => "bodies",
@@ -94,13 +95,13 @@ impl TrafficMix {
              # Seconds, as far as they are known. They follow from how often clients connect, and are not set.\n\
              ticket_ages_s = \"{}\"\n",
             text(&self.source),
-            self.bytes_in,
-            self.bytes_out,
+            known.bytes_in,
+            known.bytes_out,
             self.open,
-            self.requests_each,
-            self.gaps_us,
-            self.streams_each,
-            self.stream_gaps_us,
+            known.requests_each,
+            known.gaps_us,
+            known.streams_each,
+            known.stream_gaps_us,
             self.clients,
             self.ages,
         );
@@ -168,12 +169,14 @@ impl TrafficMix {
             sizes: plan.sizes,
             seconds: plan.seconds,
             open: plan.open,
-            requests_each: counts("requests_each", &plan.requests_each)?,
-            gaps_us: counts("gaps_us", &plan.gaps_us)?,
-            streams_each: counts("streams_each", &plan.streams_each)?,
-            stream_gaps_us: counts("stream_gaps_us", &plan.stream_gaps_us)?,
-            bytes_in: counts("request_bytes", &plan.request_bytes)?,
-            bytes_out: counts("response_bytes", &plan.response_bytes)?,
+            distributions: MixDistributions {
+                requests_each: counts("requests_each", &plan.requests_each)?,
+                gaps_us: counts("gaps_us", &plan.gaps_us)?,
+                streams_each: counts("streams_each", &plan.streams_each)?,
+                stream_gaps_us: counts("stream_gaps_us", &plan.stream_gaps_us)?,
+                bytes_in: counts("request_bytes", &plan.request_bytes)?,
+                bytes_out: counts("response_bytes", &plan.response_bytes)?,
+            },
             clients: counts("client_connections", &plan.client_connections)?,
             ages: parsed::<AgeCounts>("ticket_ages_s", &plan.ticket_ages_s)?,
             versions: shares("version", version)?,
@@ -217,12 +220,14 @@ mod tests {
             sizes: Sizes::Plaintext,
             seconds: vec![Second { full: 1, resumed: 2, connections: [3; TENTHS], requests: [4; TENTHS] }; 3],
             open: 5,
-            requests_each: counts("1:3 10:7"),
-            gaps_us: counts("1008:3"),
-            streams_each: counts("30:2"),
-            stream_gaps_us: counts("0:7"),
-            bytes_in: counts("0:80"),
-            bytes_out: counts("13:60 10112:23"),
+            distributions: MixDistributions {
+                requests_each: counts("1:3 10:7"),
+                gaps_us: counts("1008:3"),
+                streams_each: counts("30:2"),
+                stream_gaps_us: counts("0:7"),
+                bytes_in: counts("0:80"),
+                bytes_out: counts("13:60 10112:23"),
+            },
             clients: counts("1:40"),
             ages: "60:11".parse().unwrap(),
             versions: shares("TLSv1.3"),

@@ -6,13 +6,13 @@ use foldhash::HashMap;
 use records::ids::ClientId;
 use records::kinds::{Body, ProxyRecord, Record, RunRecord, Stamp, UsageRecord};
 use records::metrics::{ClientCounter, Counters, Dimension, HttpCounter, ProxyCounter, labels};
-use records::values::{AgeCounts, ArrivalCounts, ValueCounts};
+use records::values::{ArrivalCounts, ValueCounts};
 
 use crate::traffic::{Second, Shares, Sizes, TENTHS, TrafficMix};
 
 /// The longest traffic of which a mix is made: a day.
 const SECONDS_MAX: usize = 86_400;
-const TENTH_US: u64 = ArrivalCounts::TENTH.as_micros() as u64;
+const TENTH_US: u64 = ArrivalCounts::TENTH_US;
 const SECOND_US: u64 = TENTH_US * TENTHS as u64;
 
 /// Why records have no mix.
@@ -96,7 +96,7 @@ impl MixReader {
         let handshakes = [since[P::HandshakesFull], since[P::HandshakesResumed]];
         self.handshakes.push((begin_us.midpoint(stamp.mono_us), handshakes));
         let mix = &record.mix;
-        let requests = mix.bytes_in.total().max(mix.bytes_out.total());
+        let requests = mix.distributions.bytes_in.total().max(mix.distributions.bytes_out.total());
         for (at, (arrivals, all)) in
             [(&mix.connections, handshakes.iter().sum()), (&mix.requests, requests)].into_iter().enumerate()
         {
@@ -105,12 +105,7 @@ impl MixReader {
                 self.spread(at, all, [begin_us, stamp.mono_us]);
             }
         }
-        self.mix.requests_each.add(&mix.requests_each);
-        self.mix.streams_each.add(&mix.streams_each);
-        self.mix.gaps_us.add(&mix.gaps_us);
-        self.mix.stream_gaps_us.add(&mix.stream_gaps_us);
-        self.mix.bytes_in.add(&mix.bytes_in);
-        self.mix.bytes_out.add(&mix.bytes_out);
+        self.mix.distributions.add(&mix.distributions);
     }
 
     /// Spreads arrivals evenly over an interval: merged records do not say when they were.
@@ -163,7 +158,7 @@ impl MixReader {
             (false, _) => Sizes::Plaintext,
         };
         if sizes == Sizes::Responses {
-            self.mix.bytes_in = ValueCounts::default();
+            self.mix.distributions.bytes_in = ValueCounts::default();
         }
         let mix = TrafficMix {
             source,
@@ -174,7 +169,6 @@ impl MixReader {
             ciphers: of(Dimension::Cipher),
             protocols: of(Dimension::Alpn),
             methods: Shares::new(self.methods),
-            ages: if self.is_log { AgeCounts::default() } else { self.mix.ages },
             ..self.mix
         };
         Ok(mix)
@@ -207,7 +201,7 @@ mod tests {
         proxy.counters[ProxyCounter::Accepted] = full + resumed;
         for ms in requests_ms {
             proxy.mix.requests.count(ms * 1_000);
-            proxy.mix.bytes_out.count(13);
+            proxy.mix.distributions.bytes_out.count(13);
         }
         let (mono_us, interval_us) = (second * SECOND_US, seconds * SECOND_US);
         let run: RunId = "6f1d0c8e1d2b3a49788c6d5e4f3a2b00".parse().unwrap();

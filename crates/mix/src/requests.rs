@@ -41,15 +41,19 @@ impl RequestSizes {
         });
         let (names, counts): (Vec<_>, Vec<_>) = methods.unzip();
         let mut bodies = ValueCounts::default();
-        mix.bytes_in.iter().filter(|(bytes, _)| *bytes > 0).for_each(|(bytes, n)| bodies.count_n(bytes, n));
+        mix.distributions
+            .bytes_in
+            .iter()
+            .filter(|(bytes, _)| *bytes > 0)
+            .for_each(|(bytes, n)| bodies.count_n(bytes, n));
         let with_body = names.iter().zip(&counts).filter(|(name, _)| has_body(name)).map(|(_, n)| n);
         bodies.count_n(0, with_body.sum::<u64>().saturating_sub(bodies.total()));
         let of_bodies = Some(&bodies).filter(|_| mix.sizes == Sizes::Bodies);
         Self {
-            methods: (names, Quota::new(counts)),
+            methods: (names, Quota::new(counts.into_iter().map(|n| n as f64))),
             bodies: of_bodies.and_then(|bodies| Draw::new(bodies, Steps::new(0.259_921_049_894_873))),
-            requests: Draw::new(&mix.bytes_in, Steps::new(0.442_249_570_307_408)),
-            responses: Draw::new(&mix.bytes_out, Steps::new(0.709_975_946_676_697)),
+            requests: Draw::new(&mix.distributions.bytes_in, Steps::new(0.442_249_570_307_408)),
+            responses: Draw::new(&mix.distributions.bytes_out, Steps::new(0.709_975_946_676_697)),
             sizes: mix.sizes,
             is_raw: target.scheme().is_raw(),
             follows_responses: target.path().contains(BYTES) && !target.scheme().is_raw(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use loadgen::{Lane, LaneKind, Protocol, RequestBody, Script, ScriptRequest, Target, Template};
 use records::text::quantity::{counted, elapsed_text, grouped};
-use records::values::ValueCounts;
+use records::values::{ArrivalCounts, ValueCounts};
 
 use crate::clients::Clients;
 use crate::draw::{Draw, Steps};
@@ -17,7 +17,7 @@ use crate::traffic::{Second, Sizes, TENTHS, TrafficMix};
 const REQUESTS_MAX: u64 = 1_000_000;
 const TEMPLATES_MAX: usize = 100_000;
 const TEMPLATES_BYTES_MAX: u64 = 64 * 1024 * 1024;
-const TENTH_US: u64 = 100_000;
+const TENTH_US: u64 = ArrivalCounts::TENTH_US;
 /// The distance of requests on a connection if it is not known: as of a person who reads.
 const GAP_US: u64 = 1_000_000;
 
@@ -97,8 +97,14 @@ impl MixLoad {
             options,
             clients: Clients::new(mix, options.scale, full),
             open: OpenLanes::default(),
-            each: either([&requests_each(mix), &mix.streams_each], Steps::new(0.414_213_562_373_095)),
-            gaps: either([&mix.gaps_us, &mix.stream_gaps_us], Steps::new(0.618_033_988_749_895)),
+            each: either(
+                [&requests_each(mix), &mix.distributions.streams_each],
+                Steps::new(0.414_213_562_373_095),
+            ),
+            gaps: either(
+                [&mix.distributions.gaps_us, &mix.distributions.stream_gaps_us],
+                Steps::new(0.618_033_988_749_895),
+            ),
             sizes: RequestSizes::new(mix, options.target),
             so_far: [0; 2],
             resumed: 0,
@@ -233,11 +239,11 @@ impl Maker<'_> {
             ),
             (mix.sizes == Sizes::Responses, "empty bodies of requests".to_owned()),
             (
-                mix.requests_each.is_empty() && mix.streams_each.is_empty(),
+                mix.distributions.requests_each.is_empty() && mix.distributions.streams_each.is_empty(),
                 "as many requests on each connection as on average".to_owned(),
             ),
             (
-                mix.gaps_us.is_empty() && mix.stream_gaps_us.is_empty(),
+                mix.distributions.gaps_us.is_empty() && mix.distributions.stream_gaps_us.is_empty(),
                 "requests of a connection a second apart".to_owned(),
             ),
             (mix.clients.is_empty(), "one client".to_owned()),
@@ -274,8 +280,8 @@ fn either(counts: [&ValueCounts; 2], steps: Steps) -> [Option<Draw>; 2] {
 
 /// The requests of a connection, as far as they are known: of the mean otherwise.
 fn requests_each(mix: &TrafficMix) -> ValueCounts {
-    if !(mix.requests_each.is_empty() && mix.streams_each.is_empty()) {
-        return mix.requests_each.clone();
+    if !(mix.distributions.requests_each.is_empty() && mix.distributions.streams_each.is_empty()) {
+        return mix.distributions.requests_each.clone();
     }
     let mut counts = ValueCounts::default();
     let (requests, connections) = (mix.requests(), mix.connections().max(1));
@@ -305,6 +311,8 @@ fn scaled(seconds: &[Second], scale: f64) -> Vec<Second> {
 
 #[cfg(test)]
 mod tests {
+    use records::values::MixDistributions;
+
     use super::*;
 
     fn mix() -> TrafficMix {
@@ -317,10 +325,13 @@ mod tests {
         };
         TrafficMix {
             seconds: vec![second; 60],
-            requests_each: "1:20 10:20".parse().unwrap(),
-            gaps_us: "100000:9 300000:1".parse().unwrap(),
-            bytes_in: "0:90 5000:10".parse().unwrap(),
-            bytes_out: "13:50 10112:49 100000:1".parse().unwrap(),
+            distributions: MixDistributions {
+                requests_each: "1:20 10:20".parse().unwrap(),
+                gaps_us: "100000:9 300000:1".parse().unwrap(),
+                bytes_in: "0:90 5000:10".parse().unwrap(),
+                bytes_out: "13:50 10112:49 100000:1".parse().unwrap(),
+                ..MixDistributions::default()
+            },
             clients: "1:60 60:39".parse().unwrap(),
             methods: crate::Shares::new([("GET".to_owned(), 90), ("POST".to_owned(), 10)]),
             ..TrafficMix::default()
@@ -364,8 +375,11 @@ mod tests {
     #[test]
     fn connections_of_http2_have_their_own_requests() {
         let mix = TrafficMix {
-            requests_each: "1:30".parse().unwrap(),
-            streams_each: "10:30".parse().unwrap(),
+            distributions: MixDistributions {
+                requests_each: "1:30".parse().unwrap(),
+                streams_each: "10:30".parse().unwrap(),
+                ..mix().distributions
+            },
             protocols: crate::Shares::new([("h2".to_owned(), 1), ("http/1.1".to_owned(), 1)]),
             ..mix()
         };

@@ -1,6 +1,6 @@
 //! The mix of a traffic.
 
-use records::values::{AgeCounts, ValueCounts};
+use records::values::{AgeCounts, MixDistributions, ValueCounts};
 use serde::{Deserialize, Serialize};
 
 /// Parts of a second in which arrivals are counted.
@@ -29,15 +29,8 @@ pub struct TrafficMix {
     pub seconds: Vec<Second>,
     /// Connections that were open at the begin.
     pub open: u64,
-    /// Requests of a connection; empty if that is not known. Of HTTP/2 they are streams.
-    pub requests_each: ValueCounts,
-    pub streams_each: ValueCounts,
-    /// Time from the begin of a request to that of the next one on its connection, in microseconds; empty if not known.
-    pub gaps_us: ValueCounts,
-    pub stream_gaps_us: ValueCounts,
-    /// Bytes of requests, and of responses.
-    pub bytes_in: ValueCounts,
-    pub bytes_out: ValueCounts,
+    /// Those that are empty are not known.
+    pub distributions: MixDistributions,
     /// Connections of a client.
     pub clients: ValueCounts,
     /// Ages of the tickets that resumed; empty if not known.

@@ -44,16 +44,16 @@ impl LogCounter {
         let took = of_request.unwrap_or(lifetime).unwrap_or_default();
         let begun_us = ended_us.saturating_sub(took.as_micros() as u64);
         let mut mix = ConnectionMix::default();
-        if event.connection.as_ref().is_some_and(|connection| connection.handshake.is_some()) {
+        let has_handshake =
+            event.connection.as_ref().is_some_and(|connection| connection.handshake.is_some());
+        if has_handshake {
             self.counted.mix_connection(&mut mix, begun_us, false);
-            if event.request.is_none() {
-                let carried = [event.bytes_in, event.bytes_out];
-                self.counted.mix_request(&mut mix, begun_us, Some([carried[0], 0]));
-                mix.end(carried, &mut self.counted.delta.mix);
-            }
         }
         if event.request.is_some() {
             self.counted.mix_request(&mut mix, begun_us, None);
+        } else if has_handshake {
+            self.counted.mix_request(&mut mix, begun_us, Some([event.bytes_in, 0]));
+            mix.end([event.bytes_in, event.bytes_out], &mut self.counted.delta.mix);
         }
     }
 

@@ -283,7 +283,7 @@ fn mix(numbers: &[u64]) -> Mix {
     let mut connection = ConnectionMix::default();
     for carried in numbers.windows(2) {
         mix.connections.count(carried[0]);
-        connection.exchange(carried[0], [carried[0], carried[1]], &mut mix);
+        connection.request(carried[0], Some([carried[0], carried[1]]), &mut mix);
     }
     connection.end([0; 2], &mut mix);
     mix

@@ -177,11 +177,7 @@ impl ProxyStats {
         began_at: Instant,
         carried: Option<[u64; 2]>,
     ) {
-        let at_us = self.clock.us(began_at);
-        match carried {
-            Some(carried) => connection.exchange(at_us, carried, &mut self.delta.mix),
-            None => connection.request(at_us, &mut self.delta.mix),
-        }
+        connection.request(self.clock.us(began_at), carried, &mut self.delta.mix);
     }
 
     /// Counts a connection that is passed to an upstream unread. Returns where its bytes are counted.

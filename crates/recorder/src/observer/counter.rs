@@ -202,10 +202,7 @@ impl ObservedCounter {
     #[inline]
     pub fn mix_request(&mut self, connection: &mut ConnectionMix, begun_us: u64, carried: Option<[u64; 2]>) {
         let at_us = begun_us.saturating_sub(self.clock_offset_us);
-        match carried {
-            Some(carried) => connection.exchange(at_us, carried, &mut self.delta.mix),
-            None => connection.request(at_us, &mut self.delta.mix),
-        }
+        connection.request(at_us, carried, &mut self.delta.mix);
     }
 
     /// The number of the next connection.

@@ -56,7 +56,7 @@ impl<S: Sink> Publisher<S> {
                 let new = || HttpTotals::new(self.started_us, &self.route_names);
                 let without_room = self.http.get_or_insert_with(new).add(delta, start_us);
                 self.health.over_budget_total += without_room;
-                self.mix.add_sizes(&delta.sizes);
+                self.mix.distributions.add_sizes(&delta.sizes);
             }
         }
         if let Some((delta, state)) = load {

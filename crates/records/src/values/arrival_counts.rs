@@ -2,14 +2,12 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
 
 use crate::text::ParseIdError;
 use crate::wire::absent_if_empty;
 
 /// Most tenths of a second that are told apart: further ones count in the last.
 const TENTHS_MAX: usize = 600;
-const TENTH_US: u64 = 100_000;
 
 /// Arrivals in each tenth of a second of `CLOCK_MONOTONIC`.
 ///
@@ -22,13 +20,13 @@ pub struct ArrivalCounts {
 }
 
 impl ArrivalCounts {
-    /// The length of a tenth of a second.
-    pub const TENTH: Duration = Duration::from_micros(TENTH_US);
+    /// A tenth of a second, in microseconds.
+    pub const TENTH_US: u64 = 100_000;
 
     /// Counts an arrival at this time of `CLOCK_MONOTONIC`, in microseconds.
     #[inline]
     pub fn count(&mut self, at_us: u64) {
-        let tenth = at_us / TENTH_US;
+        let tenth = at_us / Self::TENTH_US;
         // Nearly always it is the last one.
         match self.counts.last_mut().filter(|(last, _)| *last == tenth) {
             Some((_, n)) => *n += 1,
@@ -121,7 +119,7 @@ mod tests {
     #[test]
     fn memory_is_bounded_and_no_arrival_is_lost() {
         let mut counts = ArrivalCounts::default();
-        (0..10_000).rev().for_each(|tenth| counts.count(tenth * TENTH_US));
+        (0..10_000).rev().for_each(|tenth| counts.count(tenth * ArrivalCounts::TENTH_US));
         assert_eq!((counts.counts.len(), counts.total()), (TENTHS_MAX, 10_000));
     }
 

@@ -1,10 +1,7 @@
 //! What the traffic of an interval was like, as far as a load that repeats it needs it.
 
-use journal::EntryBuf;
-
 use super::{ArrivalCounts, ValueCounts};
-use crate::metrics::Field;
-use crate::wire::{DecodeError, FieldSource, WireField, WireFields, field, wire};
+use crate::wire::{FAMILY, field, wire};
 
 wire! {
     @part
@@ -16,6 +13,15 @@ wire! {
         pub connections: ArrivalCounts = &field::MIX_CONNECTIONS,
         /// Requests by their begin. Records that are merged have none.
         pub requests: ArrivalCounts = &field::MIX_REQUESTS,
+        pub distributions: MixDistributions = &FAMILY,
+    }
+}
+
+wire! {
+    @part
+    /// How many requests connections have, and how large and how far apart those are.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct MixDistributions {
         /// Requests of connections that have ended; of HTTP/2 they are streams.
         pub requests_each: ValueCounts = &field::MIX_REQUESTS_EACH,
         pub streams_each: ValueCounts = &field::MIX_STREAMS_EACH,
@@ -31,16 +37,31 @@ wire! {
 
 impl Mix {
     pub fn add(&mut self, more: &Self) {
-        let Self { connections, requests, bytes_in, bytes_out, .. } = more;
-        let Self { requests_each, streams_each, gaps_us, stream_gaps_us, .. } = more;
-        self.connections.add(connections);
-        self.requests.add(requests);
-        self.requests_each.add(requests_each);
-        self.streams_each.add(streams_each);
-        self.gaps_us.add(gaps_us);
-        self.stream_gaps_us.add(stream_gaps_us);
-        self.bytes_in.add(bytes_in);
-        self.bytes_out.add(bytes_out);
+        self.connections.add(&more.connections);
+        self.requests.add(&more.requests);
+        self.distributions.add(&more.distributions);
+    }
+
+    /// Forgets all and keeps the memory.
+    pub fn clear(&mut self) {
+        self.connections.clear();
+        self.requests.clear();
+        self.distributions.all_mut().into_iter().for_each(ValueCounts::clear);
+    }
+
+    /// Merges the mix of the interval before: arrivals, which are for single intervals, are given up.
+    pub(crate) fn downsample(&mut self, earlier: &Self) {
+        self.connections.clear();
+        self.requests.clear();
+        self.distributions.add(&earlier.distributions);
+    }
+}
+
+impl MixDistributions {
+    pub fn add(&mut self, more: &Self) {
+        let Self { requests_each, streams_each, gaps_us, stream_gaps_us, bytes_in, bytes_out } = more;
+        let more = [requests_each, streams_each, gaps_us, stream_gaps_us, bytes_in, bytes_out];
+        self.all_mut().into_iter().zip(more).for_each(|(own, more)| own.add(more));
     }
 
     /// Adds the sizes of bodies that HTTP mode has counted, of requests and of responses.
@@ -49,36 +70,9 @@ impl Mix {
         self.bytes_out.add(bytes_out);
     }
 
-    /// Forgets all and keeps the memory.
-    pub fn clear(&mut self) {
-        let Self { connections, requests, bytes_in, bytes_out, .. } = self;
-        connections.clear();
-        requests.clear();
-        let of_connections = [&mut self.requests_each, &mut self.gaps_us];
-        let of_http2 = [&mut self.streams_each, &mut self.stream_gaps_us];
-        let sizes = [bytes_in, bytes_out];
-        of_connections.into_iter().chain(of_http2).chain(sizes).for_each(ValueCounts::clear);
-    }
-
-    /// Merges the mix of the interval before: arrivals, which are for single intervals, are given up.
-    pub(crate) fn downsample(&mut self, earlier: &Self) {
-        self.add(earlier);
-        self.connections.clear();
-        self.requests.clear();
-    }
-}
-
-impl WireField for Mix {
-    fn put(&self, _: &'static Field, out: &mut EntryBuf) {
-        self.put_all(out);
-    }
-
-    fn get(_: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
-        Self::get_all(from)
-    }
-
-    fn describe(_: &'static Field, into: &mut Vec<Field>) {
-        into.extend(Self::fields());
+    fn all_mut(&mut self) -> [&mut ValueCounts; 6] {
+        let Self { requests_each, streams_each, gaps_us, stream_gaps_us, bytes_in, bytes_out } = self;
+        [requests_each, streams_each, gaps_us, stream_gaps_us, bytes_in, bytes_out]
     }
 }
 
@@ -104,39 +98,40 @@ impl ConnectionMix {
         mix.connections.count(at_us);
     }
 
-    /// Counts a request that began then.
+    /// Counts a request that began then. `carried`: the bytes that the connection has carried in each direction when the
+    /// answer begins, if these are to tell sizes.
     #[inline]
-    pub fn request(&mut self, at_us: u64, mix: &mut Mix) {
+    pub fn request(&mut self, at_us: u64, carried: Option<[u64; 2]>, mix: &mut Mix) {
         mix.requests.count(at_us);
+        let distributions = &mut mix.distributions;
+        if let Some([bytes_in, bytes_out]) = carried {
+            distributions.bytes_in.count(bytes_in.saturating_sub(self.carried[0]));
+            if self.requests > 0 {
+                distributions.bytes_out.count(bytes_out.saturating_sub(self.carried[1]));
+            }
+            (self.is_sized, self.carried) = (true, [bytes_in, bytes_out]);
+        }
         if self.requests > 0 {
-            let gaps_us = if self.is_http2 { &mut mix.stream_gaps_us } else { &mut mix.gaps_us };
+            let gaps_us =
+                if self.is_http2 { &mut distributions.stream_gaps_us } else { &mut distributions.gaps_us };
             gaps_us.count(at_us.saturating_sub(self.began_us));
         }
         self.requests += 1;
         self.began_us = at_us;
     }
 
-    /// The same, with sizes: `carried` are the bytes that the connection has carried in each direction when the answer
-    /// begins.
-    #[inline]
-    pub fn exchange(&mut self, at_us: u64, carried: [u64; 2], mix: &mut Mix) {
-        if self.requests > 0 {
-            mix.bytes_out.count(carried[1].saturating_sub(self.carried[1]));
-        }
-        mix.bytes_in.count(carried[0].saturating_sub(self.carried[0]));
-        self.is_sized = true;
-        self.carried = carried;
-        self.request(at_us, mix);
-    }
-
     /// Counts the end of the connection, which has carried so many bytes in each direction.
-    pub fn end(&self, carried: [u64; 2], mix: &mut Mix) {
+    pub fn end(&self, carried: [u64; 2], Mix { distributions, .. }: &mut Mix) {
         if self.is_begun {
-            let each = if self.is_http2 { &mut mix.streams_each } else { &mut mix.requests_each };
+            let each = if self.is_http2 {
+                &mut distributions.streams_each
+            } else {
+                &mut distributions.requests_each
+            };
             each.count(self.requests);
         }
         if self.is_sized {
-            mix.bytes_out.count(carried[1].saturating_sub(self.carried[1]));
+            distributions.bytes_out.count(carried[1].saturating_sub(self.carried[1]));
         }
     }
 }
@@ -149,8 +144,8 @@ mod tests {
     fn an_exchange_ends_where_the_next_one_begins() {
         let (mut mix, mut connection) = (Mix::default(), ConnectionMix::default());
         connection.begin(900_000, false, &mut mix);
-        connection.exchange(1_000_000, [10, 0], &mut mix);
-        connection.exchange(1_000_040, [30, 60], &mut mix);
+        connection.request(1_000_000, Some([10, 0]), &mut mix);
+        connection.request(1_000_040, Some([30, 60]), &mut mix);
         connection.end([30, 61], &mut mix);
         let mut idle = ConnectionMix::default();
         idle.end([5, 5], &mut mix);
@@ -158,12 +153,12 @@ mod tests {
         idle.end([5, 5], &mut mix);
         assert_eq!((mix.connections.to_string(), mix.requests.to_string()), ("9:2".into(), "10:2".into()));
         assert_eq!(
-            (mix.requests_each.to_string(), mix.streams_each.to_string()),
+            (mix.distributions.requests_each.to_string(), mix.distributions.streams_each.to_string()),
             ("2:1".into(), "0:1".into())
         );
-        assert_eq!(mix.gaps_us.to_string(), "40:1");
+        assert_eq!(mix.distributions.gaps_us.to_string(), "40:1");
         assert_eq!(
-            (mix.bytes_in.to_string(), mix.bytes_out.to_string()),
+            (mix.distributions.bytes_in.to_string(), mix.distributions.bytes_out.to_string()),
             ("10:1 20:1".into(), "1:1 60:1".into())
         );
     }
@@ -171,9 +166,9 @@ mod tests {
     #[test]
     fn merged_records_keep_sizes_and_give_up_arrivals() {
         let (mut mix, mut connection) = (Mix::default(), ConnectionMix::default());
-        connection.exchange(1_000_000, [10, 0], &mut mix);
+        connection.request(1_000_000, Some([10, 0]), &mut mix);
         let earlier = mix.clone();
         mix.downsample(&earlier);
-        assert_eq!((mix.bytes_in.total(), mix.requests.is_empty()), (2, true));
+        assert_eq!((mix.distributions.bytes_in.total(), mix.requests.is_empty()), (2, true));
     }
 }

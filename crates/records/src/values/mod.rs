@@ -17,7 +17,7 @@ pub use arrival_counts::ArrivalCounts;
 pub use event_counts::{EventCount, EventCounts, LoadEvent};
 pub use latencies::{Latencies, Latency};
 pub use log_figure::{AbsentFigures, LogFigure};
-pub use mix::{ConnectionMix, Mix};
+pub use mix::{ConnectionMix, Mix, MixDistributions};
 pub use process_cpu::{PROCESSES_LISTED_MAX, ProcessCpu, ProcessCpuList, keep_busiest};
 pub use status_counts::{StatusCounts, grpc_status_name};
 pub use tls_version::TlsVersion;

@@ -82,7 +82,7 @@ pub(crate) trait WireField: Sized {
 pub(crate) static FAMILY: Field =
     Field { name: Cow::Borrowed(""), unit: Unit::Text, example: "", meaning: Cow::Borrowed("") };
 
-/// Declares a record with the field of each member; `@part` a part of a record, and `@impl` does so for a struct declared
+/// Declares a record with the field of each member; `@part` a part of a record, which can be a member of it, and `@impl` does so for a struct declared
 /// elsewhere.
 macro_rules! wire {
     (@impl $record:ident { $($members:tt)* }) => {
@@ -107,8 +107,25 @@ macro_rules! wire {
             }
         }
     };
-    (@part $($declaration:tt)*) => {
-        wire! { @declare true $($declaration)* }
+    (@part $(#[$meta:meta])* pub struct $record:ident $members:tt) => {
+        wire! { @declare true $(#[$meta])* pub struct $record $members }
+
+        impl $crate::wire::WireField for $record {
+            fn put(&self, _: &'static $crate::metrics::Field, out: &mut journal::EntryBuf) {
+                $crate::wire::WireFields::put_all(self, out);
+            }
+
+            fn get(
+                _: &'static $crate::metrics::Field,
+                from: &dyn $crate::wire::FieldSource,
+            ) -> Result<Self, $crate::wire::DecodeError> {
+                $crate::wire::WireFields::get_all(from)
+            }
+
+            fn describe(_: &'static $crate::metrics::Field, into: &mut Vec<$crate::metrics::Field>) {
+                into.extend(<Self as $crate::wire::WireFields>::fields());
+            }
+        }
     };
     (@declare $is_part:literal $(#[$meta:meta])* pub struct $record:ident {
         $($(#[$doc:meta])* pub $member:ident: $type:ty = $field:expr,)*

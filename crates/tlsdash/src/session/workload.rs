@@ -51,11 +51,10 @@ pub(crate) enum LoadStart {
 impl LoadStart {
     /// How long to wait for it at this time of `CLOCK_MONOTONIC`, in microseconds.
     pub(crate) fn after(self, now_us: u64) -> Duration {
-        let tenth_us = ArrivalCounts::TENTH.as_micros() as u64;
         Duration::from_micros(match self {
             Self::Now => 0,
             Self::At(us) => us.saturating_sub(now_us),
-            Self::NextTenth => tenth_us - now_us % tenth_us,
+            Self::NextTenth => ArrivalCounts::TENTH_US - now_us % ArrivalCounts::TENTH_US,
         })
     }
 }
