@@ -26,8 +26,8 @@ pub(crate) struct ResolvedLoad {
     pub(crate) requests: Arc<[EncodedRequest]>,
     pub(crate) sequence: Box<[u16]>,
     pub(crate) addresses: Vec<Address>,
-    /// One for each profile of the script, or one; empty without TLS.
-    pub(crate) tls: Vec<TlsSetup>,
+    /// One for each profile of the script, with its protocol, or one; empty without TLS.
+    pub(crate) tls: Vec<(Protocol, TlsSetup)>,
 }
 
 impl ResolvedLoad {
@@ -63,11 +63,10 @@ impl ResolvedLoad {
         };
         let setup = |profile: &ClientProfile| {
             let options = tls_options(config, profile);
-            TlsSetup::new(&config.trust, target.host(), &options).map_err(Into::into)
+            Ok((profile.protocol, TlsSetup::new(&config.trust, target.host(), &options)?))
         };
-        let tls: Result<_, LoadStartError> =
-            profiles(config).iter().filter(|_| target.is_tls()).map(setup).collect();
-        let tls = tls?;
+        let profiles = profiles(config).into_iter().filter(|_| target.is_tls());
+        let tls = profiles.map(|profile| setup(&profile)).collect::<Result<_, LoadStartError>>()?;
         let addresses = resolve(config, plan.sources)?;
         Ok(Self { original, requests, sequence, addresses, tls })
     }
@@ -130,13 +129,11 @@ pub fn probe(config: &LoadConfig, patience: Duration) -> Result<(), LoadStartErr
             LoadStartError::Unreachable { server: server.clone(), reason }
         })
     };
-    let first = connected()?;
     if checked.tls.is_empty() {
-        return Ok(());
+        connected()?;
     }
-    let streams = std::iter::once(Ok(first)).chain(std::iter::repeat_with(connected));
-    for ((profile, tls), stream) in profiles(config).iter().zip(&checked.tls).zip(streams) {
-        probe_profile(config, profile.protocol, tls, stream?, &server, patience)?;
+    for (protocol, tls) in &checked.tls {
+        probe_profile(config, *protocol, tls, connected()?, &server, patience)?;
     }
     Ok(())
 }

@@ -89,7 +89,7 @@ impl Load {
             let script = scripts.as_ref().map(|parts| Arc::clone(&parts[thread as usize]));
             let protocol = script.as_ref().map_or(plan.protocol, |part| part.protocol);
             let new = |connections, profile: usize| {
-                let tls = tls.get(profile)?;
+                let (_, tls) = tls.get(profile)?;
                 Some(tls.client(connections, plan.early_data, load.forgetting.clone()))
             };
             let start = WorkerConfig {
