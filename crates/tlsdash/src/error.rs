@@ -5,16 +5,21 @@ use std::fmt;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// A usage error: the command line or the configuration is wrong. The program ends with exit code 2.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub(crate) struct UsageError(String);
 
-impl fmt::Display for UsageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+/// A condition that was asked for does not hold, such as an assertion. The program ends with exit code 99.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct UnmetCondition(pub(crate) String);
+
+impl UnmetCondition {
+    /// An error that lists the failed assertions with their reasons.
+    pub(crate) fn of_assertions(breaches: &[String]) -> anyhow::Error {
+        Self(format!("assertion does not hold: {}", breaches.join("; "))).into()
     }
 }
-
-impl std::error::Error for UsageError {}
 
 /// Makes a usage error. The reason is reduced to one printable line.
 pub(crate) fn usage(reason: impl fmt::Display) -> anyhow::Error {

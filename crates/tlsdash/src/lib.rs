@@ -42,7 +42,7 @@ use crate::command_line::{Cli, InternalCommand, Mode};
 use crate::commands::observed::{observe, wire};
 use crate::commands::recordings::{check, compact, compare, explain, report, runs};
 use crate::commands::{bench, bench_upstream, config, ctl, demo, load, proxy, watch};
-use crate::error::{UsageError, line, refused_value, refused_words, usage};
+use crate::error::{UnmetCondition, UsageError, line, refused_value, refused_words, usage};
 use crate::say::say;
 use crate::service::signals;
 
@@ -80,10 +80,7 @@ fn exit_code(ended: anyhow::Result<()>) -> ExitCode {
             say(line);
             if error.is::<UsageError>() {
                 ExitCode::from(2)
-            } else if error.is::<check::AssertionFailed>()
-                || error.is::<explain::FindingsFailed>()
-                || error.is::<compare::MixesDiffer>()
-            {
+            } else if error.is::<UnmetCondition>() {
                 ExitCode::from(99)
             } else {
                 ExitCode::FAILURE

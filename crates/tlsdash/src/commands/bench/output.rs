@@ -9,8 +9,7 @@ use ::bench::run::{RunEnd, RunPlan};
 
 use super::args::BenchOutputArgs;
 use crate::commands::output_files::OutputFiles;
-use crate::commands::recordings::check::AssertionFailed;
-use crate::error::usage;
+use crate::error::{UnmetCondition, usage};
 use crate::service::environment;
 use crate::summary;
 
@@ -69,7 +68,7 @@ impl BenchOutput {
             )),
         });
         let breached: Vec<String> = breached.collect();
-        if breached.is_empty() { Ok(()) } else { Err(AssertionFailed::of(&breached)) }
+        if breached.is_empty() { Ok(()) } else { Err(UnmetCondition::of_assertions(&breached)) }
     }
 }
 

@@ -7,7 +7,7 @@ use report::{Assertion, AssertionOutcome, FigureValue};
 use super::args::LoadArgs;
 use crate::cli::Format;
 use crate::commands::output_files::OutputFiles;
-use crate::commands::recordings::check::AssertionFailed;
+use crate::error::UnmetCondition;
 use crate::session::FinishedRun;
 use crate::summary;
 
@@ -123,6 +123,6 @@ impl LoadOutput {
         if self.breaches.is_empty() {
             return failure;
         }
-        Err(AssertionFailed::of(&self.breaches))
+        Err(UnmetCondition::of_assertions(&self.breaches))
     }
 }

@@ -1,6 +1,6 @@
 //! `tlsdash check`: whether a run in a journal meets conditions.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -8,7 +8,7 @@ use report::{Assertion, AssertionOutcome, AssertionResult, Figures};
 
 use crate::cli::RunsArgs;
 use crate::commands::output_files::OutputFiles;
-use crate::error::usage;
+use crate::error::{UnmetCondition, usage};
 use crate::journals::reading::{RecordedRun, run_name};
 use crate::summary;
 
@@ -26,25 +26,6 @@ pub(crate) struct CheckArgs {
     /// Write the result of each condition as JUnit XML; - is standard output, and replaces the text
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
-}
-
-/// An assertion does not hold; ends with exit code 99.
-#[derive(Debug)]
-pub(crate) struct AssertionFailed(String);
-
-impl fmt::Display for AssertionFailed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for AssertionFailed {}
-
-impl AssertionFailed {
-    /// An error that lists the failed assertions with their reasons.
-    pub(crate) fn of(breaches: &[String]) -> anyhow::Error {
-        anyhow::Error::new(Self(format!("assertion does not hold: {}", breaches.join("; "))))
-    }
 }
 
 /// Prints the result of each condition, and fails if one does not hold.
@@ -73,7 +54,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
             AssertionOutcome::Holds => None,
         })
         .collect();
-    if breaches.is_empty() { Ok(()) } else { Err(AssertionFailed::of(&breaches)) }
+    if breaches.is_empty() { Ok(()) } else { Err(UnmetCondition::of_assertions(&breaches)) }
 }
 
 /// The result of each condition.

@@ -11,7 +11,7 @@ use mix::MixComparison;
 
 use crate::cli::Format;
 use crate::commands::output_files::OutputFiles;
-use crate::error::usage;
+use crate::error::{UnmetCondition, usage};
 use crate::journals::mixes;
 use crate::journals::reading::{RecordedRun, RunChoice, RunPrefix, RunQuery};
 use crate::journals::writers::WriterArgs;
@@ -99,14 +99,9 @@ fn as_mix(args: &CompareArgs) -> anyhow::Result<()> {
     })?;
     match comparison.differing().count() {
         0 => Ok(()),
-        _ => Err(MixesDiffer.into()),
+        _ => Err(UnmetCondition("the traffic of A and of B differs".to_owned()).into()),
     }
 }
-
-/// The traffic of two runs differs; ends with exit code 99.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the traffic of A and of B differs")]
-pub(crate) struct MixesDiffer;
 
 fn two_runs(args: &CompareArgs, b: &OsString, output_files: &OutputFiles) -> anyhow::Result<()> {
     let how = CompareOptions {

@@ -1,7 +1,7 @@
 //! `tlsdash explain`: findings, why handshakes were full, and advice.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 
 use clap::{Args, ValueEnum};
 use model::insight::{self, Advice, FindingSummary, HowTo, Saving, Severity, UncertainValue};
@@ -11,6 +11,7 @@ use records::metrics::FullReason;
 use serde::Serialize;
 
 use crate::cli::{Format, RunsArgs};
+use crate::error::UnmetCondition;
 use crate::journals::reading::{RecordedRun, run_name};
 use crate::summary;
 
@@ -52,18 +53,6 @@ const CERTIFICATES_MAX: usize = 20;
 
 /// Intervals kept of the run, for estimates: more than a day of seconds.
 const INTERVALS_MAX: usize = 100_000;
-
-/// There are findings that `--fail-on` asks for; ends with exit code 99.
-#[derive(Debug)]
-pub(crate) struct FindingsFailed(String);
-
-impl fmt::Display for FindingsFailed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for FindingsFailed {}
 
 #[derive(Debug, Serialize)]
 struct Explanation {
@@ -155,7 +144,7 @@ impl Explanation {
             severe.map(|finding| format!("{}: {}", finding.id, finding.sentence())).collect();
         match &*severe {
             [] => Ok(()),
-            all => Err(anyhow::Error::new(FindingsFailed(format!("findings: {}", all.join("; "))))),
+            all => Err(UnmetCondition(format!("findings: {}", all.join("; "))).into()),
         }
     }
 
