@@ -50,7 +50,7 @@ pub struct UpstreamError {
 
 /// A server on its own threads, named `upstream`, which end when it is dropped.
 ///
-/// `GET /bytes/N` answers N bytes, up to 1 GiB; `POST /echo` and `PUT /echo` return their body; `GET /` answers a
+/// `/bytes/N` answers N bytes, up to 1 GiB; `POST /echo` and `PUT /echo` return their body; `GET /` answers a
 /// greeting. A prefix `/api` or `/files` of the path changes nothing.
 #[derive(Debug)]
 pub struct DemoUpstream {
