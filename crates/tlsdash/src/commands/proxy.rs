@@ -303,7 +303,8 @@ fn header(config: &ProxyConfig, upstreams: &[Upstream]) -> RunRecord {
     }
 }
 
-/// The load beside the proxy, with everything that can be refused before the proxy binds.
+/// The load beside the proxy, with everything that can be refused before the proxy serves. Its recording is read by the user
+/// that serves.
 #[derive(Debug)]
 pub(crate) enum PreparedLoad {
     Plan(Box<Plan>, Vec<Template>),
