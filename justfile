@@ -55,9 +55,10 @@ quick SINCE="HEAD":
     cargo test --quiet --locked "${units[@]}" --lib
     [ ${#programs[@]} -eq 0 ] || cargo test --quiet --locked "${programs[@]}" --test it
 
-# Formatting and lints, warnings denied.
+# Formatting, lints with warnings denied, and the lock file that only `just fuzz` uses.
 lint:
     cargo fmt --all --check
+    cargo metadata --locked --quiet --format-version 1 --manifest-path crates/fuzz/Cargo.toml >/dev/null
     cargo clippy --workspace --all-targets --locked -- -D warnings
 
 # Format everything.
