@@ -23,6 +23,9 @@ const TICKETS: [(f64, TlsCounter); 3] = [
     (4.0, TlsCounter::NoTicketBeside3),
     (8.0, TlsCounter::NoTicketBeside7),
 ];
+/// Settings whose effect a load like the recorded traffic shows in the blocks of an experiment: its clients offer the
+/// sessions that these refused. A lifetime is longer than a block, and how many tickets a client keeps is not recorded.
+const CHECKED_BY_EXPERIMENT: [&str; 2] = ["proxy.resumption", "proxy.session-cache"];
 /// The share of the largest possible gain that is enough.
 const ENOUGH: f64 = 0.8;
 
@@ -39,6 +42,9 @@ pub struct Advice {
     pub sentence: String,
     /// The flag to start with; a setting of this name can also be changed in the dashboard.
     pub flag: String,
+    /// An experiment that checks the advice, in the words of `--ab`; `None` where a block is too short for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub experiment: Option<String>,
 }
 
 /// Changes that would have resumed more of a run's full handshakes, the most effective first. Empty without settings
@@ -91,7 +97,9 @@ impl Basis<'_> {
         let share = share(n.min(self.full), self.full);
         let sentence = format!("{what} would have resumed {how} {} of the full handshakes", percent(share));
         let flag = format!("--{} {proposed}", setting.trim_start_matches("proxy."));
-        Advice { setting: setting.to_owned(), present, proposed, share, sentence, flag }
+        let experiment =
+            CHECKED_BY_EXPERIMENT.contains(&setting).then(|| format!("{setting}={present}..{proposed}"));
+        Advice { setting: setting.to_owned(), present, proposed, share, sentence, flag, experiment }
     }
 
     fn resumption(&self) -> Option<Advice> {

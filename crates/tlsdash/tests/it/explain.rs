@@ -8,10 +8,14 @@ use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 
 /// A run of three seconds, recorded.
 fn recorded(folder: &Path, load: &str) -> String {
+    recorded_with(folder, load, &[])
+}
+
+fn recorded_with(folder: &Path, load: &str, options: &[&str]) -> String {
     let at = journal(folder).display().to_string();
     let place = format!("file:{at}");
     let args = ["demo", "--headless", "--duration", "3s", "--journal", &place, "--load", load];
-    let output = run(folder, &args);
+    let output = run(folder, &[&args, options].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     at
 }
@@ -46,6 +50,35 @@ fn full_handshakes_that_the_load_asked_for_are_said_to_be_its_own() {
     let text = run(folder.path(), &["explain", &source]).stdout;
     let said = format!("  {full} of these were asked for by the run's own load\n");
     assert!(String::from_utf8_lossy(&text).contains(&said));
+}
+
+#[test]
+fn advice_names_the_experiment_that_checks_it_with_the_recorded_traffic() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = recorded_with(folder.path(), "rate=100,keepalive=off,resume=100%", &["--resumption", "off"]);
+    let text = |args: &[&str]| {
+        let output = run(folder.path(), &[&["explain"], args].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let command = "\n    check: tlsdash … --ab proxy.resumption=off..tickets,block=10s";
+    let explained = text(&[&source]);
+    assert!(explained.contains(&format!("{command} --load 'like={source}'\n")), "{explained}");
+    // `--load` takes no time range apart from the source.
+    let explained = text(&[&source, "--since", "-1h"]);
+    assert!(explained.contains(&format!("{command}\n")), "{explained}");
+    // The clients of such a load offer the sessions that the recorded proxy refused.
+    let load = format!("like={source}");
+    let args = ["demo", "--headless", "--duration", "4s", "--format", "json", "--load", &load];
+    let output = run(folder.path(), &args);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [full, resumed] =
+        ["full", "resumed"].map(|kind| summary["proxy"]["handshakes"][kind].as_u64().unwrap());
+    assert!(resumed > 4 * full, "{full} full, {resumed} resumed");
+    let load = format!("like={source},rate=5");
+    let output = run(folder.path(), &["demo", "--headless", "--load", &load]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
 }
 
 #[test]

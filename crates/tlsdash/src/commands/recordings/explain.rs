@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use clap::{Args, ValueEnum};
+use log_store::StoreUrl;
 use model::insight::{self, Advice, FindingSummary, HowTo, Saving, Severity, UncertainValue};
 use model::runs::Run;
 use model::summary::CertificateSummary;
@@ -12,7 +13,7 @@ use serde::Serialize;
 
 use crate::cli::{Format, RunsArgs};
 use crate::error::UnmetCondition;
-use crate::journals::reading::{RecordedRun, run_name};
+use crate::journals::reading::{RecordedRun, place, run_name};
 use crate::summary;
 
 #[derive(Args, Debug)]
@@ -54,6 +55,10 @@ const CERTIFICATES_MAX: usize = 20;
 /// Intervals kept of the run, for estimates: more than a day of seconds.
 const INTERVALS_MAX: usize = 100_000;
 
+/// Bounds of a block that a check takes.
+const BLOCK_S_MIN: u64 = 10;
+const BLOCK_S_MAX: u64 = 60;
+
 #[derive(Debug, Serialize)]
 struct Explanation {
     schema: u64,
@@ -80,18 +85,59 @@ struct SavingText {
     /// Share of the CPU time of all handshakes, in the same way.
     share: [f64; 3],
     how: String,
+    /// An experiment that checks it, in the words of `--ab`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    experiment: Option<String>,
 }
 
 impl SavingText {
     fn of(saving: &Saving) -> Self {
         let three = |estimate: UncertainValue| [estimate.low, estimate.mid, estimate.high];
-        let how = match &saving.how {
-            HowTo::Setting { name, value: Some(value), .. } => format!("set {name} to {value}"),
-            HowTo::Setting { name, value: None, .. } => format!("change {name}"),
-            HowTo::Otherwise(text) => (*text).to_owned(),
+        let (how, experiment) = match &saving.how {
+            HowTo::Setting { name, value: Some(value), experiment } => {
+                (format!("set {name} to {value}"), experiment.clone())
+            }
+            HowTo::Setting { name, value: None, .. } => (format!("change {name}"), None),
+            HowTo::Otherwise(text) => ((*text).to_owned(), None),
         };
         let change = saving.change.to_string();
-        Self { change, cores: three(saving.cores), share: three(saving.share), how }
+        Self { change, cores: three(saving.cores), share: three(saving.share), how, experiment }
+    }
+}
+
+/// The command that checks an estimate with the traffic of which it was made.
+struct Check {
+    /// The load that is like that traffic; empty if `--load` cannot name it.
+    load: String,
+    /// Seconds of a block: one round of the recording, within reason.
+    block_s: u64,
+}
+
+impl Check {
+    fn of(args: &RunsArgs, run: &Run) -> Self {
+        let block_s = (run.duration_us() / 1_000_000).clamp(BLOCK_S_MIN, BLOCK_S_MAX);
+        let load = Self::source(args).map_or_else(String::new, |source| format!(" --load 'like={source}'"));
+        Self { load, block_s }
+    }
+
+    fn source(args: &RunsArgs) -> Option<String> {
+        let RunsArgs { run: None, host: None, service: None, since: None, until: None, .. } = args else {
+            return None;
+        };
+        let source = match &*args.sources {
+            [] => place("explain", None, &args.writers).ok()?.to_string(),
+            [source] => source.to_str()?.to_owned(),
+            _ => return None,
+        };
+        // A URL may have a password.
+        (!source.contains([',', '\'']) && !StoreUrl::is_one(&source)).then_some(source)
+    }
+
+    /// A line with the command; empty if there is no experiment.
+    fn text(&self, experiment: Option<&str>) -> String {
+        let Some(words) = experiment else { return String::new() };
+        let load = if words.starts_with("load.") { "" } else { &self.load };
+        format!("    check: tlsdash … --ab {words},block={}s{load}\n", self.block_s)
     }
 }
 
@@ -101,7 +147,7 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     let run = recorded.run()?;
     let explanation = Explanation::of(run);
     summary::print_text(&match args.format {
-        Format::Text => explanation.text(&run_name(run)),
+        Format::Text => explanation.text(&run_name(run), &Check::of(&args.runs, run)),
         Format::Json => serde_json::to_string_pretty(&explanation)? + "\n",
     })?;
     match args.fail_on {
@@ -148,7 +194,7 @@ impl Explanation {
         }
     }
 
-    fn text(&self, name: &str) -> String {
+    fn text(&self, name: &str, check: &Check) -> String {
         let mut out = format!(
             "{name}, {} long\n\nFindings\n",
             records::text::quantity::elapsed_text(self.duration_s as u64)
@@ -165,17 +211,19 @@ impl Explanation {
         }
         for advice in &self.advice {
             let _ = writeln!(out, "  {}: {}", advice.flag, advice.sentence);
+            out.push_str(&check.text(advice.experiment.as_deref()));
         }
         if !self.savings.is_empty() {
             out.push_str("\nWhat a change would save (estimates)\n");
         }
-        for SavingText { change, share, cores, how } in &self.savings {
+        for SavingText { change, share, cores, how, experiment } in &self.savings {
             let [low, mid, high] = share.map(|share| share * 100.0);
             let _ = writeln!(
                 out,
                 "  {change}: {mid:.0} % of handshake CPU ({low:.0} to {high:.0} %), {:.3} cores; {how}",
                 cores[1]
             );
+            out.push_str(&check.text(experiment.as_deref()));
         }
         out
     }
