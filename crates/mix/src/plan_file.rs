@@ -6,6 +6,7 @@ use std::str::FromStr;
 use records::values::{AgeCounts, MixDistributions, ValueCounts};
 use serde::Deserialize;
 
+use crate::requests::RoutePlace;
 use crate::traffic::{Second, Shares, Sizes, TrafficMix};
 
 /// Version of the format.
@@ -35,6 +36,8 @@ struct PlanFile {
     #[serde(default)]
     open: u64,
     #[serde(default)]
+    would_resume: u64,
+    #[serde(default)]
     requests_each: String,
     #[serde(default)]
     streams_each: String,
@@ -63,6 +66,7 @@ struct SharesTable {
     cipher: toml::map::Map<String, toml::Value>,
     alpn: toml::map::Map<String, toml::Value>,
     method: toml::map::Map<String, toml::Value>,
+    route: toml::map::Map<String, toml::Value>,
 }
 
 impl TrafficMix {
@@ -92,6 +96,8 @@ impl TrafficMix {
              streams_each = \"{}\"\n\
              stream_gaps_us = \"{}\"\n\
              client_connections = \"{}\"\n\n\
+             # Full handshakes that the server's setting kept from resuming: their clients offer a session.\n\
+             would_resume = {}\n\n\
              # Seconds, as far as they are known. They follow from how often clients connect, and are not set.\n\
              ticket_ages_s = \"{}\"\n",
             text(&self.source),
@@ -103,10 +109,14 @@ impl TrafficMix {
             known.streams_each,
             known.stream_gaps_us,
             self.clients,
+            self.would_resume,
             self.ages,
         );
         out.push_str("\n# Handshakes, and requests of each method.\n[shares]\n");
-        for (name, shares) in self.shares() {
+        // A plan without routes does not name what it leaves out.
+        for (name, shares) in
+            self.shares().into_iter().filter(|(name, all)| *name != "route" || !all.is_empty())
+        {
             let counts = shares.iter().map(|(value, n)| format!("{} = {n}", text(value)));
             let _ = writeln!(out, "{name} = {{ {} }}", counts.collect::<Vec<_>>().join(", "));
         }
@@ -126,14 +136,15 @@ impl TrafficMix {
         out
     }
 
-    fn shares(&self) -> [(&'static str, &Shares); 5] {
-        let Self { versions, groups, ciphers, protocols, methods, .. } = self;
+    fn shares(&self) -> [(&'static str, &Shares); 6] {
+        let Self { versions, groups, ciphers, protocols, methods, routes, .. } = self;
         [
             ("version", versions),
             ("group", groups),
             ("cipher", ciphers),
             ("alpn", protocols),
             ("method", methods),
+            ("route", routes),
         ]
     }
 
@@ -163,12 +174,13 @@ impl TrafficMix {
             return Err(PlanFileError(format!("seconds: a number of second {at} is above {COUNT_MAX}")));
         }
         let counts = |name: &str, text: &str| parsed::<ValueCounts>(name, text);
-        let SharesTable { version, group, cipher, alpn, method } = plan.shares;
+        let SharesTable { version, group, cipher, alpn, method, route } = plan.shares;
         Ok(Self {
             source: records::text::clean::text(&plan.source),
             sizes: plan.sizes,
             seconds: plan.seconds,
             open: plan.open,
+            would_resume: plan.would_resume,
             distributions: MixDistributions {
                 requests_each: counts("requests_each", &plan.requests_each)?,
                 gaps_us: counts("gaps_us", &plan.gaps_us)?,
@@ -184,6 +196,7 @@ impl TrafficMix {
             ciphers: shares("cipher", cipher)?,
             protocols: shares("alpn", alpn)?,
             methods: shares("method", method)?,
+            routes: routes(route)?,
         })
     }
 }
@@ -207,6 +220,16 @@ fn shares(name: &str, table: toml::map::Map<String, toml::Value>) -> Result<Shar
     Ok(Shares::new(counts.collect::<Result<Vec<_>, _>>()?))
 }
 
+/// Routes become parts of requests.
+fn routes(table: toml::map::Map<String, toml::Value>) -> Result<Shares, PlanFileError> {
+    let routes = shares("route", table)?;
+    if let Some((route, _)) = routes.iter().find(|(route, _)| RoutePlace::parse(route).is_none()) {
+        let problem = format!("shares.route: {route:?} is no [HOST]/PATH, such as shop.example/static");
+        return Err(PlanFileError(problem));
+    }
+    Ok(routes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,6 +243,7 @@ mod tests {
             sizes: Sizes::Plaintext,
             seconds: vec![Second { full: 1, resumed: 2, connections: [3; TENTHS], requests: [4; TENTHS] }; 3],
             open: 5,
+            would_resume: 2,
             distributions: MixDistributions {
                 requests_each: counts("1:3 10:7"),
                 gaps_us: counts("1008:3"),
@@ -235,6 +259,7 @@ mod tests {
             ciphers: Shares::default(),
             protocols: shares("h2"),
             methods: shares("GET"),
+            routes: Shares::new([("shop.example/static".to_owned(), 7), ("/api".to_owned(), 1)]),
         }
     }
 
@@ -254,6 +279,7 @@ mod tests {
             ("\"TLSv1.3\" = 7", "\"TLSv1.3\" = \"x\"", "shares.version"),
             ("full = 1", "full = -1", "full"),
             ("requests = [4, 4", "requests = [4", "requests"),
+            ("\"/api\" = 1", "\"/a b\" = 1", "shares.route"),
             ("resumed = 2", "resumed = 9000000000", "second 0"),
         ] {
             assert!(text.contains(from), "{from}");

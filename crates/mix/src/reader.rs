@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use foldhash::HashMap;
 use records::ids::ClientId;
 use records::kinds::{Body, ProxyRecord, Record, RunRecord, Stamp, UsageRecord};
-use records::metrics::{ClientCounter, Counters, Dimension, HttpCounter, ProxyCounter, labels};
+use records::metrics::{
+    ClientCounter, Counters, Dimension, HttpCounter, ProxyCounter, RouteCounter, TlsCounter, labels,
+};
 use records::values::{ArrivalCounts, ValueCounts};
 
 use crate::traffic::{Second, Shares, Sizes, TENTHS, TrafficMix};
@@ -41,6 +43,8 @@ pub struct MixReader {
     /// By client and stay: its connections.
     clients: HashMap<(ClientId, u64), u64>,
     methods: Vec<(String, u64)>,
+    /// Totals of each route.
+    routes: HashMap<String, u64>,
     is_http: bool,
     is_log: bool,
     is_too_long: bool,
@@ -56,12 +60,19 @@ impl MixReader {
                 let counters = [ClientCounter::HandshakesFull, ClientCounter::HandshakesResumed];
                 self.clients.insert((client.client, client.epoch), client.counters.sum(&counters));
             }
-            Body::Tls(tls) => self.mix.ages.clone_from(&tls.ages_accepted),
+            Body::Tls(tls) => {
+                self.mix.ages.clone_from(&tls.ages_accepted);
+                self.mix.would_resume =
+                    tls.counters.sum(&[TlsCounter::FullResumptionOff, TlsCounter::FullEvicted]);
+            }
             Body::Http(http) => {
                 self.is_http = true;
                 let methods = labels::methods()
                     .map(|(name, counter): (_, HttpCounter)| (name.to_owned(), http.counters[counter]));
                 self.methods = methods.collect();
+            }
+            Body::Route(route) => {
+                self.routes.insert(route.route.clone(), route.counters[RouteCounter::Requests]);
             }
             _ => {}
         }
@@ -118,7 +129,7 @@ impl MixReader {
         }
     }
 
-    /// The mix, with what it was made from in words.
+    /// The mix, with what it was made from in words; it names the routes.
     ///
     /// # Errors
     /// If there is none.
@@ -169,6 +180,7 @@ impl MixReader {
             ciphers: of(Dimension::Cipher),
             protocols: of(Dimension::Alpn),
             methods: Shares::new(self.methods),
+            routes: Shares::new(self.routes),
             ..self.mix
         };
         Ok(mix)

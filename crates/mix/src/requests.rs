@@ -1,4 +1,4 @@
-//! Methods and sizes of the requests of a load.
+//! Methods, sizes and routes of the requests of a load.
 
 use loadgen::Target;
 use records::values::ValueCounts;
@@ -13,9 +13,49 @@ pub(crate) const BYTES: &str = "{bytes}";
 pub(crate) const HEAD_BYTES: u64 = 150;
 pub(crate) const HEAD_BYTES_MAX: u64 = 2_048;
 
-/// Methods and sizes of requests.
+/// What is drawn of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct DrawnRequest {
+    pub(crate) method: &'static str,
+    /// Bytes of its body, and of that of the response.
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+    /// The index of its route.
+    pub(crate) route: usize,
+}
+
+/// Where the requests of a route go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RoutePlace {
+    /// `None` for that of the URL.
+    pub(crate) host: Option<String>,
+    /// What comes before the path of the URL; empty, or a path that does not end with `/`.
+    pub(crate) prefix: String,
+}
+
+impl RoutePlace {
+    /// Parses `[HOST]/PATH` as records name routes; of `*.example` a host with that ending.
+    pub(crate) fn parse(route: &str) -> Option<Self> {
+        let (host, _) = route.split_once('/')?;
+        let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"?#{}".contains(&byte);
+        route.bytes().all(is_plain).then(|| Self {
+            host: (!host.is_empty()).then(|| host.replacen('*', "www", 1)),
+            prefix: route[host.len()..].trim_end_matches('/').to_owned(),
+        })
+    }
+
+    /// The path below the route.
+    pub(crate) fn path(&self, path: &str) -> String {
+        match path {
+            "/" if !self.prefix.is_empty() => self.prefix.clone(),
+            path => format!("{}{path}", self.prefix),
+        }
+    }
+}
+
+/// Methods, sizes and routes of requests.
 #[derive(Debug)]
-pub(crate) struct RequestSizes {
+pub(crate) struct RequestDraws {
     methods: (Vec<&'static str>, Quota),
     /// Bodies of requests that have one by their method; `None` if that is not known.
     bodies: Option<Draw>,
@@ -25,7 +65,14 @@ pub(crate) struct RequestSizes {
     sizes: Sizes,
     is_raw: bool,
     pub(crate) follows_responses: bool,
+    /// At least one.
+    pub(crate) routes: Vec<RoutePlace>,
+    /// Of their indices; `None` if there is only that of the URL.
+    route: Option<Draw>,
 }
+
+/// Routes that have a place of their own; records have no more either.
+const ROUTES_MAX: usize = 50;
 
 const METHODS: [&str; 5] = ["GET", "HEAD", "POST", "PUT", "DELETE"];
 
@@ -33,7 +80,7 @@ fn has_body(method: &str) -> bool {
     matches!(method, "POST" | "PUT")
 }
 
-impl RequestSizes {
+impl RequestDraws {
     pub(crate) fn new(mix: &TrafficMix, target: &Target) -> Self {
         let methods = mix.methods.iter().map(|(name, n)| {
             // Others are few, and seldom work on any path.
@@ -48,6 +95,16 @@ impl RequestSizes {
             .for_each(|(bytes, n)| bodies.count_n(bytes, n));
         let with_body = names.iter().zip(&counts).filter(|(name, _)| has_body(name)).map(|(_, n)| n);
         bodies.count_n(0, with_body.sum::<u64>().saturating_sub(bodies.total()));
+        let mut routes = Vec::new();
+        let mut of_routes = ValueCounts::default();
+        let known = mix.routes.iter().filter_map(|(route, n)| Some((RoutePlace::parse(route)?, n)));
+        for (place, n) in known.take(ROUTES_MAX) {
+            of_routes.count_n(routes.len() as u64, n);
+            routes.push(place);
+        }
+        if routes.is_empty() {
+            routes.push(RoutePlace::default());
+        }
         let of_bodies = Some(&bodies).filter(|_| mix.sizes == Sizes::Bodies);
         Self {
             methods: (names, Quota::new(counts.into_iter().map(|n| n as f64))),
@@ -57,11 +114,19 @@ impl RequestSizes {
             sizes: mix.sizes,
             is_raw: target.scheme().is_raw(),
             follows_responses: target.path().contains(BYTES) && !target.scheme().is_raw(),
+            routes,
+            route: Draw::new(&of_routes, Steps::new(0.587_401_051_968_199)),
         }
     }
 
+    pub(crate) fn next(&mut self) -> DrawnRequest {
+        let (method, bytes_in, bytes_out) = self.next_sizes();
+        let route = self.route.as_mut().map_or(0, |route| route.next() as usize);
+        DrawnRequest { method, bytes_in, bytes_out, route }
+    }
+
     /// The method, and the bytes of both bodies.
-    pub(crate) fn next(&mut self) -> (&'static str, u64, u64) {
+    fn next_sizes(&mut self) -> (&'static str, u64, u64) {
         let bytes_out = self.responses.as_mut().filter(|_| self.follows_responses).map_or(0, Draw::next);
         if self.is_raw {
             return ("GET", self.requests.as_mut().map_or(1, Draw::next).max(1), 0);
@@ -75,5 +140,28 @@ impl RequestSizes {
         let method = self.methods.1.next(1.0, |_| true).map_or("GET", |at| self.methods.0[at]);
         let body = self.bodies.as_mut().filter(|_| has_body(method)).map_or(0, Draw::next);
         (method, body, bytes_out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_has_a_host_and_a_path() {
+        let place = |route| {
+            RoutePlace::parse(route)
+                .map(|place| (place.host.clone(), place.path("/bytes/13"), place.path("/")))
+        };
+        let of = |host: Option<&str>, below: &str, itself: &str| {
+            Some((host.map(str::to_owned), below.to_owned(), itself.to_owned()))
+        };
+        assert_eq!(place("/"), of(None, "/bytes/13", "/"));
+        assert_eq!(place("/api"), of(None, "/api/bytes/13", "/api"));
+        assert_eq!(place("shop.example/static"), of(Some("shop.example"), "/static/bytes/13", "/static"));
+        assert_eq!(place("*.example/"), of(Some("www.example"), "/bytes/13", "/"));
+        for none in ["other", "", "/a b", "/a\r\nX: y", "/a?b", "/{bytes}"] {
+            assert_eq!(place(none), None, "{none:?}");
+        }
     }
 }

@@ -10,7 +10,7 @@ use records::values::{ArrivalCounts, ValueCounts};
 use crate::clients::Clients;
 use crate::draw::{Draw, Steps};
 use crate::lanes::{DueConnections, OpenLanes};
-use crate::requests::{BYTES, HEAD_BYTES, HEAD_BYTES_MAX, RequestSizes};
+use crate::requests::{BYTES, DrawnRequest, HEAD_BYTES, HEAD_BYTES_MAX, RequestDraws};
 use crate::traffic::{Second, Sizes, TENTHS, TrafficMix};
 
 /// Most requests of a load, different ones, and bytes of those: they are kept as they are sent.
@@ -66,13 +66,13 @@ struct Maker<'a> {
     /// Of connections with a request at a time, and of those with streams.
     each: [Option<Draw>; 2],
     gaps: [Option<Draw>; 2],
-    sizes: RequestSizes,
+    draws: RequestDraws,
     /// Handshakes up to the present second of the mix, full and resumed.
     so_far: [u64; 2],
-    /// Of the connections so far, those that resume.
+    /// Of the connections so far, those that offer a session.
     resumed: u64,
     templates: Vec<Template>,
-    numbers: HashMap<(&'static str, u64, u64), u32>,
+    numbers: HashMap<DrawnRequest, u32>,
     templates_bytes: u64,
 }
 
@@ -90,8 +90,9 @@ impl MixLoad {
         }
         let at_begin = (mix.open as f64 * options.scale).round() as u64;
         let connections = connections.max(1) + at_begin;
-        let full =
-            mix.resumed_share().map_or(connections, |resumed| ((1.0 - resumed) * connections as f64) as u64);
+        let full = mix.resumed_share().map_or(connections, |resumed| {
+            ((1.0 - resumed) * (1.0 - mix.would_resume_share()) * connections as f64) as u64
+        });
         let mut maker = Maker {
             mix,
             options,
@@ -105,7 +106,7 @@ impl MixLoad {
                 [&mix.distributions.gaps_us, &mix.distributions.stream_gaps_us],
                 Steps::new(0.618_033_988_749_895),
             ),
-            sizes: RequestSizes::new(mix, options.target),
+            draws: RequestDraws::new(mix, options.target),
             so_far: [0; 2],
             resumed: 0,
             templates: Vec::new(),
@@ -163,11 +164,12 @@ impl Maker<'_> {
         Ok(all)
     }
 
-    /// Opens a connection: full or resumed, whatever is behind its share so far.
+    /// Opens a connection that offers a session or does not, whatever is behind its share so far.
     fn open(&mut self, at_us: u64) -> u32 {
         let [full, resumed] = self.so_far;
         let opened = self.open.lanes.len() as u64 + 1;
-        let wanted = resumed as f64 / (full + resumed).max(1) as f64 * opened as f64;
+        let offers = resumed as f64 + full as f64 * self.mix.would_resume_share();
+        let wanted = offers / (full + resumed).max(1) as f64 * opened as f64;
         let is_resumed = wanted - self.resumed as f64 >= 0.5;
         self.resumed += u64::from(is_resumed);
         let client = self.clients.next(at_us, is_resumed);
@@ -186,13 +188,17 @@ impl Maker<'_> {
 
     /// The number of the template of the next request.
     fn template(&mut self) -> Result<u32, MixLoadError> {
-        let key = self.sizes.next();
-        if let Some(number) = self.numbers.get(&key) {
+        let drawn = self.draws.next();
+        if let Some(number) = self.numbers.get(&drawn) {
             return Ok(*number);
         }
-        let (method, bytes_in, bytes_out) = key;
-        let path = self.options.target.path().replace(BYTES, &bytes_out.to_string());
-        let headers = self.options.headers.to_vec();
+        let DrawnRequest { method, bytes_in, bytes_out, route } = drawn;
+        let route = &self.draws.routes[route];
+        let path = route.path(&self.options.target.path().replace(BYTES, &bytes_out.to_string()));
+        let mut headers = self.options.headers.to_vec();
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            headers.extend(route.host.clone().map(|host| ("Host".to_owned(), host)));
+        }
         let of_headers: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
         self.templates_bytes += bytes_in + (path.len() + of_headers) as u64;
         self.templates.push(Template {
@@ -205,16 +211,16 @@ impl Maker<'_> {
             return Err(MixLoadError::Templates);
         }
         let number = self.templates.len() as u32 - 1;
-        self.numbers.insert(key, number);
+        self.numbers.insert(drawn, number);
         Ok(number)
     }
 
     fn notes(&self, requests: u64, seconds: u64, at_begin: u64) -> Vec<String> {
-        let Self { mix, options, clients, open, sizes, .. } = self;
+        let Self { mix, options, clients, open, draws, .. } = self;
         let connections = open.lanes.len() as u64;
         let sources = clients.list.iter().map(|client| client.source).max().map_or(0, |most| most + 1);
         let what = format!(
-            "like {}: {} over {} ({:.1} % resumed) of {} in {}",
+            "like {}: {} over {} ({:.1} % to be resumed) of {} in {}",
             mix.source,
             counted(requests, "request"),
             counted(connections, "connection"),
@@ -226,7 +232,7 @@ impl Maker<'_> {
         let parts = [
             (true, "no header fields but those of --header".to_owned()),
             (
-                !sizes.follows_responses,
+                !draws.follows_responses,
                 format!(
                     "responses as long as the server makes them; {BYTES} in the URL stands for their bytes"
                 ),
@@ -247,6 +253,13 @@ impl Maker<'_> {
                 "requests of a connection a second apart".to_owned(),
             ),
             (mix.clients.is_empty(), "one client".to_owned()),
+            (
+                mix.would_resume > 0,
+                before(
+                    mix.would_resume,
+                    "full handshakes, which the server's setting kept from resuming, offer a session",
+                ),
+            ),
             (at_begin > 0, before(at_begin, "connections that stood before begin with a handshake")),
             (
                 open.beyond > 0,
@@ -341,6 +354,31 @@ mod tests {
     fn load(mix: &TrafficMix, scale: f64, speed: f64) -> MixLoad {
         let target: Target = "https://localhost/bytes/{bytes}".parse().unwrap();
         MixLoad::new(mix, MixLoadOptions { target: &target, headers: &[], scale, speed }).unwrap()
+    }
+
+    #[test]
+    fn what_a_setting_of_the_server_refused_is_offered_again() {
+        // Of 600 full handshakes 150 would have resumed.
+        let MixLoad { script, .. } = load(&TrafficMix { would_resume: 150, ..mix() }, 1.0, 1.0);
+        let offers =
+            script.lanes.iter().filter(|lane| lane.kind == LaneKind::Connection { resumes: Some(true) });
+        assert!(offers.count().abs_diff(60 * 30 + 150) <= 1);
+    }
+
+    #[test]
+    fn requests_go_to_the_routes_of_the_mix() {
+        let routes = crate::Shares::new([("shop.example/static".to_owned(), 30), ("/api".to_owned(), 10)]);
+        let MixLoad { templates, script, .. } = load(&TrafficMix { routes, ..mix() }, 1.0, 1.0);
+        let at_shop =
+            |template: &Template| template.headers == [("Host".to_owned(), "shop.example".to_owned())];
+        let (mut shop, all) = (0, script.requests.len());
+        for request in &script.requests {
+            let template = &templates[request.template as usize];
+            let prefix = if at_shop(template) { "/static/bytes/" } else { "/api/bytes/" };
+            assert!(template.path.starts_with(prefix), "{template:?}");
+            shop += usize::from(at_shop(template));
+        }
+        assert!(shop.abs_diff(all * 3 / 4) <= all / 100, "{shop} of {all}");
     }
 
     #[test]

@@ -29,6 +29,9 @@ pub struct TrafficMix {
     pub seconds: Vec<Second>,
     /// Connections that were open at the begin.
     pub open: u64,
+    /// Full handshakes that a setting of the server kept from resuming: with resumption off, or of a session that its
+    /// cache had lost. Their clients offer a session, and the server of the load decides.
+    pub would_resume: u64,
     /// Those that are empty are not known.
     pub distributions: MixDistributions,
     /// Connections of a client.
@@ -42,6 +45,8 @@ pub struct TrafficMix {
     pub protocols: Shares,
     /// Requests by method; empty if not known.
     pub methods: Shares,
+    /// Requests by route, such as `shop.example/static`; empty unless asked for.
+    pub routes: Shares,
 }
 
 /// What began in one second.
@@ -111,6 +116,12 @@ impl TrafficMix {
         self.seconds
             .iter()
             .fold([0; 2], |[full, resumed], second| [full + second.full, resumed + second.resumed])
+    }
+
+    /// The share of full handshakes that would resume at a server of other settings, from 0 to 1.
+    pub(crate) fn would_resume_share(&self) -> f64 {
+        let [full, _] = self.handshakes();
+        self.would_resume.min(full) as f64 / full.max(1) as f64
     }
 
     /// The share of handshakes that are resumed, from 0 to 1; `None` without handshakes.

@@ -11,10 +11,11 @@ use proxy_http::{HttpConfig, Route};
 
 use crate::cli::appearance::{Appearance, AppearanceOptions};
 use crate::cli::options::http::ALPN;
+use crate::cli::options::load::{BuiltInLoad, LoadOptionError};
 use crate::cli::options::mode::ProxyMode;
 use crate::cli::options::tls::TlsFileOptions;
 use crate::cli::{Flags, ProxyOptions, RunOptions};
-use crate::commands::proxy;
+use crate::commands::proxy::{self, PreparedLoad};
 use crate::error::usage;
 use crate::service::privileges;
 use crate::session::{Channels, RunConfiguration, SessionConfig};
@@ -30,7 +31,8 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "MODE", default_value = "tcp")]
     pub(crate) mode: ProxyMode,
     /// Changes to the demo's load plan,
-    /// rate=1000,connections=32,sources=16,keepalive=10,resume=80%; in HTTP mode also http2=on,streams=4
+    /// rate=1000,connections=32,sources=16,keepalive=10,resume=80%; in HTTP mode also http2=on,streams=4. Or
+    /// like=RECORDING: a load like recorded traffic
     #[arg(long, value_name = "PLAN", default_value = "", hide_default_value = true)]
     pub(crate) load: String,
     /// Worker threads of the proxy [default: half the cores]
@@ -73,10 +75,23 @@ fn plan(mode: ProxyMode, words: &str) -> Result<Plan, PlanError> {
     merged.join(",").parse()
 }
 
+/// The demo's load, or one like recorded traffic, with bodies of the recorded sizes.
+fn load(mode: ProxyMode, words: &str) -> Result<BuiltInLoad, LoadOptionError> {
+    if !words.starts_with("like=") {
+        return Ok(BuiltInLoad::Plan(Box::new(plan(mode, words)?)));
+    }
+    let mut load = words.parse()?;
+    if let BuiltInLoad::Like(like) = &mut load {
+        let route = if mode == ProxyMode::Http { ROUTES[0] } else { "" };
+        like.path.get_or_insert_with(|| format!("{route}/bytes/{{bytes}}"));
+    }
+    Ok(load)
+}
+
 /// Runs the demo until it must end.
 pub(crate) fn run(args: &DemoArgs, flags: &Flags) -> anyhow::Result<()> {
-    let plan =
-        plan(args.mode, &args.load).map_err(|error| usage(format!("--load {}: {error}", args.load)))?;
+    let load = load(args.mode, &args.load)
+        .map_err(|error| usage(format!("--load {}: {error}", records::text::clean::text(&args.load))))?;
     let appearance = Appearance::with_file(args.config.as_deref(), flags)?;
     let mut session =
         SessionConfig::resolve(&args.run, args.duration.as_ref().map(|duration| duration.0), appearance)?;
@@ -86,7 +101,14 @@ pub(crate) fn run(args: &DemoArgs, flags: &Flags) -> anyhow::Result<()> {
         settings.set_default("alpn", ALPN)?;
     }
     let tls = args.tls_files.load(&settings, true)?;
-    proxy::check_protocol(&plan, &tls)?;
+    let (load, words) = match load {
+        BuiltInLoad::Plan(plan) => {
+            proxy::check_protocol(&plan, &tls)?;
+            let words = plan.to_string();
+            (PreparedLoad::Plan(plan, requests(args.mode)), words)
+        }
+        BuiltInLoad::Like(_) => (PreparedLoad::read(&load)?, args.load.clone()),
+    };
     // Before the folder exists, which a signal would leave behind.
     let channels = Channels::new(&session)?;
     let folder = tempfile::Builder::new()
@@ -107,7 +129,7 @@ pub(crate) fn run(args: &DemoArgs, flags: &Flags) -> anyhow::Result<()> {
         listen: vec![args.listen.to_string().parse()?],
         tls_files: args.tls_files.clone(),
         tls: settings,
-        load: Some(plan.to_string().parse()?),
+        load: Some(words.parse()?),
         workers: Some(config.workers),
         duration: args.duration.clone(),
         run: args.run.clone(),
@@ -116,7 +138,6 @@ pub(crate) fn run(args: &DemoArgs, flags: &Flags) -> anyhow::Result<()> {
     };
     session.configuration = Some(Box::new(RunConfiguration { options, source: None, program: None }));
     let bound = proxy::BoundSession::bind(config, http, ListenerSource::Bind)?;
-    let load = proxy::PreparedLoad::Plan(Box::new(plan), requests(args.mode));
     bound.start(Some(load), session, channels, None)
 }
 

@@ -312,12 +312,12 @@ pub(crate) enum PreparedLoad {
 }
 
 impl PreparedLoad {
-    fn read(load: &BuiltInLoad) -> anyhow::Result<Self> {
+    pub(crate) fn read(load: &BuiltInLoad) -> anyhow::Result<Self> {
         match load {
             BuiltInLoad::Plan(plan) => Ok(Self::Plan(plan.clone(), Vec::new())),
             BuiltInLoad::Like(like) => {
                 let source = OsStr::new(&like.source);
-                let mix = mixes::read("--load like", source, &WriterArgs::default(), None)?;
+                let mix = mixes::read("--load like", source, &WriterArgs::default(), None, like.with_paths)?;
                 Ok(Self::Like(Box::new(mix), like.clone()))
             }
         }
@@ -332,7 +332,11 @@ impl PreparedLoad {
             }
             Self::Like(mix, like) => {
                 let plan = Plan { resume: Share::ALL, ..Plan::default() };
-                let base = LoadConfig::new(load_target(listening, &like.path)?, plan, trust);
+                let base = LoadConfig::new(
+                    load_target(listening, like.path.as_deref().unwrap_or("/"))?,
+                    plan,
+                    trust,
+                );
                 scripted::like(base, &mix, &[], [like.scale, like.speed])
             }
         }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use mix::{MixReader, TrafficMix};
+use mix::{MixReader, Shares, TrafficMix};
 use records::kinds::Record;
 
 use crate::error::usage;
@@ -10,15 +10,16 @@ use crate::journals::reading::{RunChoice, SourcePart};
 use crate::journals::source::shown;
 use crate::journals::writers::WriterArgs;
 
-/// Reads the mix of a run, or of a time range of it.
+/// Reads the mix of a run, or of a time range of it; it names the routes only `with_paths`.
 ///
 /// # Errors
-/// When the journal cannot be read, or holds no such run, or no traffic of it.
+/// When the journal cannot be read, or holds no such run, or no traffic of it, or no routes `with_paths`.
 pub(crate) fn read(
     mode: &str,
     source: &OsStr,
     writers: &WriterArgs,
     run: Option<&str>,
+    with_paths: bool,
 ) -> anyhow::Result<TrafficMix> {
     let mut part = SourcePart::parse(Some(source), RunChoice { mode, run, host: None, writers })?;
     let chosen = part.read(1)?.run(run)?.id();
@@ -32,6 +33,15 @@ pub(crate) fn read(
     };
     part.read_with(1, inspect)?.report_ignored();
     // No name of a file or host: plans are passed on.
-    let mix = reader.finish(format!("run {}", chosen.short()));
-    mix.map_err(|error| usage(format!("{mode} {}: {error}", shown(source))))
+    let refuse = |problem: String| usage(format!("{mode} {}: {problem}", shown(source)));
+    let mut mix =
+        reader.finish(format!("run {}", chosen.short())).map_err(|error| refuse(error.to_string()))?;
+    if !with_paths {
+        mix.routes = Shares::default();
+    } else if mix.routes.is_empty() {
+        return Err(refuse(
+            "it has no routes to keep; those of a proxy in HTTP mode are recorded".to_owned(),
+        ));
+    }
+    Ok(mix)
 }

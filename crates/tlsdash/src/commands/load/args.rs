@@ -111,6 +111,7 @@ pub(crate) struct PlanArgs {
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "What is asked")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct RequestArgs {
     /// The method [default: GET, or POST with a body]
     #[arg(short = 'X', long, value_name = "WORD", conflicts_with = "targets")]
@@ -154,6 +155,10 @@ pub(crate) struct RequestArgs {
     /// Print what --like has read as a plan, a file that can be changed, and send nothing
     #[arg(long, requires = "like")]
     pub(crate) print_plan: bool,
+    /// With --like, keep the routes: the path of each request is that of a route before that of the URL, and a plan names
+    /// the routes
+    #[arg(long, requires = "like")]
+    pub(crate) with_paths: bool,
     /// Send the load of such a plan; - for standard input
     #[arg(long, value_name = "FILE", group = "script", group = "mix", conflicts_with_all = OTHER_REQUESTS, conflicts_with = "replay")]
     pub(crate) plan: Option<PathBuf>,

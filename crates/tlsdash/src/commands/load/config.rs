@@ -83,7 +83,7 @@ pub(crate) fn variants(args: &LoadArgs) -> anyhow::Result<Vec<LoadVariant>> {
 pub(super) fn mix(args: &RequestArgs) -> anyhow::Result<Option<TrafficMix>> {
     if let Some(source) = &args.like {
         let (writers, run) = (WriterArgs::default(), args.run.as_deref());
-        return mixes::read("load --like", source, &writers, run).map(Some);
+        return mixes::read("load --like", source, &writers, run, args.with_paths).map(Some);
     }
     let Some(path) = &args.plan else { return Ok(None) };
     let fail = |reason: String| usage(format!("--plan {}: {reason}", path.display()));

@@ -88,7 +88,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
 /// What the traffic of both runs was like.
 fn as_mix(args: &CompareArgs) -> anyhow::Result<()> {
     let read = |source, run: Option<&RunPrefix>| {
-        mixes::read("compare --as-mix", source, &args.writers, run.map(|prefix| &**prefix))
+        mixes::read("compare --as-mix", source, &args.writers, run.map(|prefix| &**prefix), false)
     };
     let b = args.b.as_ref().or_else(|| args.run_b.as_ref().map(|_| &args.a));
     let b = b.ok_or_else(|| usage("compare --as-mix needs two runs: A and B, or --run-a and --run-b"))?;

@@ -1,6 +1,6 @@
 //! A load that is like recorded traffic, recorded in turn, is like it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use loadgen::{DemoUpstream, UpstreamAddr};
 use serde_json::Value;
@@ -35,7 +35,9 @@ impl RecordedSite {
         let mut proxy = tlsdash(self.folder.path());
         let UpstreamAddr::Unix(socket) = self.upstream.address() else { panic!("a unix socket") };
         proxy.args(["--headless", "--journal", "off", "--listen", "127.0.0.1:0", "--mode", "http"]);
-        proxy.arg("--upstream").arg(format!("unix:{}", socket.display())).arg("--record").arg(&recording);
+        let upstream = format!("unix:{}", socket.display());
+        proxy.args(["--upstream", &upstream, "--route", &format!("/api={upstream}"), "--record"]);
+        proxy.arg(&recording);
         let mut proxy = TlsdashProcess::start(proxy);
         let port = proxy.address().port();
         let running: Vec<_> = loads
@@ -124,19 +126,23 @@ fn a_plan_has_no_names_and_can_be_changed() {
     let site = RecordedSite::new();
     let a = site.record(
         "secret-name.journal",
-        &[&|port| words(&format!("https://localhost:{port}/bytes/77 -r 50 -d 2s -k 4 --source-addresses 3"))],
+        &[&|port| {
+            words(&format!("https://localhost:{port}/api/bytes/77 -r 50 -d 2s -k 4 --source-addresses 3"))
+        }],
     );
-    let printed = run(
-        site.folder.path(),
-        &["load", "https://localhost:1/", "--like", a.to_str().unwrap(), "--print-plan"],
-    );
-    assert!(printed.status.success(), "{}", stderr(&printed));
-    let plan = String::from_utf8(printed.stdout).unwrap();
+    let plan_of = |source: &Path, more: &[&str]| {
+        let args = ["load", "https://localhost:1/", "--like", source.to_str().unwrap(), "--print-plan"];
+        let printed = run(site.folder.path(), &[&args, more].concat());
+        assert!(printed.status.success(), "{}", stderr(&printed));
+        String::from_utf8(printed.stdout).unwrap()
+    };
+    let plan = plan_of(&a, &[]);
     assert!(plan.contains("\"TLSv1.3\" = ") && plan.contains("requests = ["), "{plan}");
     let folder = site.folder.path().display().to_string();
-    for name in ["secret-name", "localhost", "127.0.0.", "/bytes", &folder] {
+    for name in ["secret-name", "localhost", "127.0.0.", "/bytes", "/api", &folder] {
         assert!(!plan.contains(name), "{name}: {plan}");
     }
+    assert!(plan_of(&a, &["--with-paths"]).contains("\nroute = { \"/api\" = 100 }\n"));
     let changed = site.path("changed.toml");
     let sizes = plan.lines().find(|line| line.starts_with("response_bytes")).unwrap();
     std::fs::write(&changed, plan.replace(sizes, "response_bytes = \"500:1\"")).unwrap();
@@ -149,11 +155,7 @@ fn a_plan_has_no_names_and_can_be_changed() {
             ))
         }],
     );
-    let again = run(
-        site.folder.path(),
-        &["load", "https://localhost:1/", "--like", b.to_str().unwrap(), "--print-plan"],
-    );
-    let again = String::from_utf8(again.stdout).unwrap();
+    let again = plan_of(&b, &[]);
     let sizes = again.lines().find(|line| line.starts_with("response_bytes")).unwrap();
     // The middle of the class of 500, for half of a hundred requests.
     assert_eq!(sizes, "response_bytes = \"500:50\"");
@@ -165,7 +167,8 @@ fn a_plan_has_no_names_and_can_be_changed() {
         &[
             &["--listen", "127.0.0.1:0", "--upstream", &format!("unix:{}", socket.display())][..],
             &["--mode", "http", "--headless", "--journal", "off", "--duration", "4s", "--format", "json"],
-            &["--load", &format!("like={},path=/bytes/{{bytes}},speed=2", a.display())],
+            &["--route", &format!("/api=unix:{}", socket.display())],
+            &["--load", &format!("like={},path=/bytes/{{bytes}},speed=2,with-paths", a.display())],
         ]
         .concat(),
     );
@@ -173,6 +176,8 @@ fn a_plan_has_no_names_and_can_be_changed() {
     let beside: Value = serde_json::from_slice(&beside.stdout).unwrap();
     let ok = beside["load"]["requests"]["ok"].as_u64().unwrap();
     assert!(ok > 100, "more than a round: {ok}");
+    let routes = beside["proxy"]["http"]["routes"].as_array().unwrap();
+    assert!(routes.iter().all(|route| route["route"] == "/api" || route["requests"] == 0), "{routes:?}");
 
     for (args, reason) in [
         (&["--like", "nothing.journal"][..], "nothing.journal"),
