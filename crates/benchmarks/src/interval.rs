@@ -265,8 +265,8 @@ impl Simulation {
                 upstream_time: Some(upstream_time),
                 first_byte: Some(upstream_time + Duration::from_micros(20)),
                 duration: Some(upstream_time + Duration::from_micros(40)),
-                body_in: 0,
-                body_out: 100,
+                body_in: Some(0),
+                body_out: Some(100),
                 is_reused: true,
                 is_retried: false,
             });

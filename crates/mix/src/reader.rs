@@ -163,14 +163,16 @@ impl MixReader {
             let own = self.usage.iter().filter(|((own, _), _)| *own == dimension);
             Shares::new(own.map(|((_, value), n)| (value.clone(), *n)))
         };
-        let sizes = match (self.is_http, self.is_log) {
-            (true, true) => Sizes::Responses,
-            (true, false) => Sizes::Bodies,
-            (false, _) => Sizes::Plaintext,
-        };
-        if sizes == Sizes::Responses {
-            self.mix.distributions.bytes_in = ValueCounts::default();
+        let distributions = &mut self.mix.distributions;
+        if self.is_http && self.is_log {
+            // Only of connections without a request do logs say how many they had.
+            (distributions.requests_each, distributions.streams_each) = Default::default();
         }
+        let sizes = match (self.is_http, self.is_log) {
+            (true, true) if distributions.bytes_in.is_empty() => Sizes::Responses,
+            (true, false) => Sizes::Bodies,
+            (true, true) | (false, _) => Sizes::Plaintext,
+        };
         let mix = TrafficMix {
             source,
             sizes,

@@ -87,14 +87,8 @@ impl RequestDraws {
             (METHODS.into_iter().find(|known| *known == name).unwrap_or("GET"), n)
         });
         let (names, counts): (Vec<_>, Vec<_>) = methods.unzip();
-        let mut bodies = ValueCounts::default();
-        mix.distributions
-            .bytes_in
-            .iter()
-            .filter(|(bytes, _)| *bytes > 0)
-            .for_each(|(bytes, n)| bodies.count_n(bytes, n));
         let with_body = names.iter().zip(&counts).filter(|(name, _)| has_body(name)).map(|(_, n)| n);
-        bodies.count_n(0, with_body.sum::<u64>().saturating_sub(bodies.total()));
+        let bodies = bodies(mix, with_body.sum());
         let mut routes = Vec::new();
         let mut of_routes = ValueCounts::default();
         let known = mix.routes.iter().filter_map(|(route, n)| Some((RoutePlace::parse(route)?, n)));
@@ -105,10 +99,9 @@ impl RequestDraws {
         if routes.is_empty() {
             routes.push(RoutePlace::default());
         }
-        let of_bodies = Some(&bodies).filter(|_| mix.sizes == Sizes::Bodies);
         Self {
             methods: (names, Quota::new(counts.into_iter().map(|n| n as f64))),
-            bodies: of_bodies.and_then(|bodies| Draw::new(bodies, Steps::new(0.259_921_049_894_873))),
+            bodies: Draw::new(&bodies, Steps::new(0.259_921_049_894_873)),
             requests: Draw::new(&mix.distributions.bytes_in, Steps::new(0.442_249_570_307_408)),
             responses: Draw::new(&mix.distributions.bytes_out, Steps::new(0.709_975_946_676_697)),
             sizes: mix.sizes,
@@ -131,11 +124,13 @@ impl RequestDraws {
         if self.is_raw {
             return ("GET", self.requests.as_mut().map_or(1, Draw::next).max(1), 0);
         }
-        if self.sizes == Sizes::Plaintext {
+        let head_bytes = if self.sizes == Sizes::Plaintext { HEAD_BYTES } else { 0 };
+        let bytes_out = bytes_out.saturating_sub(head_bytes);
+        if self.methods.0.is_empty() && self.sizes == Sizes::Plaintext {
             let bytes = self.requests.as_mut().map_or(0, Draw::next);
             let body = if bytes > HEAD_BYTES_MAX { bytes - HEAD_BYTES } else { 0 };
             let method = if body > 0 { "POST" } else { "GET" };
-            return (method, body, bytes_out.saturating_sub(HEAD_BYTES));
+            return (method, body, bytes_out);
         }
         let method = self.methods.1.next(1.0, |_| true).map_or("GET", |at| self.methods.0[at]);
         let body = self.bodies.as_mut().filter(|_| has_body(method)).map_or(0, Draw::next);
@@ -143,9 +138,55 @@ impl RequestDraws {
     }
 }
 
+/// Bodies of the requests that have one by their method: the largest, or what is largest of all plaintext without a head.
+fn bodies(mix: &TrafficMix, with_body: u64) -> ValueCounts {
+    let head_bytes = match mix.sizes {
+        Sizes::Bodies => 0,
+        Sizes::Plaintext => HEAD_BYTES,
+        Sizes::Responses => return ValueCounts::default(),
+    };
+    let (mut bodies, mut left) = (ValueCounts::default(), with_body);
+    let mut sizes: Vec<_> = mix.distributions.bytes_in.iter().collect();
+    sizes.reverse();
+    for (bytes, n) in sizes {
+        let n = n.min(left);
+        bodies.count_n(bytes.saturating_sub(head_bytes), n);
+        left -= n;
+    }
+    bodies
+}
+
 #[cfg(test)]
 mod tests {
+    use records::values::MixDistributions;
+
+    use crate::traffic::Shares;
+
     use super::*;
+
+    #[test]
+    fn the_largest_requests_have_the_bodies() {
+        let mix = TrafficMix {
+            sizes: Sizes::Plaintext,
+            methods: Shares::new([("GET".to_owned(), 9), ("POST".to_owned(), 1)]),
+            distributions: MixDistributions {
+                bytes_in: "97:900 2144:100".parse().unwrap(),
+                bytes_out: "1104:1000".parse().unwrap(),
+                ..MixDistributions::default()
+            },
+            ..TrafficMix::default()
+        };
+        let target: Target = "https://localhost/bytes/{bytes}".parse().unwrap();
+        let mut draws = RequestDraws::new(&mix, &target);
+        let requests: Vec<DrawnRequest> = (0..100).map(|_| draws.next()).collect();
+        let bodies = |method| {
+            let own = requests.iter().filter(|one| one.method == method);
+            own.map(|one| (one.bytes_in, one.bytes_out)).collect::<Vec<_>>()
+        };
+        // The middle of the class of 2,144 without a head.
+        assert_eq!(bodies("POST"), [(2_000, 1104 - HEAD_BYTES); 10]);
+        assert_eq!(bodies("GET"), [(0, 1104 - HEAD_BYTES); 90]);
+    }
 
     #[test]
     fn a_route_has_a_host_and_a_path() {

@@ -228,6 +228,7 @@ impl Maker<'_> {
             counted(u64::from(sources), "client"),
             elapsed_text((seconds as f64 / options.speed) as u64),
         );
+        let is_plaintext = mix.sizes == Sizes::Plaintext && !options.target.scheme().is_raw();
         let before = |n: u64, what: &str| format!("{} {what}", grouped(n));
         let parts = [
             (true, "no header fields but those of --header".to_owned()),
@@ -237,12 +238,12 @@ impl Maker<'_> {
                     "responses as long as the server makes them; {BYTES} in the URL stands for their bytes"
                 ),
             ),
+            (is_plaintext, format!("heads of about {HEAD_BYTES} bytes")),
             (
-                mix.sizes == Sizes::Plaintext && !options.target.scheme().is_raw(),
-                format!(
-                    "heads of about {HEAD_BYTES} bytes, and requests of up to {HEAD_BYTES_MAX} bytes without a body"
-                ),
+                is_plaintext && mix.methods.is_empty(),
+                format!("requests of up to {HEAD_BYTES_MAX} bytes without a body"),
             ),
+            (is_plaintext && !mix.methods.is_empty(), "the largest requests have the bodies".to_owned()),
             (mix.sizes == Sizes::Responses, "empty bodies of requests".to_owned()),
             (
                 mix.distributions.requests_each.is_empty() && mix.distributions.streams_each.is_empty(),

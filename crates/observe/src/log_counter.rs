@@ -36,7 +36,7 @@ impl LogCounter {
     }
 
     /// A log does not say when a connection ended, or how its requests follow each other. A connection without requests
-    /// counts as one exchange.
+    /// counts as one exchange if it carried anything. Sizes are those of bodies, or, of a log without these, of all.
     fn mix(&mut self, event: &LogEvent<'_>) {
         let Some(ended_us) = event.time_us else { return };
         let of_request = event.request.as_ref().map(|request| request.took);
@@ -49,10 +49,17 @@ impl LogCounter {
         if has_handshake {
             self.counted.mix_connection(&mut mix, begun_us, false);
         }
-        if event.request.is_some() {
+        if let Some(request) = &event.request {
             self.counted.mix_request(&mut mix, begun_us, None);
+            if request.body_out.is_none() && event.bytes_out > 0 {
+                let sizes = &mut self.counted.delta.mix.distributions;
+                sizes.bytes_in.count(event.bytes_in);
+                sizes.bytes_out.count(event.bytes_out);
+            }
         } else if has_handshake {
-            self.counted.mix_request(&mut mix, begun_us, Some([event.bytes_in, 0]));
+            if event.bytes_in + event.bytes_out > 0 {
+                self.counted.mix_request(&mut mix, begun_us, Some([event.bytes_in, 0]));
+            }
             mix.end([event.bytes_in, event.bytes_out], &mut self.counted.delta.mix);
         }
     }
@@ -105,8 +112,8 @@ impl LogCounter {
             upstream_time: request.upstream_time.map(floor),
             first_byte: None,
             duration: request.took.map(floor),
-            body_in: 0,
-            body_out: request.body_out.unwrap_or(0),
+            body_in: None,
+            body_out: request.body_out,
             is_reused: false,
             is_retried: false,
         };
@@ -148,5 +155,43 @@ fn record(event: &LogEvent<'_>, connection: &LoggedConnection<'_>, conn: ConnId)
         bytes_in: event.bytes_in,
         bytes_out: event.bytes_out,
         lifetime_us: connection.lifetime.map_or(0, |took| took.as_micros() as u64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_without_sizes_of_bodies_has_those_of_all_and_no_request_where_none_was() {
+        let mut counter = LogCounter::default();
+        let of = |connection: bool, request: Option<Option<u64>>, [bytes_in, bytes_out]: [u64; 2]| LogEvent {
+            time_us: Some(5_000_000),
+            connection: connection.then(|| LoggedConnection {
+                handshake: Some(LoggedHandshake::default()),
+                ..LoggedConnection::default()
+            }),
+            request: request.map(|body_out| LoggedRequest { body_out, ..LoggedRequest::default() }),
+            bytes_in,
+            bytes_out,
+            ..LogEvent::of(ClientId::Other)
+        };
+        // HAProxy's requests, two of them on one connection, nginx's, a client that left, and a connection in TCP mode.
+        counter.count(&of(true, Some(None), [150, 1_050]));
+        counter.count(&of(false, Some(None), [150, 250]));
+        counter.count(&of(true, Some(Some(900)), [150, 1_050]));
+        counter.count(&of(true, None, [0, 0]));
+        counter.count(&of(true, None, [300, 800]));
+        let delta = &counter.counted.delta;
+        assert_eq!(delta.mix.connections.to_string(), "50:4");
+        assert_eq!(delta.mix.requests.to_string(), "50:4");
+        let sizes = &delta.http.as_ref().unwrap().sizes;
+        let of_bodies = sizes.each_ref().map(ToString::to_string);
+        let distributions = &delta.mix.distributions;
+        let of_all = [distributions.bytes_in.to_string(), distributions.bytes_out.to_string()];
+        assert_eq!(
+            (of_bodies, of_all),
+            ([String::new(), "904:1".into()], ["150:2 300:1".into(), "250:1 808:1 1040:1".into()])
+        );
     }
 }

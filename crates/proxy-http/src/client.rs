@@ -207,8 +207,8 @@ impl ClientConn {
             upstream_time: None,
             first_byte: None,
             duration: Some(now.saturating_duration_since(began_at)),
-            body_in: 0,
-            body_out: 0,
+            body_in: Some(0),
+            body_out: Some(0),
             is_reused: false,
             is_retried: false,
         });

@@ -212,8 +212,8 @@ impl HttpWorker {
         use RequestFailure as F;
         self.count_upstream(upstream, |upstream| {
             upstream.count(UpstreamCounter::Exchanges, 1);
-            upstream.count(UpstreamCounter::BytesIn, request.body_in);
-            upstream.count(UpstreamCounter::BytesOut, request.body_out);
+            upstream.count(UpstreamCounter::BytesIn, request.body_in.unwrap_or(0));
+            upstream.count(UpstreamCounter::BytesOut, request.body_out.unwrap_or(0));
             match request.failure {
                 Some(F::UpstreamClosed | F::UpstreamInvalid | F::UpstreamCut) => {
                     upstream.count(UpstreamCounter::Broken, 1);

@@ -79,8 +79,8 @@ pub(crate) fn finished() -> FinishedRequest<'static> {
         upstream_time: Some(Duration::from_millis(2)),
         first_byte: Some(Duration::from_millis(3)),
         duration: Some(Duration::from_millis(4)),
-        body_in: 0,
-        body_out: 13,
+        body_in: Some(0),
+        body_out: Some(13),
         is_reused: true,
         is_retried: false,
     }

@@ -257,8 +257,8 @@ impl RequestState {
             upstream_time: self.figures.upstream_time.get(),
             first_byte: self.figures.first_byte.get(),
             duration: Some(now.saturating_duration_since(self.began_at)),
-            body_in: self.figures.body_in.get(),
-            body_out: self.figures.body_out.get(),
+            body_in: Some(self.figures.body_in.get()),
+            body_out: Some(self.figures.body_out.get()),
             is_reused: self.figures.is_reused.get(),
             is_retried: self.figures.is_retried.get(),
         };

@@ -51,10 +51,10 @@ pub struct FinishedRequest<'a> {
     pub first_byte: Option<Duration>,
     /// First byte to the end; `None` if it is not known.
     pub duration: Option<Duration>,
-    /// Bytes of its body.
-    pub body_in: u64,
-    /// Bytes of its response's body.
-    pub body_out: u64,
+    /// Bytes of its body; `None` if they are not known.
+    pub body_in: Option<u64>,
+    /// Bytes of its response's body; `None` if they are not known.
+    pub body_out: Option<u64>,
     /// Whether it was sent on a kept upstream connection.
     pub is_reused: bool,
     /// Whether it was sent twice.
@@ -125,10 +125,12 @@ impl HttpDelta {
         counters[HttpCounter::Retried] += u64::from(request.is_retried);
         counters[HttpCounter::Reused] += u64::from(request.is_reused);
         counters[HttpCounter::Queued] += u64::from(request.queue.is_some());
-        counters[HttpCounter::BodyIn] += request.body_in;
-        counters[HttpCounter::BodyOut] += request.body_out;
-        self.sizes[0].count(request.body_in);
-        self.sizes[1].count(request.body_out);
+        let bodies = [(HttpCounter::BodyIn, request.body_in), (HttpCounter::BodyOut, request.body_out)];
+        for ((counter, bytes), sizes) in bodies.into_iter().zip(&mut self.sizes) {
+            let Some(bytes) = bytes else { continue };
+            counters[counter] += bytes;
+            sizes.count(bytes);
+        }
         if let Some(took) = request.queue {
             self.queue.record(took);
         }
@@ -256,8 +258,8 @@ impl RouteDelta {
         }
         counters[RouteCounter::Failed] += u64::from(request.failure.is_some());
         counters[RouteCounter::Retried] += u64::from(request.is_retried);
-        counters[RouteCounter::BodyIn] += request.body_in;
-        counters[RouteCounter::BodyOut] += request.body_out;
+        counters[RouteCounter::BodyIn] += request.body_in.unwrap_or(0);
+        counters[RouteCounter::BodyOut] += request.body_out.unwrap_or(0);
     }
 }
 

@@ -106,8 +106,8 @@ impl SampledRequest {
             upstream_us: micros(request.upstream_time),
             first_byte_us: micros(request.first_byte),
             duration_us: micros(request.duration),
-            body_in: request.body_in,
-            body_out: request.body_out,
+            body_in: request.body_in.unwrap_or(0),
+            body_out: request.body_out.unwrap_or(0),
             reused: request.is_reused,
             retried: request.is_retried,
         };

@@ -36,8 +36,8 @@ fn model(id: u128, upstream_ms: u64) -> Model {
                 upstream_time: Some(Duration::from_micros(upstream_ms * 1_000 + n as u64)),
                 first_byte: None,
                 duration: Some(Duration::from_millis(upstream_ms + 1)),
-                body_in: 0,
-                body_out: 10_000,
+                body_in: Some(0),
+                body_out: Some(10_000),
                 is_reused: true,
                 is_retried: false,
             });

@@ -134,8 +134,8 @@ mod tests {
                 upstream_time: Some(Duration::from_millis(2)),
                 first_byte: None,
                 duration: Some(Duration::from_millis(3)),
-                body_in: 0,
-                body_out: 1_000,
+                body_in: Some(0),
+                body_out: Some(1_000),
                 is_reused: n > 2,
                 is_retried: false,
             });
