@@ -31,4 +31,4 @@ pub use lines::health::{LineHealth, LogTransport};
 pub use log_counter::{LogCounter, RESOLUTION};
 pub use log_observer::{LineSource, observe_log};
 pub use log_socket::{LogSocket, SocketAddress, SocketError, SocketOptions};
-pub use replay::{LogReplay, ReplayError, ReplayedLog};
+pub use replay::{LogReplay, ReplayError, ReplayedLog, log_span};

@@ -1,6 +1,6 @@
 //! Counts a complete log by its own times, into the intervals of a run.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::RangeInclusive;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -9,7 +9,7 @@ use recorder::publish::Sink;
 use records::kinds::NoticeRecord;
 use records::metrics::ProxyCounter;
 
-use crate::format::{BadLine, LogParser};
+use crate::format::{BadLine, LogKind, LogParser};
 use crate::lines::LineReader;
 use crate::lines::health::{LineHealth, LogTransport};
 use crate::local_clock::AHEAD;
@@ -19,6 +19,9 @@ use crate::log_counter::LogCounter;
 const EARLIEST_US: u64 = 946_684_800_000_000;
 /// Lines that are earlier than others before them by more than this get a notice: a log is never in exact order.
 const DISORDER_MAX: Duration = Duration::from_secs(60);
+
+/// Bytes at each end of a log that tell what time it spans.
+const SPAN_BYTES: u64 = 128 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
@@ -65,12 +68,11 @@ pub struct LogReplay<S> {
 
 impl<S: Sink> LogReplay<S> {
     pub fn new(intervals: Intervals<S>) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
             intervals,
             counter: LogCounter::default(),
             health: LineHealth::new(LogTransport::File),
-            plausible_us: EARLIEST_US..=(now + AHEAD).as_micros() as u64,
+            plausible_us: plausible_us(),
             out_of_order: 0,
             lateness_max: Duration::ZERO,
             notices: Vec::new(),
@@ -145,6 +147,37 @@ impl<S: Sink> LogReplay<S> {
         });
         Ok(())
     }
+}
+
+/// Times that lines may have, in microseconds since 1970.
+fn plausible_us() -> RangeInclusive<u64> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    EARLIEST_US..=(now + AHEAD).as_micros() as u64
+}
+
+/// The time from the first lines of a log to its last ones, by bytes at both ends; zero if these have no times. The log is
+/// then at its begin.
+///
+/// # Errors
+/// When it cannot be read, or has no end.
+pub fn log_span(kind: LogKind, log: &mut (impl Read + Seek)) -> io::Result<Duration> {
+    let bytes = log.seek(SeekFrom::End(0))?;
+    let mut times = Vec::new();
+    for at in [0, bytes.saturating_sub(SPAN_BYTES)] {
+        log.seek(SeekFrom::Start(at))?;
+        let mut part = log.take(SPAN_BYTES);
+        let (mut parser, mut lines) = (kind.parser(), LineReader::default());
+        // What is no line, such as the rest of one that is cut, has no time.
+        let mut note = |line: &[u8]| {
+            let time = parser.parse(line, |event| event.and_then(|event| event.time_us));
+            times.extend(time.ok().flatten().filter(|time| plausible_us().contains(time)));
+        };
+        while lines.read(&mut part, &mut note)? > 0 {}
+        lines.finish(&mut note);
+    }
+    log.rewind()?;
+    let (first, last) = (times.iter().min(), times.iter().max());
+    Ok(Duration::from_micros(last.zip(first).map_or(0, |(last, first)| last - first)))
 }
 
 /// Counts what is known of the lines. Of those that are lost or cannot be read there is one notice at the end.

@@ -2,11 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::io::Cursor;
 use std::time::Duration;
 
 use journal::Timestamps;
 use model::runs::Model;
-use observe::{LogKind, LogReplay, ReplayError, ReplayedLog};
+use observe::{LogKind, LogReplay, ReplayError, ReplayedLog, log_span};
 use recorder::observer::Intervals;
 use recorder::publish::Publisher;
 use records::ids::RunId;
@@ -96,4 +97,20 @@ fn a_log_without_a_readable_line_is_refused_with_a_sample() {
         error.contains("none of its 2 lines") && error.contains("no log: it is of no known format"),
         "{error}"
     );
+}
+
+#[test]
+fn the_time_that_a_log_spans_is_told_by_its_ends() {
+    let span = |log: &str| {
+        let mut log = Cursor::new(log.as_bytes().to_vec());
+        let span = log_span(LogKind::Haproxy, &mut log).unwrap();
+        assert_eq!(log.position(), 0);
+        span
+    };
+    let of = |lines: u64| (0..lines).map(|n| line(n, BEGIN_MS + n * 1_000, 0)).collect::<String>();
+    assert_eq!(span(&of(3)), Duration::from_secs(2));
+    // A megabyte, of which only the ends are read.
+    assert_eq!(span(&of(4_000)), Duration::from_secs(3_999));
+    assert_eq!(span("no log\n"), Duration::ZERO);
+    assert_eq!(span(""), Duration::ZERO);
 }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read, stdin};
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context;
 use recorder::observer::Intervals;
@@ -28,11 +29,12 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<(Box<dyn Read + Send>, String)
     Ok((Box::new(file), path.display().to_string()))
 }
 
-/// Makes the recording: `count` publishes the intervals, and gives back their sink. Then shows it.
+/// Makes the recording in intervals of this length: `count` publishes the intervals, and gives back their sink. Then shows it.
 pub(crate) fn run(
     options: &ObservingOptions,
     flags: &Flags,
     header: RunRecord,
+    interval: Duration,
     count: impl FnOnce(Intervals<RecordWriter>) -> anyhow::Result<RecordWriter>,
 ) -> anyhow::Result<()> {
     // What is wrong with the configuration is said before a long log is counted.
@@ -50,7 +52,7 @@ pub(crate) fn run(
     // The publisher starts with the first event.
     let start = journal::Timestamps { realtime_us: 0, monotonic_us: 0 };
     let publisher = Publisher::new(id, RecordWriter::new(file), RECORDS_PER_SECOND_OWN, start);
-    let writer = count(Intervals::new(publisher, run.interval.0, header)).inspect_err(|_| {
+    let writer = count(Intervals::new(publisher, interval, header)).inspect_err(|_| {
         // An empty recording is useless.
         let _ = std::fs::remove_file(&record);
     })?;

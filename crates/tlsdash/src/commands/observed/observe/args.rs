@@ -24,7 +24,8 @@ pub(crate) struct ObserveArgs {
     /// Owner of the Unix socket's file: USER, USER:GROUP or :GROUP
     #[arg(long, value_name = "OWNER", requires = "syslog")]
     pub(crate) socket_owner: Option<String>,
-    /// Count this log in its own time, and show the run; `-` is standard input
+    /// Count this log in its own time, and show the run; `-` is standard input. Without --interval, intervals are as long as
+    /// the time that it spans asks for
     #[arg(long, value_name = "PATH")]
     pub(crate) file: Option<PathBuf>,
     /// Follow what this systemd unit writes to the system journal, such as haproxy.service

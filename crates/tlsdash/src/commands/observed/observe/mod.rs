@@ -3,7 +3,9 @@
 mod args;
 mod setup;
 
+use std::fs::File;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context;
 use nix::unistd::{Group, User};
@@ -14,6 +16,7 @@ use observe::{
 use recorder::host::{ProcessObserver, unit_processes};
 use recorder::observer::Observer;
 use records::kinds::{Level, NoticeRecord, RunRecord};
+use records::text::quantity;
 use records::values::AbsentFigures;
 
 use crate::cli::Flags;
@@ -25,6 +28,11 @@ use crate::service::environment;
 
 pub(crate) use args::ObserveArgs;
 use args::ObserveCommand;
+
+/// Intervals of a whole log, in seconds, and how many there may be of each but the longest.
+const INTERVALS_S: [u64; 6] = [1, 2, 5, 10, 30, 60];
+const INTERVALS_MAX: u64 = 1_500;
+const UNKNOWN_INTERVAL_S: u64 = 10;
 
 const NO_THREAD: &str = "cannot start the thread observe";
 
@@ -71,17 +79,34 @@ pub(crate) fn run(args: &ObserveArgs, flags: &Flags) -> anyhow::Result<()> {
 /// Counts a log that is whole.
 fn replay(args: &ObserveArgs, kind: LogKind, path: &Path, flags: &Flags) -> anyhow::Result<()> {
     replayed::refuse_live_options(flags, "--syslog, --journal-unit or --follow")?;
+    let is_given = flags.is_given("interval");
+    let interval = if is_given { args.observing.run.interval.0 } else { usual_interval(kind, path) };
     let (mut log, name) = replayed::open(path)?;
-    replayed::run(&args.observing, flags, header(kind, &name), |intervals| {
+    replayed::run(&args.observing, flags, header(kind, &name), interval, |intervals| {
         let replay = LogReplay::new(intervals).run(&mut kind.parser(), &mut log);
         let ReplayedLog { sink, lines, bad, lost, notices } =
             replay.with_context(|| format!("observe {kind} --file {name}"))?;
-        crate::say(format_args!("{lines} lines of {name}, {bad} not readable, {lost} lost"));
+        let each = quantity::shown(interval.as_secs_f64(), "s");
+        crate::say(format_args!(
+            "{lines} lines of {name}, {bad} not readable, {lost} lost; in intervals of {each} (--interval)"
+        ));
         for notice in &notices {
             crate::say(format_args!("{}", notice.text));
         }
         Ok(sink)
     })
+}
+
+/// The length of intervals of which there are not too many for the time that a log spans: a year of seconds would be a
+/// thousand times as large as the log. What cannot be known before it is read, as of a pipe, gets a middle one.
+fn usual_interval(kind: LogKind, path: &Path) -> Duration {
+    let file = File::open(path).ok().filter(|_| path.is_file());
+    let span = file.and_then(|mut file| observe::log_span(kind, &mut file).ok());
+    let is_enough = |seconds: &&u64| {
+        span.map_or(**seconds >= UNKNOWN_INTERVAL_S, |span| span.as_secs() / *seconds <= INTERVALS_MAX)
+    };
+    let [.., longest] = INTERVALS_S;
+    Duration::from_secs(*INTERVALS_S.iter().find(is_enough).unwrap_or(&longest))
 }
 
 fn cannot_read(path: &Path) -> String {

@@ -68,7 +68,7 @@ fn replay(args: &WireArgs, path: &Path, flags: &Flags) -> anyhow::Result<()> {
     let (file, name) = replayed::open(path)?;
     let failed = || format!("wire --file {name}");
     let mut capture = CaptureReader::new(file).with_context(failed)?;
-    replayed::run(&args.observing, flags, header(args, &name), |intervals| {
+    replayed::run(&args.observing, flags, header(args, &name), args.observing.run.interval.0, |intervals| {
         let counter = WireCounter::new(wire_options(args, None, Services::default()));
         let replayed = CaptureReplay::new(intervals, counter).run(&mut capture).with_context(failed)?;
         let ReplayedCapture { sink, packets, dropped, connections, unjudged, is_cut } = replayed;
