@@ -26,7 +26,7 @@ pub const CASES: [LogCase; 5] = [
 
 fn haproxy_http(n: u64, client: u64) -> String {
     format!(
-        r#"{{"kind":"http","time":"1795440001.091","log":"web","line":"{n}","client":"10.0.0.{client}","version":"TLSv1.3","cipher":"TLS_AES_128_GCM_SHA256","resumed":"{}","name":"www.example.org","alpn":"h2","handshake":"2","number":"{}","method":"GET","path":"/images/{client}.png","protocol":"HTTP/2.0","upstream":"up/a","status":"200","state":"--","in":"92","out":"1850","took":"1","response":"1"}}"#,
+        r#"{{"kind":"http","time":"1795440001.091","log":"web","line":"{n}","client":"10.0.0.{client}","version":"TLSv1.3","cipher":"TLS_AES_128_GCM_SHA256","resumed":"{}","name":"www.example.org","alpn":"h2","handshake":"2","number":"{}","method":"GET","path":"/images/{client}.png","protocol":"HTTP/2.0","upstream":"up/a","status":"200","state":"--","in":"92","out":"1850","idle":"30","took":"1","response":"1"}}"#,
         n % 2,
         1 + n % 5
     )

@@ -10,7 +10,7 @@ use observe::{LineReader, LogCounter, LogKind};
 use records::metrics::ProxyCounter;
 
 const SEEDS: [&str; 8] = [
-    r#"{"kind":"http","time":"1795440001.091","log":"web","line":"2","client":"127.0.0.1","number":"1","version":"TLSv1.2","cipher":"ECDHE-ECDSA-AES256-GCM-SHA384","resumed":"0","name":"localhost","alpn":"-","handshake":"2","method":"GET","path":"\/a\"b","protocol":"HTTP/1.1","upstream":"up/a","status":"200","state":"--","in":"92","out":"185","took":"12","response":"0"}"#,
+    r#"{"kind":"http","time":"1795440001.091","log":"web","line":"2","client":"127.0.0.1","number":"1","version":"TLSv1.2","cipher":"ECDHE-ECDSA-AES256-GCM-SHA384","resumed":"0","name":"localhost","alpn":"-","handshake":"2","method":"GET","path":"\/a\"b","protocol":"HTTP/1.1","upstream":"up/a","status":"200","state":"--","in":"92","out":"185","idle":"30","took":"12","response":"0"}"#,
     r#"<134>Feb  6 12:14:14 haproxy[1]: 10.0.1.2:33317 [06/Feb/2026:12:14:14.655] in static/srv1 10/0/30/69/109 502 2750 - - SH-- 1/1/1/1/0 0/0 {1wt.eu} {} "GET /index.html?q HTTP/1.1""#,
     r#"97 <134>1 2026-02-06T12:14:14Z web haproxy 1 ID [x@1 a="b: \"c]"] @cee: {"kind":"error","line":"4"}"#,
     "Feb  6 12:14:14 web stunnel: LOG5[a]: Service [web] accepted connection from [::1]:46722",

@@ -97,6 +97,10 @@ struct HaproxyLine<'a> {
     bytes_in: Cow<'a, str>,
     #[serde(borrow, default, rename = "out")]
     bytes_out: Cow<'a, str>,
+    /// From the handshake, or from the end of the request before, to the request. HAProxy's time of a request is that of
+    /// its accepted connection, or of that end.
+    #[serde(borrow, default)]
+    idle: Cow<'a, str>,
     #[serde(borrow, default)]
     took: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -154,6 +158,17 @@ impl<'a> HaproxyLine<'a> {
         })
     }
 
+    /// When its request ended.
+    fn request_ended_us(
+        &self,
+        accepted_us: Option<u64>,
+        took: Option<Duration>,
+    ) -> Result<Option<u64>, BadLine> {
+        let handshake = fields::millis(&self.handshake, "handshake")?;
+        let idle = fields::millis(&self.idle, "idle")?;
+        Ok([handshake, idle, took].into_iter().fold(accepted_us, ended_us))
+    }
+
     fn took(&self) -> Result<Option<Duration>, BadLine> {
         fields::millis(&self.took, "took")
     }
@@ -179,6 +194,7 @@ impl<'a> HaproxyLine<'a> {
         let is_forwarded = !self.state.starts_with(['L', 'P']);
         let lacks = if number.is_none() && is_forwarded { WITHOUT_NUMBER } else { &[] };
         let took = self.took()?;
+        let time_us = self.request_ended_us(base.time_us, took)?;
         let connection = if is_first {
             Some(LoggedConnection { handshake: self.handshake()?, ..LoggedConnection::default() })
         } else {
@@ -200,7 +216,6 @@ impl<'a> HaproxyLine<'a> {
             protocol: fields::or_empty(self.protocol),
             upstream: fields::or_empty(self.upstream),
         };
-        let time_us = ended_us(base.time_us, took);
         Ok(LogEvent { time_us, connection, request: Some(request), lacks, ..base })
     }
 
@@ -242,7 +257,7 @@ impl<'a> HaproxyLine<'a> {
             .filter(|failure| matches!(failure, RequestFailure::Malformed | RequestFailure::HeadTimeout));
         let request =
             status.and(failure).map(|_| LoggedRequest { status, failure, took, ..LoggedRequest::default() });
-        Ok(LogEvent { time_us: ended_us(base.time_us, took), connection, request, ..base })
+        Ok(LogEvent { time_us: self.request_ended_us(base.time_us, took)?, connection, request, ..base })
     }
 }
 

@@ -14,7 +14,7 @@ fn said<T>(kind: LogKind, line: &str, then: impl FnOnce(&LogEvent<'_>) -> T) -> 
     kind.parser().parse(line.as_bytes(), |event| then(&event.expect("the line counts"))).expect(line)
 }
 
-const HAPROXY_HTTP: &str = r#"{"kind":"http","time":"1795440001.091","log":"web","line":"2","client":"127.0.0.1","number":"1","version":"TLSv1.2","cipher":"ECDHE-ECDSA-AES256-GCM-SHA384","resumed":"0","name":"localhost","alpn":"-","handshake":"2","method":"GET","path":"\/a\"b","protocol":"HTTP/1.1","upstream":"up/a","status":"200","state":"--","in":"92","out":"185","took":"12","response":"0"}"#;
+const HAPROXY_HTTP: &str = r#"{"kind":"http","time":"1795440001.091","log":"web","line":"2","client":"127.0.0.1","number":"1","version":"TLSv1.2","cipher":"ECDHE-ECDSA-AES256-GCM-SHA384","resumed":"0","name":"localhost","alpn":"-","handshake":"2","method":"GET","path":"\/a\"b","protocol":"HTTP/1.1","upstream":"up/a","status":"200","state":"--","in":"92","out":"185","idle":"30","took":"12","response":"0"}"#;
 
 #[test]
 fn the_first_request_of_a_connection_counts_it() {
@@ -25,7 +25,11 @@ fn the_first_request_of_a_connection_counts_it() {
         assert_eq!(handshake.alpn.as_deref(), Some(""), "the client offered none");
         let request = event.request.as_ref().unwrap();
         assert_eq!((&*request.path, request.status, request.body_out), ("/a\"b", Some(200), None));
-        assert_eq!(event.time_us, Some(1_795_440_001_103_000), "when it ended");
+        assert_eq!(
+            event.time_us,
+            Some(1_795_440_001_135_000),
+            "when it ended: after handshake and idle time"
+        );
         assert_eq!((event.bytes_in, event.bytes_out), (92, 185));
     });
     let over_http2 = HAPROXY_HTTP.replace(r"\/a", r"https:\/\/localhost\/a");

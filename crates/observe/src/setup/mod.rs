@@ -119,6 +119,7 @@ const HAPROXY_HTTP: &[Key] = &[
     key("state", "%ts"),
     key("in", "%U"),
     key("out", "%B"),
+    key("idle", "%Ti"),
     key("took", "%Ta"),
     key("response", "%Tr"),
 ];
@@ -133,8 +134,13 @@ const HAPROXY_TCP: &[Key] = &[
 ];
 
 /// The keys that distinguish an incomplete request from a connection without a request.
-const HAPROXY_HTTP_ERROR: &[Key] =
-    &[key("number", "%[var(sess.tlsdash)]"), key("status", "%ST"), key("state", "%ts"), key("took", "%Ta")];
+const HAPROXY_HTTP_ERROR: &[Key] = &[
+    key("number", "%[var(sess.tlsdash)]"),
+    key("status", "%ST"),
+    key("state", "%ts"),
+    key("idle", "%Ti"),
+    key("took", "%Ta"),
+];
 
 const HAPROXY_ERROR: &[Key] = &[key("code", "%[fc_err]"), key("error", "%[fc_err_str]: %[ssl_fc_err_str]")];
 
