@@ -129,3 +129,25 @@ fn a_replayed_log_of_nginx_is_the_same_again() {
     let said = stderr(&ended);
     assert!(said.contains(" requests of 4 clients in ") && said.contains("no queries"), "{said}");
 }
+
+#[test]
+fn requests_of_haproxys_log_begin_after_the_pause_before_them() {
+    let site = ObserveTestBed::new();
+    let backend =
+        format!("default_backend up\nbackend up\n    mode http\n    server a {}\n", site.upstream());
+    let haproxy = site.start_logging_haproxy(&backend);
+    // Over 2.3 s: 1.5 s with the first pause left out.
+    site.load(&["-n", "4", "-r", "1.3", "-c", "1"]);
+    haproxy.finish(Signal::USR1);
+    let log = site.path("first.log");
+    std::fs::rename(site.output(), &log).unwrap();
+
+    let haproxy = site.start_logging_haproxy(&backend);
+    let mut load = tlsdash(site.folder.path());
+    let url = format!("https://localhost:{}/", site.listen.port());
+    load.args(["load", &url]).args("--headless --journal off --insecure --replay".split(' ')).arg(&log);
+    let ended = load.output().unwrap();
+    haproxy.finish(Signal::USR1);
+    let said = stderr(&ended);
+    assert!(ended.status.success() && said.contains("4 requests of 1 client in 00:02"), "{said}");
+}

@@ -52,12 +52,12 @@ impl ObserveTestBed {
     }
 
     pub(crate) fn start(&self, mut command: Command, what: &str) -> RunningTerminator {
-        let output = std::fs::File::create(self.path("output")).unwrap();
+        let output = std::fs::File::create(self.output()).unwrap();
         command.process_group(0).stdout(output.try_clone().unwrap()).stderr(output);
         let mut terminator = RunningTerminator(command.spawn().unwrap());
         until(&format!("{what} listens"), || {
             if let Some(status) = terminator.0.try_wait().unwrap() {
-                panic!("it ended with {status}: {}", std::fs::read_to_string(self.path("output")).unwrap());
+                panic!("it ended with {status}: {}", std::fs::read_to_string(self.output()).unwrap());
             }
             TcpStream::connect(self.listen).is_ok()
         });
@@ -126,18 +126,8 @@ impl ObservedHaproxy {
         let line = observing.line_with("observing haproxy");
         let address = line.split("log ").nth(1).unwrap().split(',').next().unwrap().to_owned();
         let printed = site.setup(&["haproxy", "--syslog", &address]);
-        let lines = haproxy_lines(&printed, mode);
-        let (listen, pem) = (site.listen, site.path("both.pem"));
-        let configuration = format!(
-            "defaults\n    mode {mode}\n    timeout connect 10s\n    timeout client 60s\n    timeout server 60s\n\
-             frontend clients\n    bind {listen} ssl crt {} ssl-min-ver TLSv1.2 {bind}\n{lines}\n    {backend}\n",
-            pem.display()
-        );
-        std::fs::write(site.path("haproxy.cfg"), configuration).unwrap();
-        site.setup(&["haproxy", "--check", site.path("haproxy.cfg").to_str().unwrap()]);
-        let mut haproxy = outside("haproxy", "haproxy");
-        haproxy.args(["-db", "-f"]).arg(site.path("haproxy.cfg"));
-        Self { observing, log: address, haproxy: site.start(haproxy, "haproxy") }
+        let haproxy = site.start_haproxy(mode, &haproxy_lines(&printed, mode), bind, backend);
+        Self { observing, log: address, haproxy }
     }
 
     /// Ends both. Gives the summary with the causes of failed handshakes, and what was said.
@@ -157,6 +147,33 @@ fn haproxy_lines(printed: &str, mode: &str) -> String {
 }
 
 impl ObserveTestBed {
+    /// Starts HAProxy with these lines in its frontend. `backend` is what `default_backend` leads to, and further sections.
+    fn start_haproxy(&self, mode: &str, lines: &str, bind: &str, backend: &str) -> RunningTerminator {
+        let (listen, pem) = (self.listen, self.path("both.pem"));
+        let configuration = format!(
+            "defaults\n    mode {mode}\n    timeout connect 10s\n    timeout client 60s\n    timeout server 60s\n\
+             frontend clients\n    bind {listen} ssl crt {} ssl-min-ver TLSv1.2 {bind}\n{lines}\n    {backend}\n",
+            pem.display()
+        );
+        std::fs::write(self.path("haproxy.cfg"), configuration).unwrap();
+        self.setup(&["haproxy", "--check", self.path("haproxy.cfg").to_str().unwrap()]);
+        let mut haproxy = outside("haproxy", "haproxy");
+        haproxy.args(["-db", "-f"]).arg(self.path("haproxy.cfg"));
+        self.start(haproxy, "haproxy")
+    }
+
+    /// Starts HAProxy in HTTP mode with its log in [`Self::output`].
+    pub(crate) fn start_logging_haproxy(&self, backend: &str) -> RunningTerminator {
+        let printed = self.setup(&["haproxy", "--syslog", "udp:127.0.0.1:5514"]);
+        let lines = haproxy_lines(&printed, "http").replace("127.0.0.1:5514", "stdout");
+        self.start_haproxy("http", &lines, "", backend)
+    }
+
+    /// What the terminator that started last prints.
+    pub(crate) fn output(&self) -> PathBuf {
+        self.path("output")
+    }
+
     /// Starts nginx with these lines in a context, `http` or `stream`, and this in its server.
     pub(crate) fn start_nginx(&self, context: &str, lines: &str, server: &str) -> RunningTerminator {
         let (listen, folder) = (self.listen, self.folder.path().display());
