@@ -200,6 +200,7 @@ impl Flow {
     fn take(&mut self, end: End, payload: Payload<'_>, added: &mut Added) {
         let Self { orders, handshake, exchange, .. } = self;
         let order = &mut orders[end as usize];
+        let plain_before = added.plain;
         let was_complete = handshake.as_ref().is_some_and(|handshake| handshake.step() == Step::Complete);
         let time_ns = payload.time_ns;
         let ordered = order.take(payload, |bytes| {
@@ -219,8 +220,10 @@ impl Flow {
         });
         added.wire += u64::from(ordered.new);
         self.sent_again += u64::from(end == End::Server && ordered.again > 0);
-        if order.is_broken() && was_complete {
-            added.plain += u64::from(ordered.new);
+        if order.is_broken() && was_complete && ordered.new > 0 {
+            // All payload counts in place of records, also of those before the cut: what follows is not known as records.
+            added.plain = plain_before + u64::from(ordered.new);
+            exchange.data(end, time_ns, added);
         }
     }
 

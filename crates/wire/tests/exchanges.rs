@@ -22,3 +22,24 @@ fn requests_on_a_kept_connection_are_exchanges() {
     assert_eq!(delta.counters[ProxyCounter::BytesIn], sealed[0] - 17 * records[0]);
     assert_eq!(delta.counters[ProxyCounter::BytesOut], sealed[1] - 17 * records[1]);
 }
+
+#[test]
+fn requests_behind_a_segment_that_was_cut_are_exchanges() {
+    for is_from_client in [true, false] {
+        let mut pieces = KEPT.pieces();
+        // Of a long segment the kernel keeps the beginning.
+        let mut with_data = pieces
+            .iter_mut()
+            .filter(|piece| piece.is_from_client() == is_from_client && !piece.payload.is_empty());
+        let cut = with_data.nth(20).unwrap();
+        cut.cut_bytes = cut.payload.split_off(60).len() as u32;
+        let mut counter = WireCounter::new(WireOptions::default());
+        for piece in &pieces {
+            piece.count(&mut counter);
+        }
+        counter.counted.seal();
+        let delta = &counter.counted.delta;
+        assert_eq!(delta.counters[ProxyCounter::Exchanges], 100, "cut from the client: {is_from_client}");
+        assert_eq!(delta.mix.distributions.bytes_out.total(), 100, "cut from the client: {is_from_client}");
+    }
+}
