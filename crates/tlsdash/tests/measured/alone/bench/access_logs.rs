@@ -22,6 +22,8 @@ command = ["nginx", "-e", "stderr", "-c", "{dir}/nginx.conf"]
 user root; daemon off; pid LOGS/nginx.pid; error_log stderr error;
 events { }
 http {
+    client_body_temp_path LOGS/body; proxy_temp_path LOGS/proxy; fastcgi_temp_path LOGS/fastcgi;
+    uwsgi_temp_path LOGS/uwsgi; scgi_temp_path LOGS/scgi;
     log_format counted "$uri $status $body_bytes_sent $ssl_session_reused $pid-$connection";
     access_log LOGS/nginx.log counted;
     server {

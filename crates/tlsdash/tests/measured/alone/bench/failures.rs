@@ -67,7 +67,11 @@ command = ["nginx", "-e", "stderr", "-c", "{dir}/nginx.conf"]
 "nginx.conf" = '''
 daemon off; pid {dir}/pid; error_log stderr error;
 events { }
-http { access_log off; server { listen {listen}; location / { proxy_pass http://127.0.0.1:1; } } }
+http {
+    client_body_temp_path {dir}/body; proxy_temp_path {dir}/proxy; fastcgi_temp_path {dir}/fastcgi;
+    uwsgi_temp_path {dir}/uwsgi; scgi_temp_path {dir}/scgi;
+    access_log off; server { listen {listen}; location / { proxy_pass http://127.0.0.1:1; } }
+}
 '''
 "#,
     );
