@@ -162,7 +162,7 @@ fn plausible_us() -> RangeInclusive<u64> {
 /// When it cannot be read, or has no end.
 pub fn log_span(kind: LogKind, log: &mut (impl Read + Seek)) -> io::Result<Duration> {
     let bytes = log.seek(SeekFrom::End(0))?;
-    let mut times = Vec::new();
+    let (plausible_us, mut times) = (plausible_us(), Vec::new());
     for at in [0, bytes.saturating_sub(SPAN_BYTES)] {
         log.seek(SeekFrom::Start(at))?;
         let mut part = log.take(SPAN_BYTES);
@@ -170,7 +170,7 @@ pub fn log_span(kind: LogKind, log: &mut (impl Read + Seek)) -> io::Result<Durat
         // What is no line, such as the rest of one that is cut, has no time.
         let mut note = |line: &[u8]| {
             let time = parser.parse(line, |event| event.and_then(|event| event.time_us));
-            times.extend(time.ok().flatten().filter(|time| plausible_us().contains(time)));
+            times.extend(time.ok().flatten().filter(|time| plausible_us.contains(time)));
         };
         while lines.read(&mut part, &mut note)? > 0 {}
         lines.finish(&mut note);

@@ -100,13 +100,12 @@ fn replay(args: &ObserveArgs, kind: LogKind, path: &Path, flags: &Flags) -> anyh
 /// The length of intervals of which there are not too many for the time that a log spans: a year of seconds would be a
 /// thousand times as large as the log. What cannot be known before it is read, as of a pipe, gets a middle one.
 fn usual_interval(kind: LogKind, path: &Path) -> Duration {
-    let file = File::open(path).ok().filter(|_| path.is_file());
+    // Whoever writes into a pipe must not see it closed before it is read.
+    let file = path.is_file().then(|| File::open(path).ok()).flatten();
     let span = file.and_then(|mut file| observe::log_span(kind, &mut file).ok());
-    let is_enough = |seconds: &&u64| {
-        span.map_or(**seconds >= UNKNOWN_INTERVAL_S, |span| span.as_secs() / *seconds <= INTERVALS_MAX)
-    };
-    let [.., longest] = INTERVALS_S;
-    Duration::from_secs(*INTERVALS_S.iter().find(is_enough).unwrap_or(&longest))
+    let least_s = span.map_or(UNKNOWN_INTERVAL_S, |span| span.as_secs() / (INTERVALS_MAX + 1) + 1);
+    let [.., longest_s] = INTERVALS_S;
+    Duration::from_secs(INTERVALS_S.into_iter().find(|seconds| *seconds >= least_s).unwrap_or(longest_s))
 }
 
 fn cannot_read(path: &Path) -> String {

@@ -13,6 +13,7 @@ mod replays;
 pub(super) mod test_bed;
 
 use std::os::unix::net::UnixDatagram;
+use std::process::Command;
 
 use crate::common::{TlsdashProcess, outside, run, stderr, tlsdash, until};
 use rustix::process::Signal;
@@ -46,12 +47,31 @@ fn options_of_a_running_terminator_are_refused_for_a_whole_log() {
     }
 }
 
+/// Six connections in HAProxy's log, a second apart.
+fn haproxy_log() -> String {
+    let line = r#"{"kind":"tcp","time":"1700000001.000","log":"t","line":"1","client":"10.0.0.1","version":"TLSv1.3","cipher":"TLS_AES_128_GCM_SHA256","resumed":"0","name":"a.example","alpn":"","handshake":"0","state":"--","in":"5","out":"7","took":"20","connect":"3"}"#;
+    (1..7).map(|second| line.replace("00001.", &format!("0000{second}.")) + "\n").collect()
+}
+
+#[test]
+fn a_named_pipe_is_opened_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut observe = tlsdash(folder.path());
+    observe.args(["observe", "haproxy", "--headless", "--file"]).arg(&pipe);
+    let observing = TlsdashProcess::start(observe);
+    // Waits for whoever reads it.
+    let writing = std::thread::spawn(move || std::fs::write(pipe, haproxy_log()));
+    let (code, _, said) = observing.wait_and_tell();
+    assert!(code == 0 && said.contains("6 lines of "), "{said}");
+    writing.join().unwrap().unwrap();
+}
+
 #[test]
 fn times_of_a_log_are_bounds_in_a_report_and_what_it_lacks_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let line = r#"{"kind":"tcp","time":"1700000001.000","log":"t","line":"1","client":"10.0.0.1","version":"TLSv1.3","cipher":"TLS_AES_128_GCM_SHA256","resumed":"0","name":"a.example","alpn":"","handshake":"0","state":"--","in":"5","out":"7","took":"20","connect":"3"}"#;
-    let log: String = (1..7).map(|second| line.replace("00001.", &format!("0000{second}.")) + "\n").collect();
-    std::fs::write(folder.path().join("log"), log).unwrap();
+    std::fs::write(folder.path().join("log"), haproxy_log()).unwrap();
     let args = ["observe", "haproxy", "--headless", "--file", "log", "--record", "run.journal"];
     let mut observe = tlsdash(folder.path());
     assert!(observe.args(args).current_dir(folder.path()).status().unwrap().success());
