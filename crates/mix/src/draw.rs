@@ -1,7 +1,5 @@
 //! Draws from distributions, in the right proportions from the first draws on.
 
-use records::values::ValueCounts;
-
 /// Draws numbers from counts of them. As it goes in equal steps around the distribution, few draws have its shares already,
 /// and the same plan draws the same numbers.
 #[derive(Clone, Debug)]
@@ -33,13 +31,15 @@ impl Steps {
 
 impl Draw {
     /// `None` if nothing was counted.
-    pub(crate) fn new(counts: &ValueCounts, steps: Steps) -> Option<Self> {
-        let (all, mut below) = (counts.total(), 0_u64);
-        let numbers = counts.iter().map(|(number, n)| {
+    pub(crate) fn new(counts: impl IntoIterator<Item = (u64, u64)>, steps: Steps) -> Option<Self> {
+        let mut below = 0_u64;
+        let counted = counts.into_iter().map(|(number, n)| {
             below = below.saturating_add(n);
-            (below as f64 / all as f64, number)
+            (below, number)
         });
-        let numbers: Vec<_> = numbers.collect();
+        let counted: Vec<_> = counted.collect();
+        let numbers: Vec<_> =
+            counted.into_iter().map(|(up_to, number)| (up_to as f64 / below as f64, number)).collect();
         (!numbers.is_empty()).then_some(Self { numbers, steps })
     }
 
@@ -89,18 +89,20 @@ impl Quota {
 
 #[cfg(test)]
 mod tests {
+    use records::values::ValueCounts;
+
     use super::*;
 
     #[test]
     fn few_draws_have_the_shares_of_the_distribution() {
         let counts: ValueCounts = "1:90 10:9 60:1".parse().unwrap();
-        let mut draw = Draw::new(&counts, Steps::new(0.618_033_988_749_895)).unwrap();
+        let mut draw = Draw::new(counts.iter(), Steps::new(0.618_033_988_749_895)).unwrap();
         let drawn: Vec<u64> = (0..1_000).map(|_| draw.next()).collect();
         for (number, n) in counts.iter() {
             let is = drawn.iter().filter(|drawn| **drawn == number).count();
             assert!(is.abs_diff(n as usize * 10) <= 2, "{number}: {is}");
         }
-        assert!(Draw::new(&ValueCounts::default(), Steps::new(0.1)).is_none());
+        assert!(Draw::new([], Steps::new(0.1)).is_none());
     }
 
     #[test]

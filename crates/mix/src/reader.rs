@@ -10,6 +10,7 @@ use records::metrics::{
 };
 use records::values::{ArrivalCounts, ValueCounts};
 
+use crate::requests::RoutePlace;
 use crate::traffic::{Second, Shares, Sizes, TENTHS, TrafficMix};
 
 /// The longest traffic of which a mix is made: a day.
@@ -71,7 +72,8 @@ impl MixReader {
                     .map(|(name, counter): (_, HttpCounter)| (name.to_owned(), http.counters[counter]));
                 self.methods = methods.collect();
             }
-            Body::Route(route) => {
+            // All routes beyond the bound of records are one, which has no place.
+            Body::Route(route) if RoutePlace::parse(&route.route).is_some() => {
                 self.routes.insert(route.route.clone(), route.counters[RouteCounter::Requests]);
             }
             _ => {}
@@ -204,6 +206,7 @@ fn clients(stays: &HashMap<(ClientId, u64), u64>) -> ValueCounts {
 #[cfg(test)]
 mod tests {
     use records::ids::RunId;
+    use records::kinds::RouteRecord;
 
     use super::*;
 
@@ -253,6 +256,19 @@ mod tests {
         let mix = read(&[merged]).unwrap();
         assert_eq!((mix.requests(), mix.connections()), (120, 80));
         assert!(mix.seconds.iter().all(|second| second.all_requests() == 30 && second.requests[3] == 3));
+    }
+
+    #[test]
+    fn routes_have_their_totals_and_those_beyond_the_bound_no_place() {
+        let first = record(11, 1, [2, 0, 9], &[10_000]);
+        let of = |route: &str, n| {
+            let mut counted = RouteRecord { route: route.to_owned(), ..RouteRecord::default() };
+            counted.counters[RouteCounter::Requests] = n;
+            Record { stamp: first.stamp, body: Body::Route(Box::new(counted)) }
+        };
+        let mix = read(&[first.clone(), of("/api", 3), of("other", 9), of("/api", 5)]).unwrap();
+        assert_eq!(mix.routes.iter().collect::<Vec<_>>(), [("/api", 5)]);
+        assert!(TrafficMix::from_plan(&mix.to_plan()).is_ok());
     }
 
     #[test]

@@ -71,9 +71,6 @@ pub(crate) struct RequestDraws {
     route: Option<Draw>,
 }
 
-/// Routes that have a place of their own; records have no more either.
-const ROUTES_MAX: usize = 50;
-
 const METHODS: [&str; 5] = ["GET", "HEAD", "POST", "PUT", "DELETE"];
 
 fn has_body(method: &str) -> bool {
@@ -89,26 +86,21 @@ impl RequestDraws {
         let (names, counts): (Vec<_>, Vec<_>) = methods.unzip();
         let with_body = names.iter().zip(&counts).filter(|(name, _)| has_body(name)).map(|(_, n)| n);
         let bodies = bodies(mix, with_body.sum());
-        let mut routes = Vec::new();
-        let mut of_routes = ValueCounts::default();
         let known = mix.routes.iter().filter_map(|(route, n)| Some((RoutePlace::parse(route)?, n)));
-        for (place, n) in known.take(ROUTES_MAX) {
-            of_routes.count_n(routes.len() as u64, n);
-            routes.push(place);
-        }
+        let (mut routes, of_routes): (Vec<_>, Vec<_>) = known.unzip();
         if routes.is_empty() {
             routes.push(RoutePlace::default());
         }
         Self {
             methods: (names, Quota::new(counts.into_iter().map(|n| n as f64))),
-            bodies: Draw::new(&bodies, Steps::new(0.259_921_049_894_873)),
-            requests: Draw::new(&mix.distributions.bytes_in, Steps::new(0.442_249_570_307_408)),
-            responses: Draw::new(&mix.distributions.bytes_out, Steps::new(0.709_975_946_676_697)),
+            bodies: Draw::new(bodies.iter(), Steps::new(0.259_921_049_894_873)),
+            requests: Draw::new(mix.distributions.bytes_in.iter(), Steps::new(0.442_249_570_307_408)),
+            responses: Draw::new(mix.distributions.bytes_out.iter(), Steps::new(0.709_975_946_676_697)),
             sizes: mix.sizes,
             is_raw: target.scheme().is_raw(),
             follows_responses: target.path().contains(BYTES) && !target.scheme().is_raw(),
             routes,
-            route: Draw::new(&of_routes, Steps::new(0.587_401_051_968_199)),
+            route: Draw::new((0..).zip(of_routes), Steps::new(0.587_401_051_968_199)),
         }
     }
 

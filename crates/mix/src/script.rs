@@ -286,7 +286,7 @@ impl Maker<'_> {
 
 /// Draws from both distributions, or from the other one where one is not known.
 fn either(counts: [&ValueCounts; 2], steps: Steps) -> [Option<Draw>; 2] {
-    let known = counts.map(|one| Draw::new(one, steps));
+    let known = counts.map(|one| Draw::new(one.iter(), steps));
     let [first, second] = known.clone();
     let [of_first, of_second] = known;
     [of_first.or(second), of_second.or(first)]
