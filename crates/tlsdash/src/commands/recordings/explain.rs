@@ -13,7 +13,8 @@ use serde::Serialize;
 
 use crate::cli::{Format, RunsArgs};
 use crate::error::UnmetCondition;
-use crate::journals::reading::{RecordedRun, place, run_name};
+use crate::journals::reading::{RecordedRun, run_name};
+use crate::journals::writers::WriterArgs;
 use crate::summary;
 
 #[derive(Args, Debug)]
@@ -94,10 +95,12 @@ impl SavingText {
     fn of(saving: &Saving) -> Self {
         let three = |estimate: UncertainValue| [estimate.low, estimate.mid, estimate.high];
         let (how, experiment) = match &saving.how {
-            HowTo::Setting { name, value: Some(value), experiment } => {
-                (format!("set {name} to {value}"), experiment.clone())
+            HowTo::Setting { name, value, experiment } => {
+                let how = value
+                    .as_ref()
+                    .map_or_else(|| format!("change {name}"), |value| format!("set {name} to {value}"));
+                (how, experiment.clone())
             }
-            HowTo::Setting { name, value: None, .. } => (format!("change {name}"), None),
             HowTo::Otherwise(text) => ((*text).to_owned(), None),
         };
         let change = saving.change.to_string();
@@ -106,31 +109,36 @@ impl SavingText {
 }
 
 /// The command that checks an estimate with the traffic of which it was made.
-struct Check {
+struct CheckCommand {
     /// The load that is like that traffic; empty if `--load` cannot name it.
     load: String,
     /// Seconds of a block: one round of the recording, within reason.
     block_s: u64,
 }
 
-impl Check {
-    fn of(args: &RunsArgs, run: &Run) -> Self {
+impl CheckCommand {
+    fn of(args: &RunsArgs, recorded: &RecordedRun, run: &Run) -> Self {
         let block_s = (run.duration_us() / 1_000_000).clamp(BLOCK_S_MIN, BLOCK_S_MAX);
-        let load = Self::source(args).map_or_else(String::new, |source| format!(" --load 'like={source}'"));
+        let load = Self::source(args, recorded)
+            .map_or_else(String::new, |source| format!(" --load 'like={source}'"));
         Self { load, block_s }
     }
 
-    fn source(args: &RunsArgs) -> Option<String> {
-        let RunsArgs { run: None, host: None, service: None, since: None, until: None, .. } = args else {
+    /// The source as `--load` takes it, which has no options to choose a run.
+    fn source<'a>(args: &'a RunsArgs, recorded: &'a RecordedRun) -> Option<&'a str> {
+        let RunsArgs { run: None, host: None, service: None, since: None, until: None, sources, writers } =
+            args
+        else {
             return None;
         };
-        let source = match &*args.sources {
-            [] => place("explain", None, &args.writers).ok()?.to_string(),
-            [source] => source.to_str()?.to_owned(),
+        let WriterArgs { uid: None, unit: None, any_user: false } = writers else { return None };
+        let source = match &**sources {
+            [] => &*recorded.source,
+            [source] => source.to_str()?,
             _ => return None,
         };
         // A URL may have a password.
-        (!source.contains([',', '\'']) && !StoreUrl::is_one(&source)).then_some(source)
+        (!source.contains([',', '\'']) && !StoreUrl::is_one(source)).then_some(source)
     }
 
     /// A line with the command; empty if there is no experiment.
@@ -147,7 +155,7 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     let run = recorded.run()?;
     let explanation = Explanation::of(run);
     summary::print_text(&match args.format {
-        Format::Text => explanation.text(&run_name(run), &Check::of(&args.runs, run)),
+        Format::Text => explanation.text(&run_name(run), &CheckCommand::of(&args.runs, &recorded, run)),
         Format::Json => serde_json::to_string_pretty(&explanation)? + "\n",
     })?;
     match args.fail_on {
@@ -194,7 +202,7 @@ impl Explanation {
         }
     }
 
-    fn text(&self, name: &str, check: &Check) -> String {
+    fn text(&self, name: &str, check: &CheckCommand) -> String {
         let mut out = format!(
             "{name}, {} long\n\nFindings\n",
             records::text::quantity::elapsed_text(self.duration_s as u64)
