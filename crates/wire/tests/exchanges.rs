@@ -5,13 +5,21 @@ mod recorded;
 use records::metrics::ProxyCounter;
 use wire::{WireCounter, WireOptions};
 
-use recorded::{Counts, KEPT};
+use recorded::{Counts, KEPT, Piece};
+
+/// What an interval counts of these segments.
+fn counted(pieces: &[Piece]) -> WireCounter {
+    let mut counter = WireCounter::new(WireOptions::default());
+    for piece in pieces {
+        piece.count(&mut counter);
+    }
+    counter.counted.seal();
+    counter
+}
 
 #[test]
 fn requests_on_a_kept_connection_are_exchanges() {
-    let mut counter = WireCounter::new(WireOptions::default());
-    KEPT.pieces().iter().for_each(|piece| piece.count(&mut counter));
-    counter.counted.seal();
+    let counter = counted(&KEPT.pieces());
     let delta = &counter.counted.delta;
     assert_eq!(Counts::of(&delta.counters, &delta.tls.counters), KEPT.counts);
     // The tickets came before the first request.
@@ -33,11 +41,7 @@ fn requests_behind_a_segment_that_was_cut_are_exchanges() {
             .filter(|piece| piece.is_from_client() == is_from_client && !piece.payload.is_empty());
         let cut = with_data.nth(20).unwrap();
         cut.cut_bytes = cut.payload.split_off(60).len() as u32;
-        let mut counter = WireCounter::new(WireOptions::default());
-        for piece in &pieces {
-            piece.count(&mut counter);
-        }
-        counter.counted.seal();
+        let counter = counted(&pieces);
         let delta = &counter.counted.delta;
         assert_eq!(delta.counters[ProxyCounter::Exchanges], 100, "cut from the client: {is_from_client}");
         assert_eq!(delta.mix.distributions.bytes_out.total(), 100, "cut from the client: {is_from_client}");
