@@ -8,6 +8,7 @@ use std::time::Duration;
 use mio::event::Event;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
+use rustix::net::SendFlags;
 use socket2::SockRef;
 
 use crate::io::socket_options::{self, PathInfo};
@@ -188,8 +189,29 @@ impl Socket {
             StreamSocket::Tcp(tcp) => retry(|| (&mut &*tcp).write(bytes)),
             StreamSocket::Unix(unix) => retry(|| (&mut &*unix).write(bytes)),
         };
+        self.note_written(written, bytes.len(), registry)
+    }
+
+    /// Writes like [`Socket::write`] what [`Socket::shut_down`] follows at once: the last bytes and the end of the stream then
+    /// share a segment, for which the peer wakes and acknowledges once.
+    ///
+    /// # Errors
+    /// When the connection is broken.
+    pub(crate) fn write_last(&mut self, bytes: &[u8], registry: &Registry) -> io::Result<IoResult> {
+        let StreamSocket::Tcp(tcp) = &self.stream else { return self.write(bytes, registry) };
+        let written = retry(|| Ok(rustix::net::send(tcp, bytes, SendFlags::MORE | SendFlags::NOSIGNAL)?));
+        self.note_written(written, bytes.len(), registry)
+    }
+
+    #[inline]
+    fn note_written(
+        &mut self,
+        written: io::Result<usize>,
+        len: usize,
+        registry: &Registry,
+    ) -> io::Result<IoResult> {
         match written {
-            Ok(n) if n == bytes.len() => Ok(IoResult::Bytes(n)),
+            Ok(n) if n == len => Ok(IoResult::Bytes(n)),
             short => self.write_fell_short(short, registry),
         }
     }
@@ -290,5 +312,36 @@ fn retry(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             result => return result,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the last bytes wait for the end of the stream. The kernel does not wait for longer than 200 ms.
+    fn last_bytes_wait() -> bool {
+        let poll = mio::Poll::new().unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        accepted.set_nodelay(true).unwrap();
+        accepted.set_nonblocking(true).unwrap();
+        let mut socket = Socket::accepted(TcpStream::from_std(accepted), poll.registry(), Token(0)).unwrap();
+        assert!(matches!(socket.write_last(b"end", poll.registry()), Ok(IoResult::Bytes(3))));
+        client.set_nonblocking(true).unwrap();
+        let early = client.read(&mut [0; 8]);
+        socket.shut_down();
+        client.set_nonblocking(false).unwrap();
+        let mut rest = Vec::new();
+        client.read_to_end(&mut rest).unwrap();
+        let waited = early.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+        assert!(!waited || rest == b"end");
+        waited
+    }
+
+    #[test]
+    fn the_last_bytes_share_a_segment_with_the_end() {
+        assert!((0..10).any(|_| last_bytes_wait()));
     }
 }

@@ -248,8 +248,17 @@ impl ClientSession {
         if self.ticket.at().is_some() {
             return Ok(false);
         }
+        // If both have ended, closing implies it.
+        let ends =
+            self.to_client.source_ended && !self.to_client.sink_closed && !self.from_client.source_ended;
         while !self.to_client.pending.is_empty() && self.socket.is_writable() {
-            match self.socket.write(self.to_client.pending.as_slice(), &context.registry) {
+            let bytes = self.to_client.pending.as_slice();
+            let written = if ends {
+                self.socket.write_last(bytes, &context.registry)
+            } else {
+                self.socket.write(bytes, &context.registry)
+            };
+            match written {
                 Ok(IoResult::Bytes(n)) => {
                     self.to_client.consume(n);
                     self.active_at = context.now;
@@ -267,11 +276,10 @@ impl ClientSession {
             return Ok(false);
         }
         self.to_client.sink_closed = true;
-        // If both have ended, closing implies it.
-        if !self.from_client.source_ended {
+        if ends {
             self.socket.shut_down();
         }
-        Ok(!self.from_client.source_ended)
+        Ok(ends)
     }
 
     pub(crate) fn release_ticket(&mut self, context: &mut WorkerContext) {
