@@ -243,7 +243,7 @@ impl HttpConnection {
             let has_sent = self.send(session, context)?;
             let has_received = self.receive(session, context);
             self.check_floods(session, context)?;
-            if has_sent || has_received {
+            if has_received || has_sent && self.tasks.are_woken() {
                 continue;
             }
             let is_stuck = !is_again && !session.owes_client();

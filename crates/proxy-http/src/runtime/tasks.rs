@@ -240,6 +240,11 @@ impl Tasks {
                 self.poll(task);
             }
         }
+        self.are_woken()
+    }
+
+    /// Whether any task is to be polled.
+    pub(crate) fn are_woken(&self) -> bool {
         !lock(&self.0.woken.tasks).is_empty()
     }
 

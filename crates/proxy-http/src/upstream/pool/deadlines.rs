@@ -45,7 +45,9 @@ impl UpstreamPool {
 
     /// Closes the connections that no request has used since `until`.
     pub(crate) fn close_unused_since(&mut self, until: Instant) {
-        self.http2.close_unused_since(until);
+        if self.has_http2 {
+            self.http2.close_unused_since(until);
+        }
         for upstream in 0..self.of_upstream.len() {
             while let Some(&(key, since)) = self.of_upstream[upstream].idle.front()
                 && since <= until
