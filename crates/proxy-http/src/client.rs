@@ -2,6 +2,7 @@
 
 use records::kinds::HttpVersion;
 use std::cell::{Cell, OnceCell, RefCell};
+use std::mem;
 use std::rc::Rc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -49,7 +50,7 @@ pub(crate) struct ClientConn {
     pub(crate) held: Rc<HeldBytes>,
     /// What its session is to count.
     events: RefCell<Vec<RequestEvent>>,
-    shutdown: RefCell<GracefulShutdown>,
+    asked: RefCell<Asked>,
 }
 
 /// A moment of a request that the session counts.
@@ -72,12 +73,15 @@ struct Activity {
     head_began_at: Cell<Option<Instant>>,
     /// Whether the connection ends with the next answer.
     is_ending: Cell<bool>,
+    is_resting: Cell<bool>,
 }
 
-/// A request to end hyper's connection gracefully, and the waker of the task that does it.
+/// What the task of hyper's connection is asked to do.
 #[derive(Debug, Default)]
-struct GracefulShutdown {
-    is_asked_for: bool,
+struct Asked {
+    shuts_down: bool,
+    rests: bool,
+    /// Wakes the task.
     waker: Option<Waker>,
 }
 
@@ -116,11 +120,12 @@ impl ClientConn {
                 idle_since: Cell::new(now),
                 head_began_at: Cell::new(None),
                 is_ending: Cell::new(false),
+                is_resting: Cell::new(false),
             },
             framed: RefCell::default(),
             held: Rc::new(HeldBytes::new(&worker.is_short_of_memory)),
             events: RefCell::default(),
-            shutdown: RefCell::default(),
+            asked: RefCell::default(),
         })
     }
 
@@ -132,8 +137,9 @@ impl ClientConn {
     }
 
     pub(crate) fn note_received(&self, now: Instant) {
-        let began_at = &self.activity.head_began_at;
-        began_at.set(began_at.get().or(Some(now)));
+        let Activity { head_began_at, is_resting, .. } = &self.activity;
+        head_began_at.set(head_began_at.get().or(Some(now)));
+        is_resting.set(false);
     }
 
     /// Notes that the content of a request is whole: what comes next begins another head.
@@ -172,7 +178,7 @@ impl ClientConn {
     /// Counts the requests that were framed, and returns how many failed for another reason than the client's leaving. `cut`:
     /// why the kernel has not taken everything, if it has not.
     pub(crate) fn count_framed(&self, cut: Option<RequestFailure>) -> u64 {
-        let mut framed = std::mem::take(&mut *self.framed.borrow_mut());
+        let mut framed = mem::take(&mut *self.framed.borrow_mut());
         if framed.is_empty() {
             return 0;
         }
@@ -225,7 +231,7 @@ impl ClientConn {
 
     /// Takes what was kept.
     pub(crate) fn take_events(&self, mut each: impl FnMut(RequestEvent)) {
-        let mut events = std::mem::take(&mut *self.events.borrow_mut());
+        let mut events = mem::take(&mut *self.events.borrow_mut());
         if !events.is_empty() {
             events.drain(..).for_each(&mut each);
             self.worker.spare_events.replace(events);
@@ -268,21 +274,40 @@ impl ClientConn {
 
     /// Asks hyper to end the connection once all requests are answered.
     pub(crate) fn shut_down(&self) {
-        let mut shutdown = self.shutdown.borrow_mut();
-        shutdown.is_asked_for = true;
-        if let Some(waker) = shutdown.waker.take() {
-            waker.wake();
+        self.ask(|asked| asked.shuts_down = true);
+    }
+
+    /// Lets the idle connection rest until the client sends something, if it can do without the memory that hyper holds for it.
+    pub(crate) fn rest(&self, can_be_without: bool) {
+        self.activity.is_resting.set(true);
+        self.ask(|asked| asked.rests = can_be_without);
+    }
+
+    /// Whether hyper may hold memory for the connection while it is idle; of HTTP/2 it has more than memory.
+    pub(crate) fn may_rest(&self) -> bool {
+        self.version == HttpVersion::Http1 && !self.activity.is_resting.get()
+    }
+
+    fn ask(&self, ask: impl FnOnce(&mut Asked)) {
+        let mut asked = self.asked.borrow_mut();
+        ask(&mut asked);
+        if let Some(waker) = &asked.waker {
+            waker.wake_by_ref();
         }
     }
 
-    /// Takes the request to end the connection, if there is one; otherwise `waker` is woken when there is.
+    /// Takes the request to end the connection, if there is one. `waker` is woken for each later request.
     pub(crate) fn take_shutdown(&self, waker: &Waker) -> bool {
-        let mut shutdown = self.shutdown.borrow_mut();
-        if !std::mem::take(&mut shutdown.is_asked_for) {
-            shutdown.waker = Some(waker.clone());
-            return false;
+        let mut asked = self.asked.borrow_mut();
+        if !asked.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            asked.waker = Some(waker.clone());
         }
-        true
+        mem::take(&mut asked.shuts_down)
+    }
+
+    /// Takes the request for hyper's memory, if there is one.
+    pub(crate) fn take_rest(&self) -> bool {
+        mem::take(&mut self.asked.borrow_mut().rests)
     }
 }
 

@@ -11,6 +11,8 @@ use super::HttpConnection;
 
 /// How long a client may take to end an HTTP/2 connection after a GOAWAY.
 const GOAWAY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a connection is idle before hyper's memory for it is given back, which the next request takes anew.
+const REST_AFTER: Duration = Duration::from_secs(2);
 /// The response to a client whose request head was not complete in time.
 const HEAD_TIMEOUT_ANSWER: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
@@ -19,6 +21,8 @@ const HEAD_TIMEOUT_ANSWER: &[u8] =
 enum ConnectionDeadline {
     /// The head of a request must be complete.
     Head(Instant),
+    /// A connection that is idle until then rests.
+    Rest(Instant),
     /// Another request must begin.
     Request(Instant),
     /// Bytes must move in either direction.
@@ -30,7 +34,7 @@ enum ConnectionDeadline {
 impl ConnectionDeadline {
     fn at(self) -> Instant {
         match self {
-            Self::Head(at) | Self::Request(at) | Self::Movement(at) | Self::Taken(at) => at,
+            Self::Head(at) | Self::Rest(at) | Self::Request(at) | Self::Movement(at) | Self::Taken(at) => at,
         }
     }
 }
@@ -52,7 +56,8 @@ impl HttpConnection {
         let idle_since = client.idle_since();
         let keep_alive = idle_since + limits.keep_alive_timeout;
         if !client.is_ending() {
-            return ConnectionDeadline::Request(keep_alive);
+            let rest = Some(idle_since + REST_AFTER).filter(|at| *at < keep_alive && client.may_rest());
+            return rest.map_or(ConnectionDeadline::Request(keep_alive), ConnectionDeadline::Rest);
         }
         let grace =
             if client.version == HttpVersion::Http2 { GOAWAY_TIMEOUT } else { context.limits.drain_quiet };
@@ -85,6 +90,12 @@ impl HttpConnection {
                     ConnectionOutcome::IdleTimeout,
                     "the head of a request was not complete in time",
                 ))
+            }
+            ConnectionDeadline::Rest(_) => {
+                // Another connection of hyper's takes what it reads first for a request.
+                self.client.rest(self.wire.borrow().is_between_requests());
+                session.set_deadline(self.due(session, context).at(), context);
+                Ok(())
             }
             // Other frames of the client, such as PING, do not put this off.
             ConnectionDeadline::Taken(_) => Err(ConnEnd::reset(

@@ -6,6 +6,7 @@ use std::future::{Future as _, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::task::Poll;
 
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -57,29 +58,44 @@ pub(super) fn spawn(client: &Rc<ClientConn>, io: WireIo, tasks: &Tasks) -> Rc<Re
     ended
 }
 
+/// How far a connection of hyper's was served.
+enum Served {
+    IsOver,
+    /// Until the client sends something, which another one serves.
+    Rests,
+}
+
 async fn serve1(client: &Rc<ClientConn>, io: WireIo) -> HttpConnEnd {
-    let limits = client.worker.limits();
     let tunnel = PendingTunnel::default();
-    let service = service_fn(|request| forward(Rc::clone(client), Some(&tunnel), request));
-    let mut connection = builder1(&limits).serve_connection(io, service);
-    let served = poll_fn(|cx| {
-        if client.take_shutdown(cx.waker()) {
-            Pin::new(&mut connection).graceful_shutdown();
+    loop {
+        let service = service_fn(|request| forward(Rc::clone(client), Some(&tunnel), request));
+        let mut connection = builder1(&client.worker.limits()).serve_connection(io.clone(), service);
+        let served = poll_fn(|cx| {
+            if client.take_shutdown(cx.waker()) {
+                Pin::new(&mut connection).graceful_shutdown();
+            }
+            if client.take_rest() {
+                return Poll::Ready(Ok(Served::Rests));
+            }
+            Pin::new(&mut connection).poll(cx).map_ok(|()| Served::IsOver)
+        });
+        match served.await {
+            Ok(Served::IsOver) => {
+                let Some(tunnel) = tunnel.take() else { return HttpConnEnd::well() };
+                let parts = connection.into_parts();
+                return match tunnel.run(parts.io, parts.read_buf).await {
+                    Ok(()) => HttpConnEnd::well(),
+                    Err(error) => HttpConnEnd {
+                        outcome: ConnectionOutcome::UpstreamBroken,
+                        detail: error.to_string(),
+                        refused: None,
+                    },
+                };
+            }
+            Ok(Served::Rests) => drop(connection),
+            Err(error) => return HttpConnEnd::of(&error),
         }
-        Pin::new(&mut connection).poll(cx)
-    });
-    if let Err(error) = served.await {
-        return HttpConnEnd::of(&error);
-    }
-    let Some(tunnel) = tunnel.take() else { return HttpConnEnd::well() };
-    let parts = connection.into_parts();
-    match tunnel.run(parts.io, parts.read_buf).await {
-        Ok(()) => HttpConnEnd::well(),
-        Err(error) => HttpConnEnd {
-            outcome: ConnectionOutcome::UpstreamBroken,
-            detail: error.to_string(),
-            refused: None,
-        },
+        poll_fn(|cx| io.poll_received(cx)).await;
     }
 }
 

@@ -67,6 +67,16 @@ impl Http1Tap {
         self.ready
     }
 
+    /// Whether the next byte for hyper begins another request.
+    pub(crate) fn is_between_requests(&self, requests: &Http1Requests) -> bool {
+        let is_request_over = match self.state {
+            TapState::RequestLine => true,
+            TapState::Head => requests.content.get() == Some(Http1Content::Length(0)),
+            TapState::Fields { .. } | TapState::Content(_) | TapState::Chunks(_) | TapState::Opaque => false,
+        };
+        is_request_over && self.ready == 0
+    }
+
     /// Notes that hyper has read `n` bytes.
     pub(crate) fn consume(&mut self, n: usize) {
         self.ready -= n;

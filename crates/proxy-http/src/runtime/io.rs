@@ -74,6 +74,11 @@ impl WireBuffers {
         self.written.len() + self.unsent_bytes < UNSENT_BYTES_MAX
     }
 
+    /// Whether what hyper reads next begins another request, as far as that is known.
+    pub(crate) fn is_between_requests(&self) -> bool {
+        self.requests.as_ref().is_some_and(|(tap, requests)| tap.is_between_requests(requests))
+    }
+
     /// Whether hyper waits to write.
     pub(crate) fn is_blocked(&self) -> bool {
         self.writer.is_some()
@@ -155,6 +160,16 @@ impl Write for WireIo {
 }
 
 impl WireIo {
+    /// Waits until the client has sent something, or has ended.
+    pub(crate) fn poll_received(&self, cx: &Context<'_>) -> Poll<()> {
+        let mut wire = self.0.borrow_mut();
+        if wire.received.is_empty() && !wire.has_client_ended {
+            wire.reader = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(())
+    }
+
     fn write(&self, cx: &mut Context<'_>, bufs: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
         let mut wire = self.0.borrow_mut();
         let wire = &mut *wire;

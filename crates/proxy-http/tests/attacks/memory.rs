@@ -1,6 +1,6 @@
 //! Clients and upstreams that do not read what they asked for: the memory that a proxy in a process of its own takes.
 
-use std::io::Read as _;
+use std::io::{BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -72,10 +72,13 @@ impl SeparateProxy {
     }
 
     fn connect(&self, settings: &[(u16, u32)]) -> Http2Client {
+        Http2Client::begin(self.connect_for("h2"), settings)
+    }
+
+    fn connect_for(&self, alpn: &str) -> TlsStream {
         let port: u16 = fs::read_to_string(self.file("port")).unwrap().parse().unwrap();
         let certificate = fs::read(self.file("certificate")).unwrap();
-        let config = common::client_config(&certificate, &["h2"]);
-        Http2Client::begin(common::connect(([127, 0, 0, 1], port).into(), config), settings)
+        common::connect(([127, 0, 0, 1], port).into(), common::client_config(&certificate, &[alpn]))
     }
 
     /// Its memory by this line of the kernel's, in bytes.
@@ -227,6 +230,30 @@ fn slow_clients_do_not_take_more_than_the_bound_on_memory() {
     assert!((MEMORY_MAX / 10 * 9..MEMORY_MAX).contains(&most), "{most} bytes");
     drop(slow);
     eventually("the kernel gets the memory back", || proxy.bytes("VmRSS:") < MEMORY_MAX / 20 * 17);
+}
+
+#[test]
+fn connections_of_http1_that_are_idle_give_their_memory_to_others() {
+    const CLIENTS: usize = 300;
+    let proxy = SeparateProxy::start(Some(respond_ok));
+    let ask = |tls: &mut TlsStream| {
+        tls.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+        let response = read_message(&mut BufReader::new(tls)).expect("it is answered");
+        assert!(response.head.starts_with(b"HTTP/1.1 200"), "{response:?}");
+    };
+    let connect = || {
+        let mut tls = proxy.connect_for("http/1.1");
+        ask(&mut tls);
+        tls
+    };
+    let mut first: Vec<TlsStream> = (0..CLIENTS).map(|_| connect()).collect();
+    thread::sleep(Duration::from_secs(3));
+    let before = proxy.bytes("VmRSS:");
+    let second: Vec<TlsStream> = (0..CLIENTS).map(|_| connect()).collect();
+    let each = (proxy.bytes("VmRSS:") - before) / CLIENTS;
+    assert!(each < 12 << 10, "{each} bytes");
+    first.iter_mut().for_each(ask);
+    drop(second);
 }
 
 #[test]

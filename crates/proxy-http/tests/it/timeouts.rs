@@ -12,6 +12,8 @@ use crate::support::{Http1Client, TestHttpProxy, eventually};
 use crate::upstream::{HELLO, ScriptedUpstream};
 
 const SHORT: Duration = Duration::from_millis(200);
+/// After which a connection rests.
+const RESTING: Duration = Duration::from_millis(2_500);
 const GET: &str = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
 
 fn deaf() -> ScriptedUpstream {
@@ -143,6 +145,44 @@ fn a_request_gets_the_connection_that_another_one_leaves() {
     let http = proxy.finish().http.unwrap();
     assert_eq!(http.counters[HttpCounter::Queued], 4);
     assert_eq!(http.counters[HttpCounter::Reused], 4);
+}
+
+#[test]
+fn an_idle_connection_that_has_rested_serves_on() {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
+        while peer.head().is_some() {
+            peer.send(HELLO);
+        }
+    });
+    let proxy = TestHttpProxy::start(&upstream.upstream);
+    let mut client = proxy.connect();
+    for _ in 0..2 {
+        std::thread::sleep(RESTING);
+        client.send(GET.repeat(2));
+        assert_eq!([client.answer().status, client.answer().status], [200; 2]);
+    }
+    std::thread::sleep(RESTING);
+    drop(client);
+    let http = proxy.finish().http.unwrap();
+    assert_eq!((http.counters[HttpCounter::Requests], http.counters[HttpCounter::Status2xx]), (4, 4));
+}
+
+#[test]
+fn content_behind_an_early_answer_is_no_request_after_a_rest() {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
+        while peer.head().is_some() {
+            peer.send(HELLO);
+        }
+    });
+    let proxy = TestHttpProxy::start(&upstream.upstream);
+    let mut client = proxy.connect();
+    client.send(format!("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\n", 2 * GET.len()));
+    assert_eq!(client.answer().status, 200);
+    std::thread::sleep(RESTING);
+    let _ = client.tls.write_all(GET.as_bytes());
+    std::thread::sleep(SHORT);
+    let http = proxy.finish().http.unwrap();
+    assert_eq!(http.counters[HttpCounter::Requests], 1);
 }
 
 #[test]
