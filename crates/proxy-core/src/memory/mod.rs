@@ -20,6 +20,9 @@ use crate::worker::control::ProxyControl;
 
 /// How often bounded memory is measured.
 pub(crate) const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
+/// How often the thread looks whether memory has grown by a hundredth of its bound, once 80 % are in use: it is measured again
+/// then, since requests can take much within [`SAMPLE_INTERVAL`].
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// How often the thread looks for a bound while there is none, and at most returns freed memory to the kernel, which holds
 /// the workers up for some milliseconds.
 const SLOW_INTERVAL: Duration = Duration::from_secs(1);
@@ -153,14 +156,28 @@ struct MemoryThread {
 impl MemoryThread {
     fn run(mut self) {
         while let Some(control) = self.control.upgrade() {
-            let usage = self.measure(control.limits().memory_bytes_max);
+            let max = control.limits().memory_bytes_max;
+            let usage = self.measure(max);
             let level = usage.map_or(MemoryLevel::Enough, |usage| self.level.after(usage));
             control.memory.set(usage, level);
             if level != self.level {
                 self.report(level, usage, &control);
             }
             drop(control);
-            thread::sleep(if usage.is_some() { SAMPLE_INTERVAL } else { SLOW_INTERVAL });
+            match usage {
+                None => thread::sleep(SLOW_INTERVAL),
+                Some(usage) if usage.used_bytes / 4 < usage.max_bytes / 5 => thread::sleep(SAMPLE_INTERVAL),
+                Some(usage) => self.wait_for_growth(max, usage.used_bytes),
+            }
+        }
+    }
+
+    /// Waits until the next sample, which comes early if more than these bytes and a hundredth of the bound are in use.
+    fn wait_for_growth(&self, max: Option<usize>, used_bytes: u64) {
+        let end = Instant::now() + SAMPLE_INTERVAL;
+        let has_grown = |now: MemoryUsage| now.used_bytes > used_bytes + now.max_bytes / 100;
+        while Instant::now() < end && !self.gauge.measure(max).is_some_and(has_grown) {
+            thread::sleep(LOOK_INTERVAL);
         }
     }
 
