@@ -73,6 +73,7 @@ struct Activity {
     head_began_at: Cell<Option<Instant>>,
     /// Whether the connection ends with the next answer.
     is_ending: Cell<bool>,
+    /// Whether it was to rest since the client has last sent something.
     is_resting: Cell<bool>,
 }
 

@@ -67,7 +67,7 @@ enum Served {
 
 async fn serve1(client: &Rc<ClientConn>, io: WireIo) -> HttpConnEnd {
     let tunnel = PendingTunnel::default();
-    loop {
+    let connection = loop {
         let service = service_fn(|request| forward(Rc::clone(client), Some(&tunnel), request));
         let mut connection = builder1(&client.worker.limits()).serve_connection(io.clone(), service);
         let served = poll_fn(|cx| {
@@ -80,22 +80,21 @@ async fn serve1(client: &Rc<ClientConn>, io: WireIo) -> HttpConnEnd {
             Pin::new(&mut connection).poll(cx).map_ok(|()| Served::IsOver)
         });
         match served.await {
-            Ok(Served::IsOver) => {
-                let Some(tunnel) = tunnel.take() else { return HttpConnEnd::well() };
-                let parts = connection.into_parts();
-                return match tunnel.run(parts.io, parts.read_buf).await {
-                    Ok(()) => HttpConnEnd::well(),
-                    Err(error) => HttpConnEnd {
-                        outcome: ConnectionOutcome::UpstreamBroken,
-                        detail: error.to_string(),
-                        refused: None,
-                    },
-                };
-            }
+            Ok(Served::IsOver) => break connection,
             Ok(Served::Rests) => drop(connection),
             Err(error) => return HttpConnEnd::of(&error),
         }
         poll_fn(|cx| io.poll_received(cx)).await;
+    };
+    let Some(tunnel) = tunnel.take() else { return HttpConnEnd::well() };
+    let parts = connection.into_parts();
+    match tunnel.run(parts.io, parts.read_buf).await {
+        Ok(()) => HttpConnEnd::well(),
+        Err(error) => HttpConnEnd {
+            outcome: ConnectionOutcome::UpstreamBroken,
+            detail: error.to_string(),
+            refused: None,
+        },
     }
 }
 

@@ -56,13 +56,6 @@ impl SpecialField {
         [Self::Connection, Self::OtherHopByHop, Self::Te, Self::TransferEncoding, Self::Upgrade];
 
     pub(crate) fn of(name: &str) -> Option<Self> {
-        // Most fields of a browser's request begin with another letter.
-        if !matches!(
-            name.as_bytes(),
-            [b'c' | b'e' | b'f' | b'h' | b'k' | b'p' | b't' | b'u' | b'x' | b'~', ..]
-        ) {
-            return None;
-        }
         match name {
             "host" => Some(Self::Host),
             "content-length" => Some(Self::ContentLength),

@@ -234,7 +234,7 @@ fn slow_clients_do_not_take_more_than_the_bound_on_memory() {
 
 #[test]
 fn connections_of_http1_that_are_idle_give_their_memory_to_others() {
-    const CLIENTS: usize = 300;
+    const CLIENTS: usize = 150;
     let proxy = SeparateProxy::start(Some(respond_ok));
     let ask = |tls: &mut TlsStream| {
         tls.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();

@@ -149,11 +149,7 @@ fn a_request_gets_the_connection_that_another_one_leaves() {
 
 #[test]
 fn an_idle_connection_that_has_rested_serves_on() {
-    let upstream = ScriptedUpstream::unix(|mut peer| {
-        while peer.head().is_some() {
-            peer.send(HELLO);
-        }
-    });
+    let upstream = ScriptedUpstream::answering(HELLO);
     let proxy = TestHttpProxy::start(&upstream.upstream);
     let mut client = proxy.connect();
     for _ in 0..2 {
@@ -169,11 +165,7 @@ fn an_idle_connection_that_has_rested_serves_on() {
 
 #[test]
 fn content_behind_an_early_answer_is_no_request_after_a_rest() {
-    let upstream = ScriptedUpstream::unix(|mut peer| {
-        while peer.head().is_some() {
-            peer.send(HELLO);
-        }
-    });
+    let upstream = ScriptedUpstream::answering(HELLO);
     let proxy = TestHttpProxy::start(&upstream.upstream);
     let mut client = proxy.connect();
     client.send(format!("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\n", 2 * GET.len()));
