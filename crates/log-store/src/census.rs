@@ -6,7 +6,7 @@ pub(crate) const HOUR: u64 = 3600;
 /// The seconds whose counts are kept; an earlier hour that grows is read again as a whole.
 const SECONDS_MAX: usize = 100_000;
 /// The entries that one query asks for; a single second may have more.
-const WINDOW_ENTRIES_MAX: u64 = 4_000;
+pub(crate) const WINDOW_ENTRIES_MAX: u64 = 6_000;
 
 /// Entries by the second or hour in which they were written.
 pub(crate) type Counts = BTreeMap<u64, u64>;
@@ -102,11 +102,11 @@ mod tests {
 
     #[test]
     fn windows_are_bounded_and_leave_out_what_is_not_wanted() {
-        let counted = Counts::from([(1, 3_000), (2, 1_000), (3, 1), (5, 9_000), (8, 7), (9, 2), (10, 3)]);
+        let counted = Counts::from([(1, 5_000), (2, 1_000), (3, 1), (5, 9_000), (8, 7), (9, 2), (10, 3)]);
         let found = windows(&counted, |second, _| second != 9);
         let window = |from, to, entries| Window { from, to, entries };
         let expected =
-            [window(1, 3, 4_000), window(3, 4, 1), window(5, 6, 9_000), window(8, 9, 7), window(10, 11, 3)];
+            [window(1, 3, 6_000), window(3, 4, 1), window(5, 6, 9_000), window(8, 9, 7), window(10, 11, 3)];
         assert_eq!(found, expected);
     }
 

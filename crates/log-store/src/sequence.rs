@@ -130,7 +130,7 @@ fn size(entry: &Entry) -> usize {
 pub(crate) fn key_and_number(entry: &Entry) -> Option<(Box<str>, u64)> {
     let number = entry.text("TLSDASH_SEQ")?.parse().ok().filter(|number| (1..u64::MAX).contains(number))?;
     let text = |name| entry.text(name).unwrap_or_default();
-    let key = format!("{} {} {}", entry.text("TLSDASH_RUN")?, text("_BOOT_ID"), text("_PID"));
+    let key = [entry.text("TLSDASH_RUN")?, text("_BOOT_ID"), text("_PID")].join(" ");
     Some((key.into(), number))
 }
 

@@ -139,12 +139,15 @@ impl StoreReader {
     /// Begins with what the plan has next; false if that is nothing.
     fn next_part(&mut self) -> bool {
         let Plan::Staged(staged) = &mut self.plan else { return false };
-        let Some(filter) = staged.next_filter() else { return false };
-        self.filter = filter;
+        let Some(part) = staged.next_part() else { return false };
+        self.filter = part.filter;
         self.read = ReadCounts::default();
         self.sequences = RunSequences::default();
         self.recent.clear();
         self.next_all = Instant::now();
+        // Of a short time no hours need be counted first.
+        let short = part.within_s.filter(|(from, to)| to - from <= HOURS_MAX * HOUR);
+        self.queue.extend(short.map(|(from, to)| Query::Seconds { from, to, tries: 0 }));
         true
     }
 

@@ -1,11 +1,11 @@
-//! The plan by which a range with many records is read: its stages, and the filters of each.
+//! The plan by which a range with many records is read: its stages, and the parts of each.
 
 use std::collections::VecDeque;
 
 use journal::Entry;
 use records::codec::Resolution;
 
-use super::stages::{self, RECORDS_MAX, RunProgress, Stage};
+use super::stages::{self, Part, RECORDS_MAX, RunProgress, Stage};
 use super::{NO_END, further, runs, time};
 use crate::answer::{self, RunCount};
 use crate::client::{Client, Reason};
@@ -27,7 +27,7 @@ impl Plan {
     pub(super) fn is_last(&self) -> bool {
         match self {
             Self::Whole | Self::Uncounted(_) => true,
-            Self::Staged(staged) => staged.stages.is_empty() && staged.filters.is_empty(),
+            Self::Staged(staged) => staged.stages.is_empty() && staged.parts.is_empty(),
         }
     }
 
@@ -63,9 +63,9 @@ pub(super) struct StagedReading {
     range: StagedRange,
     /// The finest resolution that is read within the range.
     finest: Resolution,
-    /// The stages that follow, and the filters of the present one that follow.
+    /// The stages that follow, and the parts of the present one that follow.
     stages: VecDeque<Stage>,
-    filters: VecDeque<String>,
+    parts: VecDeque<Part>,
     progress: RunProgress,
     counted: Vec<RunCount>,
 }
@@ -99,7 +99,7 @@ impl StagedRange {
             range: self.clone(),
             finest,
             stages: stages::stages(finest, *from_s, *until_s).into(),
-            filters: VecDeque::new(),
+            parts: VecDeque::new(),
             progress: RunProgress::new(&counted, planned_s),
             counted,
         })))
@@ -107,15 +107,15 @@ impl StagedRange {
 }
 
 impl StagedReading {
-    /// Returns the next filter of the present stage, or of the stages behind it.
-    pub(super) fn next_filter(&mut self) -> Option<String> {
-        while self.filters.is_empty() {
+    /// Returns what is read next of the present stage, or of the stages behind it.
+    pub(super) fn next_part(&mut self) -> Option<Part> {
+        while self.parts.is_empty() {
             let stage = self.stages.pop_front()?;
             self.progress.next_stage(stage.resolution);
             let StagedRange { runs, further, .. } = &self.range;
-            self.filters = self.progress.filters(&self.counted, stage, (runs, further)).into();
+            self.parts = self.progress.parts(&self.counted, stage, (runs, further)).into();
         }
-        self.filters.pop_front()
+        self.parts.pop_front()
     }
 
     /// Returns what is read in place of all records, if something is.

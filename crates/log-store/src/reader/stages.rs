@@ -14,6 +14,7 @@ use records::wire::field;
 
 use super::{DROPPED, NO_END, time, time_range};
 use crate::answer::RunCount;
+use crate::census::WINDOW_ENTRIES_MAX;
 use crate::client::Reason;
 use crate::sequence::key_and_number;
 
@@ -31,6 +32,12 @@ const BEHIND_S: u64 = 120;
 const TOGETHER_MAX: usize = 10_000;
 /// The ids of one query: VictoriaLogs takes 16 KiB.
 const IDS_MAX: usize = 300;
+/// The records of the runs of one query, about, unless it is one run.
+const GROUP_RECORDS_MAX: u64 = WINDOW_ENTRIES_MAX;
+/// How long it takes, in seconds, until what was written can be found, unless a sender is late.
+const UNSETTLED_S: u64 = 15;
+/// How late a sender may be.
+const LATE_S: u64 = 3_600;
 /// Times of different runs that are so near, in seconds, are read together; so are the nearest if there are too many.
 const GAP_S: u64 = 600;
 const TIMES_MAX: usize = 32;
@@ -76,6 +83,15 @@ pub(super) fn stages(finest: Resolution, from_s: u64, until_s: u64) -> Vec<Stage
     all.into_iter().filter(|stage| stage.until_s > 0).collect()
 }
 
+/// What is read together.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    /// In LogsQL.
+    pub(super) filter: String,
+    /// The first second, and that behind the last, if they are known.
+    pub(super) within_s: Option<(u64, u64)>,
+}
+
 /// What was read of each run, by run and writer.
 #[derive(Debug, Default)]
 pub(super) struct RunProgress {
@@ -91,10 +107,10 @@ pub(super) struct RunProgress {
 /// What of a run is to be read, in seconds since 1970.
 struct UnreadRun<'a> {
     id: &'a str,
-    /// Whether former stages have read some of it.
-    is_known: bool,
     from_s: u64,
     to_s: u64,
+    /// About how many.
+    records: u64,
 }
 
 #[derive(Debug, Default)]
@@ -158,47 +174,51 @@ impl RunProgress {
         }
     }
 
-    /// Returns the filters, in LogsQL, that find what runs have at this resolution and former stages have not; `runs` and
-    /// `further` are what their ids and all entries must pass. The last one finds what follows, too, if the stage has no end.
-    pub(super) fn filters(
+    /// Returns the parts by which is read what runs have at this resolution and former stages have not; `runs` and `further`
+    /// are what their ids and all entries must pass. The last one finds what follows, too, if the stage has no end.
+    ///
+    /// Runs are asked for by their ids, some at a time: a store keeps the entries of a host together, and would unpack those
+    /// of all hosts again for each piece of time.
+    pub(super) fn parts(
         &self,
         counted: &[RunCount],
         stage: Stage,
         (runs, further): (&str, &str),
-    ) -> Vec<String> {
+    ) -> Vec<Part> {
         let field = &stage.resolution.kind_field().name;
-        let end =
-            if stage.until_s == NO_END { String::new() } else { format!(" _time:<{}", time(stage.until_s)) };
-        let is_last = stage.resolution == Resolution::Interval;
-        if self.runs.is_empty() {
-            let dropped = if is_last { format!(" or {DROPPED}") } else { String::new() };
-            return vec![format!("({field}:*{runs}{dropped}){further}{end}")];
-        }
         let unread = self.unread(counted, stage);
-        // Most runs go on, and lack the same time; the others are asked for by their ids.
-        let newest_s = unread.iter().filter(|run| run.is_known).map(|run| run.from_s).max().unwrap_or(0);
-        let oldest_s = newest_s.saturating_sub(2 * stage.resolution.next().period().as_secs());
-        let (on, others): (Vec<_>, Vec<_>) =
-            unread.into_iter().partition(|run| run.is_known && run.from_s >= oldest_s);
-        let of_others = others.chunks(IDS_MAX).map(|runs| {
+        let of_group = |runs: &[UnreadRun<'_>]| {
             let ids: Vec<&str> = runs.iter().map(|run| run.id).collect();
             let times = times(runs.iter().map(|run| (run.from_s, run.to_s)).collect());
+            let whole_s = times.first().zip(times.last()).map(|((from, _), (_, to))| (*from, *to));
             let times: Vec<String> = times.into_iter().map(|(from, to)| time_range(from, to)).collect();
-            format!("{field}:* TLSDASH_RUN:in({}) ({}){further}", ids.join(","), times.join(" or "))
-        });
-        let since_s = on.iter().map(|run| run.from_s).min();
-        // What was written since runs were counted is found too.
-        let counted_s = self.planned_s.saturating_sub(BEHIND_S);
-        let since_s = match (since_s, stage.until_s) {
-            (since_s, NO_END) => Some(since_s.unwrap_or(counted_s).min(counted_s)),
-            (since_s, _) => since_s,
+            let filter =
+                format!("{field}:* TLSDASH_RUN:in({}) ({}){further}", ids.join(","), times.join(" or "));
+            Part { filter, within_s: whole_s }
         };
-        let of_those = since_s.map(|since_s| {
-            let dropped = if is_last { format!(" or {DROPPED}") } else { String::new() };
-            format!("({field}:*{runs}{dropped}){further} _time:>={}{end}", time(since_s))
+        let groups = groups(&unread).map(of_group);
+        if stage.resolution != Resolution::Interval {
+            return groups.collect();
+        }
+        let end = format!(" _time:<{}", time(stage.until_s));
+        let end = if stage.until_s == NO_END { "" } else { &end };
+        let dropped = Part { filter: format!("{DROPPED}{further}{end}"), within_s: None };
+        let following = (stage.until_s == NO_END).then(|| self.following(&unread, (runs, further)));
+        [dropped].into_iter().chain(groups).chain(following).collect()
+    }
+
+    /// Returns what was written since runs were counted and will be, and what senders that are late will send.
+    fn following(&self, unread: &[UnreadRun<'_>], (runs, further): (&str, &str)) -> Part {
+        let since_s = self.planned_s.saturating_sub(UNSETTLED_S);
+        let is_late = |run: &&UnreadRun<'_>| (since_s.saturating_sub(LATE_S)..since_s).contains(&run.to_s);
+        let late: Vec<_> = unread.iter().filter(is_late).take(IDS_MAX).collect();
+        let ids: Vec<&str> = late.iter().map(|run| run.id).collect();
+        let of_late = late.iter().map(|run| run.to_s).min().map_or_else(String::new, |from_s| {
+            format!(" or TLSDASH_RUN:in({}) _time:>={}", ids.join(","), time(from_s))
         });
-        let dropped = is_last.then(|| format!("{DROPPED}{further}{end}"));
-        dropped.into_iter().chain(of_others).chain(of_those).collect()
+        let field = &Resolution::Interval.kind_field().name;
+        let times = format!("(_time:>={}{of_late})", time(since_s));
+        Part { filter: format!("({field}:*{runs} or {DROPPED}){further} {times}"), within_s: None }
     }
 
     /// Returns the runs that have more at a resolution than former stages have read.
@@ -223,9 +243,14 @@ impl RunProgress {
             // Its id is part of a query, and anybody may have written it.
             let has_id = run.run.parse::<RunId>().is_ok();
             let is_unread = !is_whole && from_s < to_s && run.of(stage.resolution) > 0 && has_id;
-            is_unread.then_some(UnreadRun { id: &run.run, is_known: known.is_some(), from_s, to_s })
+            let span_s = run.to_us.saturating_sub(run.from_us) / 1_000_000 + 1;
+            let records =
+                run.of(stage.resolution).saturating_mul(to_s.min(last_s).saturating_sub(from_s)) / span_s;
+            is_unread.then_some(UnreadRun { id: &run.run, from_s, to_s, records })
         };
-        counted.iter().filter_map(of_run).collect()
+        let mut unread: Vec<_> = counted.iter().filter_map(of_run).collect();
+        unread.sort_by_key(|run| run.from_s);
+        unread
     }
 
     /// Returns how far each run was read: its number, and the time of its last roll-up. Of several writers under one id, the
@@ -278,6 +303,22 @@ impl Progress {
         }
         self.through = through;
     }
+}
+
+/// Divides runs so that one query may ask for those of a group.
+fn groups<'a>(runs: &'a [UnreadRun<'a>]) -> impl Iterator<Item = &'a [UnreadRun<'a>]> {
+    let mut rest = runs;
+    std::iter::from_fn(move || {
+        let mut records = 0_u64;
+        let fits = |run: &&UnreadRun<'_>| {
+            records = records.saturating_add(run.records);
+            records <= GROUP_RECORDS_MAX
+        };
+        let fitting = rest.iter().take(IDS_MAX).take_while(fits).count().max(1).min(rest.len());
+        let (group, others) = rest.split_at(fitting);
+        rest = others;
+        (!group.is_empty()).then_some(group)
+    })
 }
 
 /// Returns the times, in seconds, joined where they are near.
@@ -393,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_go_on_are_found_by_time_and_the_others_by_their_ids() {
+    fn runs_are_found_by_their_ids_and_what_follows_by_time() {
         let count = |run: &str, to_s: u64, minutes| RunCount {
             run: run.to_owned(),
             from_us: 1_000_000_000_000,
@@ -404,46 +445,72 @@ mod tests {
             minutes,
             hours: 1,
         };
-        // One goes on, one was killed hours ago, one has ended in order, and one has no roll-ups.
+        // One goes on, one was killed hours ago, one has ended in order, and one has no roll-ups and a sender that is late.
         let counted = [
             count(RUN[0], 20_000, 9),
             count(RUN[1], 7_000, 9),
             count(RUN[2], 3_000, 9),
-            count(RUN[3], 20_000, 0),
+            RunCount { hours: 0, ..count(RUN[3], 19_700, 0) },
         ];
-        let mut progress = RunProgress::new(&counted, 1_020_010);
-        progress.next_stage(Resolution::Hour);
         let stage = |resolution, until_s| Stage { resolution, until_s };
-        let hours = progress.filters(&counted, stage(Resolution::Hour, 2_000_000), (" runs", " more"));
-        assert_eq!(hours, ["(TLSDASH_HOUR:* runs) more _time:<1970-01-24T03:33:20Z"]);
+        let mut progress = RunProgress::new(&counted, 1_020_010);
+        let parts = |progress: &RunProgress, stage| {
+            let parts = progress.parts(&counted, stage, ("", ""));
+            parts.into_iter().map(|part| (part.filter, part.within_s)).collect::<Vec<_>>()
+        };
+        progress.next_stage(Resolution::Hour);
+        let hours = parts(&progress, stage(Resolution::Hour, 2_000_000));
+        let all = format!(
+            "TLSDASH_HOUR:* TLSDASH_RUN:in({},{},{}) (_time:[1970-01-12T13:46:40Z,1970-01-12T19:20:01Z))",
+            RUN[0], RUN[1], RUN[2]
+        );
+        assert_eq!(hours, [(all, Some((1_000_000, 1_020_001)))]);
         for (run, second) in [(RUN[0], 18_000), (RUN[1], 3_600), (RUN[2], 3_000)] {
             let rollup = record(run, "TLSDASH_HOUR", 1, second, Some([0, 9, 1]));
             progress.pass(&rollup, &mut |_| {});
         }
         progress.next_stage(Resolution::Minute);
-        let minutes = progress.filters(&counted, stage(Resolution::Minute, 2_000_000), ("", ""));
-        let of_killed = format!(
-            "TLSDASH_MINUTE:* TLSDASH_RUN:in({}) (_time:[1970-01-12T14:44:40Z,1970-01-12T15:43:21Z))",
-            RUN[1]
+        let minutes = parts(&progress, stage(Resolution::Minute, 2_000_000));
+        let of_both = format!(
+            "TLSDASH_MINUTE:* TLSDASH_RUN:in({},{}) (_time:[1970-01-12T14:44:40Z,1970-01-12T15:43:21Z) or \
+             _time:[1970-01-12T18:44:40Z,1970-01-12T19:20:01Z))",
+            RUN[1], RUN[0]
         );
-        let going_on = "(TLSDASH_MINUTE:*) _time:>=1970-01-12T18:44:40Z _time:<1970-01-24T03:33:20Z";
-        assert_eq!(minutes, [&*of_killed, going_on]);
+        assert_eq!(minutes, [(of_both, Some((1_003_480, 1_020_001)))]);
         for (run, second) in [(RUN[0], 19_980), (RUN[1], 6_960)] {
             let rollup = record(run, "TLSDASH_MINUTE", 1, second, Some([9, 10, 1]));
             progress.pass(&rollup, &mut |_| {});
         }
         progress.next_stage(Resolution::Interval);
-        let intervals = progress.filters(&counted, stage(Resolution::Interval, NO_END), ("", ""));
-        let of_others = format!(
-            "TLSDASH_KIND:* TLSDASH_RUN:in({},{}) (_time:[1970-01-12T13:46:40Z,1970-01-12T19:20:01Z))",
-            RUN[1], RUN[3]
+        let intervals = parts(&progress, stage(Resolution::Interval, NO_END));
+        let of_all = format!(
+            "TLSDASH_KIND:* TLSDASH_RUN:in({},{},{}) (_time:[1970-01-12T13:46:40Z,1970-01-12T19:20:01Z))",
+            RUN[3], RUN[1], RUN[0]
         );
-        let going_on = format!("(TLSDASH_KIND:* or {DROPPED}) _time:>=1970-01-12T19:18:10Z");
-        assert_eq!(intervals, [DROPPED, &of_others, &going_on]);
-        let many = (0..1_000).map(|id| count(&format!("{id:032x}"), 20_000, 0)).collect::<Vec<_>>();
-        let filters = progress.filters(&many, stage(Resolution::Interval, NO_END), ("", ""));
-        assert_eq!(filters.len(), 6);
-        assert!(filters.iter().all(|filter| filter.len() < 12_000));
+        let following = format!(
+            "(TLSDASH_KIND:* or {DROPPED}) (_time:>=1970-01-12T19:19:55Z or TLSDASH_RUN:in({}) \
+             _time:>=1970-01-12T19:15:01Z)",
+            RUN[3]
+        );
+        let filters: Vec<&str> = intervals.iter().map(|(filter, _)| &**filter).collect();
+        assert_eq!(filters, [DROPPED, &of_all, &following]);
+        let mut parts =
+            progress.parts(&counted[..3], stage(Resolution::Interval, NO_END), (" runs", " more"));
+        let following = format!("(TLSDASH_KIND:* runs or {DROPPED}) more (_time:>=1970-01-12T19:19:55Z)");
+        assert_eq!(parts.pop().unwrap().filter, following);
+    }
+
+    #[test]
+    fn runs_are_read_together_as_far_as_their_records_are_few() {
+        let groups_of = |counts: &[u64]| {
+            let run = |records: &u64| UnreadRun { id: "x", from_s: 0, to_s: 1, records: *records };
+            let runs: Vec<_> = counts.iter().map(run).collect();
+            groups(&runs).map(<[_]>::len).collect::<Vec<_>>()
+        };
+        assert_eq!(groups_of(&[]), [0; 0]);
+        assert_eq!(groups_of(&[5_999, 1, 1]), [2, 1]);
+        assert_eq!(groups_of(&[1, u64::MAX, u64::MAX, 1, 0]), [1, 1, 1, 2]);
+        assert_eq!(groups_of(&[0; 700]), [IDS_MAX, IDS_MAX, 100]);
     }
 
     #[test]
