@@ -20,6 +20,8 @@ pub const HIGHEST_NS: u64 = 60_000_000_000;
 pub(crate) const DIGITS: u8 = 3;
 /// Most samples that a histogram accepts from records, so a rank among them is exact as `f64`.
 const COUNT_MAX: u64 = 1 << 53;
+/// A sum to which each histogram were added at once would be copied as often; all sums are so little longer than one.
+const PACKED_RATIO: usize = 8;
 /// A percentile that rests on fewer samples above it than this is marked as thin.
 pub(crate) const SAMPLES_ABOVE_MIN: f64 = 10.0;
 
@@ -29,8 +31,8 @@ pub(crate) const SAMPLES_ABOVE_MIN: f64 = 10.0;
 pub struct Histogram {
     /// `None` until there is a sample.
     inner: Option<Hdr<u64>>,
-    /// The buckets with samples, in place of `inner`.
-    packed: Option<SparseHistogram>,
+    /// The buckets with samples, in place of `inner`: sums, each [`PACKED_RATIO`] times as long as the next at least.
+    packed: Option<Vec<SparseHistogram>>,
     sum_ns: u64,
     max_ns: u64,
     saturated: u64,
@@ -68,10 +70,10 @@ impl Histogram {
         if other.count() > COUNT_MAX.saturating_sub(self.count()) {
             return;
         }
-        if let Some(packed) = &mut self.packed {
-            *packed = SparseHistogram::merged([&*packed, other]);
-        } else if !other.is_empty() {
-            add_buckets(self.dense(), other);
+        match &mut self.packed {
+            _ if other.is_empty() => {}
+            Some(sums) => add_packed(sums, other.clone()),
+            None => add_buckets(self.dense(), other),
         }
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns());
         self.max_ns = self.max_ns.max(other.max_ns());
@@ -82,7 +84,7 @@ impl Histogram {
     /// samples undo it.
     pub fn pack(&mut self) {
         if self.packed.is_none() {
-            self.packed = Some(self.to_sparse());
+            self.packed = Some(vec![self.to_sparse()]);
             self.inner = None;
         }
     }
@@ -104,14 +106,15 @@ impl Histogram {
             Some(inner) if !inner.is_empty() => inner.reset(),
             unused => *unused = None,
         }
-        self.packed.iter_mut().for_each(|packed| *packed = SparseHistogram::default());
+        self.packed.iter_mut().for_each(Vec::clear);
         (self.sum_ns, self.max_ns, self.saturated) = (0, 0, 0);
     }
 
     /// The memory of its buckets, in bytes.
     pub fn bucket_bytes(&self) -> usize {
+        let packed: usize = self.packed.iter().flatten().map(|sum| sum.buckets().len()).sum();
         self.inner.as_ref().map_or(0, |inner| inner.distinct_values() * size_of::<u64>())
-            + self.packed.as_ref().map_or(0, |packed| packed.buckets().len() * SparseHistogram::BUCKET_BYTES)
+            + packed * SparseHistogram::BUCKET_BYTES
     }
 
     pub fn is_empty(&self) -> bool {
@@ -120,7 +123,8 @@ impl Histogram {
 
     /// Number of samples.
     pub fn count(&self) -> u64 {
-        self.packed.as_ref().map_or_else(|| self.inner.as_ref().map_or(0, Hdr::len), SparseHistogram::count)
+        let packed: u64 = self.packed.iter().flatten().map(SparseHistogram::count).sum();
+        packed + self.inner.as_ref().map_or(0, Hdr::len)
     }
 
     /// Exact sum of all samples, in nanoseconds.
@@ -174,22 +178,24 @@ impl Histogram {
     /// The latency that the share `q` (above 0, to 1) of the samples does not exceed, in nanoseconds; `None` without
     /// samples. Never above the exact maximum.
     pub fn quantile_ns(&self, q: f64) -> Option<u64> {
-        if let Some(packed) = &self.packed {
-            return packed.quantile_ns(q);
+        if self.packed.is_some() {
+            return self.to_sparse().quantile_ns(q);
         }
         self.recorded().map(|inner| inner.value_at_quantile(q).min(self.max_ns))
     }
 
     /// Converts the samples to the form that records carry.
     pub fn to_sparse(&self) -> SparseHistogram {
-        if let Some(packed) = &self.packed {
-            return packed.clone();
-        }
-        let mut buckets = Buckets::with_capacity(0);
-        for bucket in self.recorded().iter().flat_map(|inner| inner.iter_recorded()) {
-            buckets.push((bucket.value_iterated_to() / UNIT_NS) as u32, bucket.count_at_value());
-        }
-        buckets.into_sparse().with_exact(self.sum_ns, self.max_ns, self.saturated)
+        let sum = if let Some(sums) = &self.packed {
+            SparseHistogram::merged(sums)
+        } else {
+            let mut buckets = Buckets::with_capacity(0);
+            for bucket in self.recorded().iter().flat_map(|inner| inner.iter_recorded()) {
+                buckets.push((bucket.value_iterated_to() / UNIT_NS) as u32, bucket.count_at_value());
+            }
+            buckets.into_sparse()
+        };
+        sum.with_exact(self.sum_ns, self.max_ns, self.saturated)
     }
 
     /// The buckets, if any of them holds a sample; those of a packed one are spread out for it.
@@ -220,11 +226,20 @@ impl Histogram {
 }
 
 #[cold]
-fn unpacked(packed: &SparseHistogram) -> Hdr<u64> {
+fn unpacked(sums: &[SparseHistogram]) -> Hdr<u64> {
     let mut inner = Hdr::new_with_bounds(LOWEST_NS, HIGHEST_NS, DIGITS)
         .expect("the bounds are constants that the library accepts");
-    add_buckets(&mut inner, packed);
+    for sum in sums {
+        add_buckets(&mut inner, sum);
+    }
     inner
+}
+
+fn add_packed(sums: &mut Vec<SparseHistogram>, mut other: SparseHistogram) {
+    while let Some(last) = sums.pop_if(|last| last.buckets().len() < PACKED_RATIO * other.buckets().len()) {
+        other = SparseHistogram::merged([&last, &other]);
+    }
+    sums.push(other);
 }
 
 fn add_buckets(inner: &mut Hdr<u64>, sparse: &SparseHistogram) {

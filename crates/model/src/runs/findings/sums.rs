@@ -55,6 +55,18 @@ impl HostCounts {
 }
 
 impl RunCounts {
+    fn subtract(&mut self, other: &Self) {
+        let Self { proxy, tls, http, load, host, not_covered, records_lost, span_us } = other;
+        self.proxy = self.proxy.since(proxy);
+        self.tls = self.tls.since(tls);
+        self.http = self.http.since(http);
+        self.load = self.load.since(load);
+        self.host = self.host.since(host);
+        self.not_covered = self.not_covered.saturating_sub(*not_covered);
+        self.records_lost = self.records_lost.saturating_sub(*records_lost);
+        self.span_us = self.span_us.saturating_sub(*span_us);
+    }
+
     fn add(&mut self, other: &Self) {
         let Self { proxy, tls, http, load, host, not_covered, records_lost, span_us } = other;
         self.proxy.add(proxy);
@@ -75,28 +87,28 @@ struct CountSlots {
     max: u64,
     /// Number and contents of each slot that has any, in ascending order.
     counted: VecDeque<(u64, RunCounts)>,
+    /// Of all of them.
+    sum: RunCounts,
 }
 
 impl CountSlots {
     fn new(slot_us: u64, max: u64) -> Self {
-        Self { slot_us, max, counted: VecDeque::new() }
+        Self { slot_us, max, counted: VecDeque::new(), sum: RunCounts::default() }
     }
 
     fn push(&mut self, us: u64, counted: &RunCounts) {
         let now = us / self.slot_us;
-        while self.counted.front().is_some_and(|(number, _)| number + self.max <= now) {
+        while let Some((number, slot)) = self.counted.front()
+            && number + self.max <= now
+        {
+            self.sum.subtract(slot);
             self.counted.pop_front();
         }
+        self.sum.add(counted);
         match self.counted.back_mut().filter(|(number, _)| *number >= now) {
             Some((_, slot)) => slot.add(counted),
             None => self.counted.push_back((now, *counted)),
         }
-    }
-
-    fn sum(&self) -> RunCounts {
-        let mut sum = RunCounts::default();
-        self.counted.iter().for_each(|(_, slot)| sum.add(slot));
-        sum
     }
 }
 
@@ -104,8 +116,6 @@ impl CountSlots {
 #[derive(Debug)]
 pub(crate) struct RecentSums {
     slots: [CountSlots; 2],
-    pub(crate) minute: RunCounts,
-    pub(crate) ten_minutes: RunCounts,
     /// Ends of the last intervals of proxy, TLS, HTTP and load that were taken in.
     pub(crate) seen_us: [u64; 4],
     /// Records that were missing then.
@@ -120,8 +130,6 @@ impl Default for RecentSums {
     fn default() -> Self {
         Self {
             slots: [CountSlots::new(1_000_000, 60), CountSlots::new(10_000_000, 60)],
-            minute: RunCounts::default(),
-            ten_minutes: RunCounts::default(),
             seen_us: [0; 4],
             lost: 0,
             not_covered: 0,
@@ -134,7 +142,14 @@ impl RecentSums {
     /// Adds the counts of an interval that has ended now.
     pub(crate) fn push(&mut self, now_us: u64, counted: &RunCounts) {
         self.slots.iter_mut().for_each(|slots| slots.push(now_us, counted));
-        [self.minute, self.ten_minutes] = [self.slots[0].sum(), self.slots[1].sum()];
+    }
+
+    pub(crate) fn minute(&self) -> &RunCounts {
+        &self.slots[0].sum
+    }
+
+    pub(crate) fn ten_minutes(&self) -> &RunCounts {
+        &self.slots[1].sum
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
@@ -152,10 +167,9 @@ mod tests {
         let one = RunCounts { records_lost: 1, ..RunCounts::default() };
         for second in 1..=600 {
             slots.push(second * 1_000_000, &one);
-            let sum = slots.sum().records_lost;
-            assert_eq!(sum, second.min(60));
+            assert_eq!(slots.sum.records_lost, second.min(60));
         }
         slots.push(3_600_000_000, &one);
-        assert_eq!((slots.sum().records_lost, slots.counted.len()), (1, 1));
+        assert_eq!((slots.sum.records_lost, slots.counted.len()), (1, 1));
     }
 }

@@ -40,11 +40,12 @@ fn accept_errors_text(context: &FindingContext<'_>) -> FindingText {
 
 fn overflow(context: &FindingContext<'_>) -> Option<Severity> {
     let host = &context.minute().host;
-    let is_ours = connect_p99_ns(context).is_some_and(|ns| ns >= SYN_RESENT_NS);
+    if dropped(host) == 0 {
+        return None;
+    }
     // The kernel counts all sockets of the machine: without a sign that these are ours, they may be a stranger's.
-    let is_ours = is_ours || own_drops(host) > 0;
-    let severity = if is_ours { Severity::Warning } else { Severity::Info };
-    (dropped(host) > 0).then_some(severity)
+    let is_ours = own_drops(host) > 0 || connect_p99_ns(context).is_some_and(|ns| ns >= SYN_RESENT_NS);
+    Some(if is_ours { Severity::Warning } else { Severity::Info })
 }
 
 /// Each overflow is a drop too, where the kernel counts both.

@@ -40,11 +40,11 @@ pub(crate) struct FindingContext<'a> {
 
 impl<'a> FindingContext<'a> {
     pub(super) fn minute(&self) -> &'a RunCounts {
-        &self.sums.minute
+        self.sums.minute()
     }
 
     pub(super) fn ten_minutes(&self) -> &'a RunCounts {
-        &self.sums.ten_minutes
+        self.sums.ten_minutes()
     }
 
     /// True if a figure is beyond the limit: that for opening, or for closing if the finding is as severe already.
