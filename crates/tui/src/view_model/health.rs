@@ -1,5 +1,7 @@
 //! The health of the measurement: losses, delays, warnings.
 
+use std::time::Duration;
+
 use model::runs::{Gap, Model, Run};
 use records::kinds::HealthRecord;
 use records::metrics::{CpuGroup, LoadCounter, ProxyCounter};
@@ -8,6 +10,18 @@ use records::text::quantity::counted;
 
 use super::span::{NOW_US, Span, now};
 use crate::theme::format;
+
+/// Silence up to this long is not shown, however short the interval.
+const SILENCE_MIN: Duration = Duration::from_secs(3);
+/// Intervals without a record after which a run counts as silent.
+const SILENT_INTERVALS: u32 = 3;
+/// How late the records of another host may be: senders, receivers and stores gather them for some seconds.
+pub(crate) const GATHERING_MAX: Duration = Duration::from_secs(5);
+
+/// How long no record may come of a run with such intervals before it counts as silent.
+pub(crate) fn silence_max(interval_us: u64) -> Duration {
+    SILENCE_MIN.max(Duration::from_micros(interval_us).saturating_mul(SILENT_INTERVALS))
+}
 
 /// Share of what falls due that must be sent for offered and achieved load to count as the same.
 const ACHIEVED_SHARE_MIN: f64 = 0.95;

@@ -13,11 +13,7 @@ use crate::state::State;
 use crate::state::status::ViewStatus;
 use crate::table::{Rows, TableState};
 use crate::view_model::ViewModel;
-
-/// Silence up to this long is not shown, however short the interval.
-const SILENCE_MIN: Duration = Duration::from_secs(3);
-/// Intervals without a record after which a run counts as silent.
-const SILENT_INTERVALS: u32 = 3;
+use crate::view_model::health::{GATHERING_MAX, silence_max};
 
 impl State {
     pub(crate) fn snapshot(&self) -> &Snapshot {
@@ -107,7 +103,8 @@ impl State {
         // How old the newest record is matters once it is the newest.
         let age = if self.caught_up { last_record.age } else { Duration::ZERO };
         let silence = since(last_record.at, now) + age;
-        let patience = SILENCE_MIN.max(Duration::from_micros(figures.interval_us) * SILENT_INTERVALS);
+        let delay_max = if age.is_zero() { age } else { GATHERING_MAX };
+        let patience = silence_max(figures.interval_us) + delay_max;
         if self.is_run_being_read() {
             return ViewStatus::Reading;
         }

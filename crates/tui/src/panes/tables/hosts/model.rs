@@ -1,5 +1,7 @@
 //! The hosts that are watched, in a line each, and their sum.
 
+use std::time::Duration;
+
 use model::runs::{MetricSeries, Run};
 use records::histogram::Histogram;
 use records::ids::RunId;
@@ -10,16 +12,11 @@ use records::metrics::{
 
 use crate::clock::ClockReading;
 use crate::view_model::classes::Quantile;
+use crate::view_model::health::{GATHERING_MAX, silence_max};
 use crate::view_model::span::NOW_US;
 
-/// Silence up to this long is not shown, however short the interval.
-const SILENCE_MIN_US: u64 = 3_000_000;
-/// Intervals without a record after which a host counts as silent.
-const SILENT_INTERVALS: u64 = 3;
 /// A clock that differs by less is not reported.
 const CLOCK_DIFFERENCE_MIN_US: i64 = 1_000_000;
-/// Records that arrive later than this are reported. Senders and receivers gather records for some seconds.
-const LATE_MIN_US: i64 = 5_000_000;
 
 /// Whether records of a host arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,18 +36,20 @@ impl HostState {
     fn of(run: &Run, interval_us: u64, now: ClockReading) -> Self {
         let arrival = run.reading().arrival();
         let read_us = arrival.map_or_else(|| run.last_realtime_us(), |arrival| arrival.realtime_us);
-        let silent_us = now.realtime_us.saturating_sub(read_us);
+        let silence = Duration::from_micros(now.realtime_us.saturating_sub(read_us));
         if run.stopped().is_some() {
             return Self::Ended;
         }
-        if silent_us > SILENCE_MIN_US.max(interval_us.saturating_mul(SILENT_INTERVALS)) {
-            return Self::Silent(silent_us / 1_000_000);
+        if silence > silence_max(interval_us) {
+            return Self::Silent(silence.as_secs());
         }
         match arrival.map_or(0, |arrival| arrival.least_delay_us) {
             least_us if least_us < -CLOCK_DIFFERENCE_MIN_US => {
                 Self::ClockAhead(least_us.unsigned_abs() / 1_000_000)
             }
-            least_us if least_us > LATE_MIN_US => Self::Late(least_us.unsigned_abs() / 1_000_000),
+            least_us if least_us > GATHERING_MAX.as_micros() as i64 => {
+                Self::Late(least_us.unsigned_abs() / 1_000_000)
+            }
             _ => Self::Live,
         }
     }
