@@ -335,7 +335,7 @@ wire-truth CONNECTIONS="10000":
     timeout 1500 cargo test --locked -p tlsdash --test measured -- alone::wire --nocapture --test-threads 1 2>&1 |
         grep --line-buffered -E '^(error|test |NOT RUN)| TLS 1\.[23] |: p(50|99) |plaintext |panicked|^ +(left|right): '
 
-# Simulated hosts in a log store, read by roll-ups: their totals, percentiles and the time it takes. Smaller: just fleet 100x60
+# Simulated hosts in a log store, read by roll-ups: their totals, percentiles and the time it takes. Smaller: just fleet 100x60; with an interval of a minute: 500x10080x60
 fleet SIZE="500x60":
     .ci/victoria-logs
     TLSDASH_FLEET={{SIZE}} timeout 7200 cargo test --release --locked -p tlsdash --test it many_hosts:: -- --nocapture

@@ -1,6 +1,6 @@
 //! Many simulated hosts, whose records the program's own publisher writes, in a store: known totals, read by roll-ups.
 //!
-//! `just fleet` runs it with 500 hosts of an hour.
+//! `just fleet` runs it with 500 hosts of an hour, `just fleet 500x10080x60` with a week of an interval a minute.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
@@ -20,8 +20,8 @@ use serde_json::Value;
 use crate::common::{run, stderr, until};
 use crate::log_store::VictoriaLogs;
 
-/// 2026-11-28T06:00:30Z
-const BEGIN_S: u64 = 1_795_845_630;
+/// 2026-10-31T06:00:30Z
+const BEGIN_S: u64 = 1_793_426_430;
 const EXCHANGES_PER_SECOND: u64 = 20;
 /// The bytes of one request.
 const REQUEST_BYTES: usize = 4 << 20;
@@ -142,8 +142,8 @@ fn count(host: u64, second: u64, whole: &mut Histogram) -> ProxyDelta {
     delta
 }
 
-/// Simulates a host, and returns how many connections it has counted.
-fn simulate(host: u64, seconds: u64, address: &str, whole: &mut Histogram) -> u64 {
+/// Simulates a host with an interval each `step` seconds, and returns how many connections it has counted.
+fn simulate(host: u64, (seconds, step): (u64, usize), address: &str, whole: &mut Histogram) -> u64 {
     let oddity = HostOddity::of(host);
     let origin = format!(
         "_HOSTNAME={}\n_MACHINE_ID={:032x}\n_BOOT_ID={:032x}\n_PID=7\n_UID=0\n_TRANSPORT=journal\n",
@@ -173,7 +173,7 @@ fn simulate(host: u64, seconds: u64, address: &str, whole: &mut Histogram) -> u6
     publisher = publisher.with_rollups();
     publisher.start(RunRecord { host: name(host), version: "0.1.0".into(), ..RunRecord::default() }, at(0));
     let mut connections = 0;
-    for second in 1..seconds {
+    for second in (0..seconds).step_by(step).skip(1) {
         let delta = count(host, second, whole);
         connections += delta.counters[ProxyCounter::Accepted];
         publisher.interval(Some(&delta), None, Some(HostRecord::default()), at(second));
@@ -194,13 +194,17 @@ fn simulate(host: u64, seconds: u64, address: &str, whole: &mut Histogram) -> u6
 fn many_hosts_read_by_rollups_have_their_exact_totals_and_percentiles() {
     let test = "many_hosts_read_by_rollups_have_their_exact_totals_and_percentiles";
     let size = std::env::var("TLSDASH_FLEET").unwrap_or_else(|_| "20x10".into());
-    let (hosts, minutes) = size.split_once('x').expect("TLSDASH_FLEET=HOSTSxMINUTES");
-    let (hosts, seconds): (u64, u64) = (hosts.parse().unwrap(), 60 * minutes.parse::<u64>().unwrap());
+    let size: Vec<u64> = size.split('x').map(|number| number.parse().unwrap()).collect();
+    let (hosts, seconds, step) = match *size {
+        [hosts, minutes] => (hosts, 60 * minutes, 1),
+        [hosts, minutes, step] => (hosts, 60 * minutes, step as usize),
+        _ => panic!("TLSDASH_FLEET=HOSTSxMINUTES or HOSTSxMINUTESxINTERVAL-SECONDS"),
+    };
     let (folder, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let Some(store) = VictoriaLogs::start(test, &folder.path().join("data"), &[]) else { return };
     let (mut whole, mut each) = (Histogram::new(), Vec::new());
     for host in 0..hosts {
-        each.push(simulate(host, seconds, &store.address, &mut whole));
+        each.push(simulate(host, (seconds, step), &store.address, &mut whole));
     }
     until("the records can be found", || {
         store.ask("internal/force_flush");
