@@ -93,7 +93,9 @@ pub struct Model {
     bytes_max: usize,
     /// Bytes taken in since the last check of how much is kept.
     unchecked_bytes: usize,
-    /// Runs that were forgotten, but for those that newer ones replace where runs are to be merged.
+    /// Whether runs that newer ones replace are forgotten before others, and do not count.
+    is_of_newest: bool,
+    /// Runs that were forgotten.
     forgotten: u64,
     malformed: u64,
     skipped_bytes: u64,
@@ -128,6 +130,7 @@ impl Model {
             held: None,
             bytes_max: RUNS_BYTES_MAX,
             unchecked_bytes: 0,
+            is_of_newest: false,
             forgotten: 0,
             malformed: 0,
             skipped_bytes: 0,
@@ -135,9 +138,14 @@ impl Model {
         }
     }
 
-    /// A model for merging runs of many hosts: it keeps all runs whole, condensed if they are many.
-    pub fn for_merging(history: usize) -> Self {
+    /// A model for listing many runs: it keeps all whole, condensed if they are many.
+    pub fn for_listing(history: usize) -> Self {
         Self { condensed_us: Some(CONDENSED_US_MIN), bytes_max: RUNS_MERGED_BYTES_MAX, ..Self::new(history) }
+    }
+
+    /// One for merging runs of many hosts: of too many it forgets first those that newer ones replace.
+    pub fn for_merging(history: usize) -> Self {
+        Self { is_of_newest: true, ..Self::for_listing(history) }
     }
 
     /// A model of one run for reading it again from a moment on. It holds what later records do not repeat, as it
@@ -287,7 +295,7 @@ impl Model {
         if let Some(at) = self.places.get(&id) {
             return *at;
         }
-        if self.condensed_us.is_some() && self.runs.len() == RUNS_KNOWN_MAX && self.forgotten == 0 {
+        if self.is_of_newest && self.runs.len() == RUNS_KNOWN_MAX && self.forgotten == 0 {
             self.forget_replaced();
         }
         self.make_room();

@@ -34,15 +34,15 @@ impl<'a> JournalContents<'a> {
         writers: &'a WriterArgs,
         history: usize,
     ) -> anyhow::Result<Self> {
-        Self::read_with(place, filter, writers, history, |_| {})
+        Self::read_into(Model::for_merging(history), place, filter, writers, |_| {})
     }
 
-    /// As [`Self::read`], and passes each record to `inspect`, for data that the model does not keep.
-    pub(crate) fn read_with(
+    /// As [`Self::read`] into this model, and passes each record to `inspect`, for data that the model does not keep.
+    pub(crate) fn read_into(
+        model: Model,
         place: &'a JournalSource,
         filter: &RunFilter,
         writers: &'a WriterArgs,
-        history: usize,
         mut inspect: impl FnMut(&Record),
     ) -> anyhow::Result<Self> {
         let (updates, read) = sync_channel(4);
@@ -51,8 +51,7 @@ impl<'a> JournalContents<'a> {
         let follower = Follower::start(opener(place, filter, warn), filter.clone(), deliver)?;
         let walked = follower.bytes_read();
         let ending = spawn("ending", move || follower.finish())?;
-        let mut contents =
-            Self { place, writers, model: Model::for_merging(history), ignored: IgnoredRuns::default() };
+        let mut contents = Self { place, writers, model, ignored: IgnoredRuns::default() };
         let mut slice = RunSlice::new(filter.range);
         let mut bar = Bar::new(|| place.size_bytes());
         let mut notices = Vec::new();

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 
 use mix::{MixReader, Shares, TrafficMix};
+use model::runs::Model;
 use records::kinds::Record;
 
 use crate::error::usage;
@@ -31,7 +32,7 @@ pub(crate) fn read(
             reader.take(record);
         }
     };
-    part.read_with(1, inspect)?.report_ignored();
+    part.read_into(Model::for_merging(1), inspect)?.report_ignored();
     // No name of a file or host: plans are passed on.
     let refuse = |problem: String| usage(format!("{mode} {}: {problem}", shown(source)));
     let mut mix =

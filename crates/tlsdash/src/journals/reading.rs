@@ -85,16 +85,16 @@ impl<'a> SourcePart<'a> {
 
     /// Reads it to its present end, and keeps the latest `history` intervals of each series.
     pub(crate) fn read(&self, history: usize) -> anyhow::Result<JournalContents<'_>> {
-        self.read_with(history, |_| {})
+        self.read_into(Model::for_merging(history), |_| {})
     }
 
-    /// As [`Self::read`], and passes each record to `inspect`, for data that the model does not keep.
-    pub(crate) fn read_with(
+    /// As [`Self::read`] into this model, and passes each record to `inspect`, for data that the model does not keep.
+    pub(crate) fn read_into(
         &self,
-        history: usize,
+        model: Model,
         inspect: impl FnMut(&Record),
     ) -> anyhow::Result<JournalContents<'_>> {
-        JournalContents::read_with(&self.place, &self.filter, self.writers, history, inspect)
+        JournalContents::read_into(model, &self.place, &self.filter, self.writers, inspect)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::common::host::{HostRun, ROOT, create};
 use crate::common::{journalctl, run, stderr};
 use serde_json::Value;
 
@@ -59,6 +60,27 @@ fn each_run_of_a_folder_is_listed_with_its_own_figures() {
         lines[0].starts_with("run ") && lines[1].starts_with(&summaries[0]["run"].as_str().unwrap()[..8]),
         "{table}"
     );
+}
+
+#[test]
+fn runs_beyond_those_that_are_listed_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("many.journal");
+    let mut writer = create(&path);
+    let listed = |source: &str| {
+        let output = run(folder.path(), &["runs", source]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        (str::from_utf8(&output.stdout).unwrap().lines().count() - 1, stderr(&output))
+    };
+    for number in 1..=1_026 {
+        HostRun { run: number, late_s: 10 * number as u64, accepted: 1 }.write(&mut writer, ROOT);
+        if number == 1_024 {
+            assert_eq!(listed(path.to_str().unwrap()), (1_024, String::new()));
+        }
+    }
+    let (lines, told) = listed(path.to_str().unwrap());
+    assert_eq!(lines, 1_024);
+    assert!(told.contains("has more than 1024 runs: those with the latest records are listed"), "{told}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use bench::results::NegotiatedParameters;
 use bench::run::LoadRecording;
 use model::figures::ANSWERED;
 use model::history::RunFilter;
-use model::runs::Run;
+use model::runs::{Model, Run};
 use records::kinds::{Body, Record};
 use records::metrics::{LoadLatency, Percentile};
 use records::values::LoadEvent;
@@ -38,7 +38,8 @@ pub(super) fn read(path: &Path) -> anyhow::Result<LoadRecording> {
             measured_from_us = measured_from_us.min(at_us.saturating_sub(load.measured_us));
         }
     };
-    let contents = JournalContents::read_with(&place, &RunFilter::default(), &writers, 1, inspect)?;
+    let contents =
+        JournalContents::read_into(Model::for_merging(1), &place, &RunFilter::default(), &writers, inspect)?;
     let run = contents.newest()?;
     let summary = run.summary();
     let load = summary.load.with_context(|| format!("{} holds no load", path.display()))?;

@@ -9,7 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use clap::Args;
 use journal::EntryBuf;
 use model::figures::{Figure, Statistic};
-use model::runs::Run;
+use model::runs::{Model, RUNS_KNOWN_MAX, Run};
 use model::summary::Summary;
 use records::ids::RunId;
 use records::kinds::{Record, RunRecord};
@@ -124,10 +124,16 @@ pub(crate) fn run(args: &ListRunsArgs) -> anyhow::Result<()> {
             *sizes.entry(run).or_default() += bytes(&entry);
         }
     };
-    let contents = part.read_with(1, measure)?;
+    let contents = part.read_into(Model::for_listing(1), measure)?;
     // With a reason if there is none.
     contents.newest()?;
     contents.report_ignored();
+    if contents.model.forgotten() > 0 {
+        let name = &part.name;
+        crate::say(format_args!(
+            "warning: {name} has more than {RUNS_KNOWN_MAX} runs: those with the latest records are listed"
+        ));
+    }
     let mut runs: Vec<&Run> = contents.model.runs().collect();
     runs.sort_by_key(|run| run.began_realtime_us());
     let entries = runs.into_iter().map(|run| {
