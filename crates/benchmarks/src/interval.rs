@@ -352,7 +352,7 @@ fn sample() -> ConnectionRecord {
         outcome: ConnectionOutcome::Ended,
         detail: String::new(),
         tls_version: "TLSv1.3".to_owned(),
-        cipher: "TLS13_AES_256_GCM_SHA384".to_owned(),
+        cipher: "TLS_AES_256_GCM_SHA384".to_owned(),
         group: "X25519MLKEM768".to_owned(),
         sni: String::new(),
         client_name: String::new(),

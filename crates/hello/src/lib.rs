@@ -13,7 +13,7 @@ pub mod stream;
 
 pub use ja4::Fingerprint;
 use ja4::Ja4;
-pub use names::{alert_words, group_name, suite_name};
+pub use names::{alert_words, group_name, is_name, suite_name};
 pub use reader::HelloReader;
 pub use server::{ServerHello, key_exchange_group, version_name};
 

@@ -43,7 +43,7 @@ const SUITES: [(u16, &str); 36] = [
 ];
 
 /// Groups (IANA, TLS Supported Groups).
-const GROUPS: [(u16, &str); 12] = [
+const GROUPS: [(u16, &str); 15] = [
     (0x0017, "secp256r1"),
     (0x0018, "secp384r1"),
     (0x0019, "secp521r1"),
@@ -52,6 +52,9 @@ const GROUPS: [(u16, &str); 12] = [
     (0x0100, "ffdhe2048"),
     (0x0101, "ffdhe3072"),
     (0x0102, "ffdhe4096"),
+    (0x0200, "MLKEM512"),
+    (0x0201, "MLKEM768"),
+    (0x0202, "MLKEM1024"),
     (0x11eb, "SecP256r1MLKEM768"),
     (0x11ec, "X25519MLKEM768"),
     (0x11ed, "SecP384r1MLKEM1024"),
@@ -88,6 +91,11 @@ const ALERTS: [(u8, &str); 27] = [
     (116, "certificate required"),
     (120, "no application protocol"),
 ];
+
+/// Whether a name of a suite or group, in whatever case, is this one; rustls has a number in its names of TLS 1.3.
+pub fn is_name(given: &str, known: &str) -> bool {
+    given.to_ascii_uppercase().replacen("TLS13_", "TLS_", 1).eq_ignore_ascii_case(known)
+}
 
 /// The IANA name of a cipher suite; its number where it has none here.
 pub fn suite_name(suite: u16) -> Cow<'static, str> {

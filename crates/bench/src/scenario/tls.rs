@@ -57,8 +57,7 @@ impl BenchTlsConfig {
     /// The flags of `tlsdash load` that offer only this. With TLS 1.2, OpenSSL requires the curve of an ECDSA
     /// certificate among the client's groups; servers still choose the configured one, the only one that they allow.
     pub fn load_flags(&self) -> [String; 2] {
-        // rustls, whose names `load` takes, writes those of TLS 1.3 its own way.
-        let ciphers = self.iana_ciphers().join(",").replacen("TLS_", "TLS13_", 1);
+        let ciphers = self.iana_ciphers().join(",");
         let certificate_curve = if self.group == "secp256r1" { "" } else { ",secp256r1" };
         [format!("--ciphers={ciphers}"), format!("--groups={}{certificate_curve}", self.group)]
     }

@@ -103,8 +103,8 @@ impl Handshake {
             ProtocolVersion::TLSv1_3 => "TLSv1.3",
             _ => "TLS",
         };
-        let suite = self.suite.as_str().unwrap_or("unknown cipher");
-        let group = self.group.and_then(|group| group.as_str()).unwrap_or("no group");
+        let suite = hello::suite_name(self.suite.into());
+        let group = self.group.map_or_else(|| "no group".into(), |group| hello::group_name(group.into()));
         let alpn = format!(", ALPN {}", self.alpn.map_or("none", Alpn::name));
         format!("{version} {suite} {group}{}", if omits_alpn { "" } else { &*alpn })
     }

@@ -1,5 +1,6 @@
 //! TLS configuration: trust, the server's name, and the offered parameters.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::net::TcpStream;
@@ -7,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hello::is_name;
 use records::metrics::ProxyCounter;
 use records::values::TlsVersion;
 use rustls::client::{Resumption, Tls12Resumption};
@@ -231,19 +233,19 @@ impl Identity {
 
 /// Whether the load can offer a key exchange group of this name, in whatever case.
 pub fn knows_group(name: &str) -> bool {
-    aws_lc_rs::ALL_KX_GROUPS.iter().any(|group| is_name(group_name(group), name))
+    aws_lc_rs::ALL_KX_GROUPS.iter().any(|group| is_name(name, &group_name(group)))
 }
 
 /// Whether the load can offer a cipher suite of this name, in whatever case.
 pub fn knows_cipher(name: &str) -> bool {
-    aws_lc_rs::ALL_CIPHER_SUITES.iter().any(|suite| is_name(suite_name(suite), name))
+    aws_lc_rs::ALL_CIPHER_SUITES.iter().any(|suite| is_name(name, &suite_name(suite)))
 }
 
 /// What a client offers that settles on this group: the group, and those that servers like less. Without the curve of its
 /// certificate's key, a server of TLS 1.2 may refuse.
 pub fn groups_from(name: &str) -> Vec<String> {
     const LIKED: [&str; 3] = ["X25519", "secp256r1", "secp384r1"];
-    let after = LIKED.iter().position(|liked| is_name(liked, name)).map_or(0, |at| at + 1);
+    let after = LIKED.iter().position(|liked| is_name(name, liked)).map_or(0, |at| at + 1);
     [name].into_iter().chain(LIKED[after..].iter().copied()).map(str::to_owned).collect()
 }
 
@@ -252,21 +254,15 @@ pub fn ciphers_from(name: &str) -> Vec<String> {
     let cipher = |name: &str| ProxyCounter::of_cipher(name);
     let all = aws_lc_rs::ALL_CIPHER_SUITES.iter().map(suite_name);
     let (first, rest): (Vec<_>, Vec<_>) = all.partition(|one| cipher(one) == cipher(name));
-    first.into_iter().chain(rest).map(str::to_owned).collect()
+    first.into_iter().chain(rest).map(Cow::into_owned).collect()
 }
 
-fn group_name(group: &&dyn SupportedKxGroup) -> &'static str {
-    group.name().as_str().unwrap_or_default()
+fn group_name(group: &&dyn SupportedKxGroup) -> Cow<'static, str> {
+    hello::group_name(group.name().into())
 }
 
-fn suite_name(suite: &rustls::SupportedCipherSuite) -> &'static str {
-    suite.suite().as_str().unwrap_or_default()
-}
-
-/// Whether two names are of the same suite or group: rustls has a number in those of TLS 1.3.
-fn is_name(one: &str, other: &str) -> bool {
-    let bare = |name: &str| name.to_ascii_uppercase().replacen("TLS13_", "TLS_", 1);
-    bare(one) == bare(other)
+fn suite_name(suite: &rustls::SupportedCipherSuite) -> Cow<'static, str> {
+    hello::suite_name(suite.suite().into())
 }
 
 fn provider(options: &TlsOptions) -> Result<CryptoProvider, TlsSetupError> {
@@ -286,10 +282,10 @@ fn chosen<T: Copy>(
     what: &'static str,
     asked: &[String],
     known: &[T],
-    name: impl Fn(&T) -> &'static str,
+    name: impl Fn(&T) -> Cow<'static, str>,
 ) -> Result<Vec<T>, TlsSetupError> {
     let find = |asked: &String| {
-        let found = known.iter().find(|item| is_name(name(item), asked)).copied();
+        let found = known.iter().find(|item| is_name(asked, &name(item))).copied();
         found.ok_or_else(|| TlsSetupError::Unsupported {
             what,
             name: records::text::clean::text(asked),

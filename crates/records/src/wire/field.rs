@@ -230,7 +230,7 @@ fields! {
     OUTCOME = "OUTCOME", Text, "ended", "How the connection ended.";
     DETAIL = "DETAIL", Text, "peer sent alert: unknown_ca", "The error, in words.";
     TLS_VERSION = "TLS_VERSION", Text, "TLSv1.3", "Negotiated protocol version.";
-    CIPHER = "CIPHER", Text, "TLS13_AES_256_GCM_SHA384", "Negotiated cipher suite.";
+    CIPHER = "CIPHER", Text, "TLS_AES_256_GCM_SHA384", "Negotiated cipher suite.";
     GROUP = "GROUP", Text, "X25519MLKEM768", "Negotiated key exchange group.";
     SNI = "SNI", Text, "www.example.org", "Server name that the client requested.";
     ALPN = "ALPN", Text, "http/1.1", "Negotiated application protocol.";

@@ -22,7 +22,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("tlsdash-acme", &["tlsdash-output-file", "tlsdash-tls-client"]),
     ("tlsdash-proxy-core", &["tlsdash-hello", "tlsdash-records", "tlsdash-tls-client"]),
     ("tlsdash-proxy-http", &["tlsdash-http-codec", "tlsdash-proxy-core", "tlsdash-records"]),
-    ("tlsdash-loadgen", &["tlsdash-http-codec", "tlsdash-records", "tlsdash-tls-client"]),
+    ("tlsdash-loadgen", &["tlsdash-hello", "tlsdash-http-codec", "tlsdash-records", "tlsdash-tls-client"]),
     ("tlsdash-mix", &["tlsdash-loadgen", "tlsdash-records"]),
     ("tlsdash-observe", &["tlsdash-journal", "tlsdash-records", "tlsdash-recorder"]),
     ("tlsdash-wire", &["tlsdash-hello", "tlsdash-records", "tlsdash-recorder"]),

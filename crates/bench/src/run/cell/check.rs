@@ -24,12 +24,10 @@ pub(super) fn expected(
         return None;
     }
     let is_tls12 = case.flag("tls-version") == Some("1.2");
-    // rustls writes the names of TLS 1.3 its own way.
-    let tls13 = tls.cipher.replacen("TLS_", "TLS13_", 1);
     Some(NegotiatedParameters {
         version: if is_tls12 { "TLSv1.2" } else { "TLSv1.3" }.to_owned(),
         // The suite of TLS 1.2 depends on the certificate, and no other is offered.
-        cipher: if is_tls12 { String::new() } else { tls13 },
+        cipher: if is_tls12 { String::new() } else { tls.cipher.clone() },
         group: tls.group.clone(),
         alpn: if case.is_http2() { "h2".to_owned() } else { String::new() },
     })

@@ -266,15 +266,11 @@ mod tests {
         let silent = doubt_of(|cell| cell.recording.figures.clear());
         assert_eq!(silent, (DoubtScope::All, "no request was answered".to_owned()));
         let other = doubt_of(|cell| {
-            cell.expected = Some(negotiated("TLS13_AES_128_GCM_SHA256"));
-            cell.recording.negotiated = vec![negotiated("TLS13_AES_256_GCM_SHA384")];
+            cell.expected = Some(negotiated("TLS_AES_128_GCM_SHA256"));
+            cell.recording.negotiated = vec![negotiated("TLS_AES_256_GCM_SHA384")];
         });
         assert_eq!(other.0, DoubtScope::All);
-        assert!(
-            other.1.contains("negotiated TLSv1.3 TLS13_AES_256_GCM_SHA384 X25519 and not"),
-            "{}",
-            other.1
-        );
+        assert!(other.1.contains("negotiated TLSv1.3 TLS_AES_256_GCM_SHA384 X25519 and not"), "{}", other.1);
     }
 
     #[test]

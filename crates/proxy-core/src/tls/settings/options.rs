@@ -191,10 +191,9 @@ fn not_known(given: &str, known: &[String]) -> OptionError {
     OptionError::NotKnown { given: given.to_owned(), known: known.join(", ") }
 }
 
-/// A suite's IANA name; rustls' own has a 13 in those of TLS 1.3.
+/// A suite's IANA name.
 pub(in crate::tls) fn suite_name(suite: CipherSuite) -> String {
-    let name = suite.as_str().unwrap_or_default();
-    name.strip_prefix("TLS13_").map_or_else(|| name.to_owned(), |rest| format!("TLS_{rest}"))
+    hello::suite_name(suite.into()).into_owned()
 }
 
 fn known_ciphers() -> Vec<String> {
@@ -213,7 +212,7 @@ fn cipher_names(settings: &TlsSettings) -> String {
 fn set_ciphers(settings: &mut TlsSettings, text: &str) -> Result<(), OptionError> {
     let name_of = |suite: &SupportedCipherSuite| suite_name(suite.suite());
     settings.ciphers = some_listed(text, |name| {
-        let found = CIPHERS.iter().find(|suite| name_of(suite) == name).copied();
+        let found = CIPHERS.iter().find(|suite| hello::is_name(name, &name_of(suite))).copied();
         found.ok_or_else(|| not_known(name, &known_ciphers()))
     })?;
     Ok(())
@@ -228,7 +227,7 @@ fn group_names(settings: &TlsSettings) -> String {
 
 fn set_groups(settings: &mut TlsSettings, text: &str) -> Result<(), OptionError> {
     settings.groups = some_listed(text, |name| {
-        let found = GROUPS.iter().find(|(known, _)| *known == name).map(|(_, group)| *group);
+        let found = GROUPS.iter().find(|(known, _)| hello::is_name(name, known)).map(|(_, group)| *group);
         found.ok_or_else(|| not_known(name, &known_groups()))
     })?;
     Ok(())

@@ -61,7 +61,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<LoadRecording> {
     })
 }
 
-/// Parses the load's description of a handshake, such as `TLSv1.3 TLS13_AES_128_GCM_SHA256 X25519, ALPN h2`.
+/// Parses the load's description of a handshake, such as `TLSv1.3 TLS_AES_128_GCM_SHA256 X25519, ALPN h2`.
 fn parse_negotiated(text: &str) -> Option<NegotiatedParameters> {
     let (words, alpn) = text.split_once(", ALPN ")?;
     let mut words = words.splitn(3, ' ').map(str::to_owned);
@@ -95,8 +95,8 @@ mod tests {
     #[test]
     fn negotiated_parameters_are_read_from_the_loads_events() {
         let negotiated = |text: &str| parse_negotiated(text).map(|found| found.to_string());
-        let full = "TLSv1.3 TLS13_AES_128_GCM_SHA256 X25519, ALPN h2";
-        assert_eq!(negotiated(full).as_deref(), Some("TLSv1.3 TLS13_AES_128_GCM_SHA256 X25519 h2"));
+        let full = "TLSv1.3 TLS_AES_128_GCM_SHA256 X25519, ALPN h2";
+        assert_eq!(negotiated(full).as_deref(), Some("TLSv1.3 TLS_AES_128_GCM_SHA256 X25519 h2"));
         let resumed = "TLSv1.2 TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 no group, ALPN none";
         let words = "TLSv1.2 TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256";
         assert_eq!(negotiated(resumed).as_deref(), Some(words));

@@ -28,7 +28,7 @@ fn a_run_gives_figures_files_and_exit_codes() {
     assert_eq!(cells.len(), 3);
     for cell in &cells {
         assert_eq!(cell["failure"], Value::Null, "{cell}");
-        assert_eq!(cell["negotiated"]["cipher"], "TLS13_AES_128_GCM_SHA256", "{cell}");
+        assert_eq!(cell["negotiated"]["cipher"], "TLS_AES_128_GCM_SHA256", "{cell}");
         // 100 requests per second for half a second.
         let answered = cell["figures"]["requests.answered"].as_f64().unwrap();
         assert!((20.0..=60.0).contains(&answered), "{cell}");
