@@ -297,7 +297,7 @@ bench-frame:
 bench-terminal:
     cargo build --release --locked -p tlsdash
     cargo bench --locked -p tlsdash-tui --bench terminal -- "$(realpath "${CARGO_TARGET_DIR:-target}")/release/tlsdash" demo \
-        --interval 250ms --load rate=1000,connections=64,sources=10000,keepalive=1,resume=80%
+        --interval 250ms --load rate=1000,connections=64,source-addresses=10000,keep-alive=1,resume=80%
 
 # Instructions of each path against its budget; with a revision, the proxy's against that: just bench-instructions main
 bench-instructions REVISION="":

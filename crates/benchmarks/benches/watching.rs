@@ -53,22 +53,22 @@ const SITUATIONS: [Situation; 9] = [
     Situation {
         name: "one client address",
         mode: ServeMode::Tcp,
-        plan: "connections=64,keepalive=on,sources=1",
-        brief: "connections=8,keepalive=on,sources=1",
+        plan: "connections=64,keep-alive=on,source-addresses=1",
+        brief: "connections=8,keep-alive=on,source-addresses=1",
         requests: 5_000,
     },
     Situation {
         name: "200 active",
         mode: ServeMode::Tcp,
-        plan: "connections=200,keepalive=on,sources=200",
-        brief: "connections=8,keepalive=on,sources=8",
+        plan: "connections=200,keep-alive=on,source-addresses=200",
+        brief: "connections=8,keep-alive=on,source-addresses=8",
         requests: 5_000,
     },
     Situation {
         name: "10,000 seen",
         mode: ServeMode::Tcp,
-        plan: "connections=200,keepalive=5,resume=80%,sources=10000",
-        brief: "connections=8,keepalive=5,resume=80%,sources=8",
+        plan: "connections=200,keep-alive=5,resume=80%,source-addresses=10000",
+        brief: "connections=8,keep-alive=5,resume=80%,source-addresses=8",
         requests: 1_000,
     },
     one_client("HTTP, one client address, 1 route", ONE_ROUTE),
@@ -83,8 +83,8 @@ const fn one_client(name: &'static str, mode: ServeMode) -> Situation {
     Situation {
         name,
         mode,
-        plan: "connections=16,keepalive=on,http2=on,streams=8,sources=1",
-        brief: "connections=4,keepalive=on,http2=on,streams=2,sources=1",
+        plan: "connections=16,keep-alive=on,http2=on,streams=8,source-addresses=1",
+        brief: "connections=4,keep-alive=on,http2=on,streams=2,source-addresses=1",
         requests: 4_000,
     }
 }
@@ -93,8 +93,8 @@ const fn many_clients(name: &'static str, mode: ServeMode) -> Situation {
     Situation {
         name,
         mode,
-        plan: "connections=200,keepalive=on,http2=on,streams=2,sources=200",
-        brief: "connections=8,keepalive=on,http2=on,streams=2,sources=8",
+        plan: "connections=200,keep-alive=on,http2=on,streams=2,source-addresses=200",
+        brief: "connections=8,keep-alive=on,http2=on,streams=2,source-addresses=8",
         requests: 4_000,
     }
 }
@@ -103,8 +103,8 @@ const fn new_clients(name: &'static str, mode: ServeMode) -> Situation {
     Situation {
         name,
         mode,
-        plan: "connections=200,keepalive=5,resume=80%,sources=10000",
-        brief: "connections=8,keepalive=5,resume=80%,sources=8",
+        plan: "connections=200,keep-alive=5,resume=80%,source-addresses=10000",
+        brief: "connections=8,keep-alive=5,resume=80%,source-addresses=8",
         requests: 1_000,
     }
 }

@@ -71,7 +71,7 @@ pub enum LoadStartError {
     Request(#[from] RequestError),
     #[error("cannot resolve {host}: {error}")]
     Resolve { host: String, error: std::io::Error },
-    #[error("sources={sources} needs a target on IPv4 loopback such as 127.0.0.1; {host} is not")]
+    #[error("source-addresses={sources} needs a target on IPv4 loopback such as 127.0.0.1; {host} is not")]
     Sources { sources: u32, host: String },
     #[error("cannot connect to {server}: {reason}")]
     Unreachable { server: String, reason: String },

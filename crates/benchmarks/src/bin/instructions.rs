@@ -37,32 +37,32 @@ const HTTP: ServeMode = ServeMode::Http { routes: 1 };
 fn cases() -> [(&'static str, Shape, u64); 10] {
     let request = Template::post("/echo", 10_000);
     let post = Shape {
-        plan: "connections=1,keepalive=on".to_owned(),
+        plan: "connections=1,keep-alive=on".to_owned(),
         requests: vec![request],
         mode: ServeMode::Tcp,
     };
-    let http1 = "connections=1,keepalive=on";
-    let http2 = "connections=1,keepalive=on,http2=on,streams=1";
+    let http1 = "connections=1,keep-alive=on";
+    let http2 = "connections=1,keep-alive=on,http2=on,streams=1";
     [
         (
             "connection with a full handshake and a request",
-            Shape::get("connections=1,keepalive=off,resume=0%", 100),
+            Shape::get("connections=1,keep-alive=off,resume=0%", 100),
             200,
         ),
         (
             "connection with a resumed handshake and a request",
-            Shape::get("connections=1,keepalive=off,resume=100%", 100),
+            Shape::get("connections=1,keep-alive=off,resume=100%", 100),
             200,
         ),
-        ("request on a kept connection, 100 B answer", Shape::get("connections=1,keepalive=on", 100), 2_000),
+        ("request on a kept connection, 100 B answer", Shape::get("connections=1,keep-alive=on", 100), 2_000),
         (
             "request on a kept connection, 10 kB answer",
-            Shape::get("connections=1,keepalive=on", 10_000),
+            Shape::get("connections=1,keep-alive=on", 10_000),
             1_000,
         ),
         (
             "request on a kept connection, 100 kB answer",
-            Shape::get("connections=1,keepalive=on", 100_000),
+            Shape::get("connections=1,keep-alive=on", 100_000),
             200,
         ),
         ("upload of 10 kB, and 10 kB back", post, 1_000),

@@ -12,7 +12,7 @@ fn rate(per_second: f64) -> Option<Profile> {
 
 #[test]
 fn every_key_of_a_plan_is_parsed() {
-    let all = "rate=500,arrivals=poisson,connections=64,http2=on,streams=32,resume=80%,early-data=on,keepalive=10,lifetime=3s,sources=16,duration=10s,warmup=1s,requests=1000,threads=2";
+    let all = "rate=500,arrivals=poisson,connections=64,http2=on,streams=32,resume=80%,early-data=on,keep-alive=10,lifetime=3s,source-addresses=16,duration=10s,warmup=1s,requests=1000,threads=2";
     let expected = Plan {
         rate: rate(500.0),
         arrivals: Arrivals::Poisson,
@@ -31,7 +31,7 @@ fn every_key_of_a_plan_is_parsed() {
     assert_eq!(plan(all), expected);
     assert_eq!(
         plan(
-            " rate = 500 ,arrivals=poisson, connections=64,streams=32,http2=on,resume=80,early-data=on,keepalive=10,lifetime=3s,sources=16,duration=10000ms,warmup=1000ms,requests=1000,threads=2,"
+            " rate = 500 ,arrivals=poisson, connections=64,streams=32,http2=on,resume=80,early-data=on,keep-alive=10,lifetime=3s,source-addresses=16,duration=10000ms,warmup=1000ms,requests=1000,threads=2,"
         ),
         expected
     );
@@ -45,9 +45,9 @@ fn omitted_keys_keep_their_defaults() {
 
 #[test]
 fn values_have_several_spellings() {
-    assert_eq!(plan("keepalive=off").keepalive, KeepAlive::Requests(1));
-    assert_eq!(plan("keepalive=1").keepalive, KeepAlive::Requests(1));
-    assert_eq!(plan("keepalive=unlimited").keepalive, KeepAlive::Unlimited);
+    assert_eq!(plan("keep-alive=off").keepalive, KeepAlive::Requests(1));
+    assert_eq!(plan("keep-alive=1").keepalive, KeepAlive::Requests(1));
+    assert_eq!(plan("keep-alive=unlimited").keepalive, KeepAlive::Unlimited);
     assert_eq!(plan("duration=1.5m").duration, Some(Duration::from_secs(90)));
     assert_eq!(plan("duration=2").duration, Some(Duration::from_secs(2)));
     assert_eq!(plan("rate=0.5").rate, rate(0.5));
@@ -75,13 +75,13 @@ fn unknown_keys_are_refused_with_the_known_ones() {
         ("resume=-1%", "resume"),
         ("resume=some", "resume"),
         ("early-data=yes", "early-data"),
-        ("keepalive=0", "keepalive"),
-        ("keepalive=maybe", "keepalive"),
+        ("keep-alive=0", "keep-alive"),
+        ("keep-alive=maybe", "keep-alive"),
         ("http2=yes", "http2"),
         ("streams=0", "streams"),
         ("streams=10001", "streams"),
-        ("sources=0", "sources"),
-        ("sources=65534", "sources"),
+        ("source-addresses=0", "source-addresses"),
+        ("source-addresses=65534", "source-addresses"),
         ("duration=0", "duration"),
         ("duration=0s", "duration"),
         ("duration=10x", "duration"),

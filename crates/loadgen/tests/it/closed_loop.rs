@@ -14,7 +14,7 @@ fn counts_and_bytes_equal_the_servers_own() {
         TestServer::plain(|exchange| ServerAction::ok(exchange.body_bytes as usize)),
         TestServer::tls(TlsVersion::V13, |exchange| ServerAction::ok(exchange.body_bytes as usize)),
     ] {
-        let mut config = config(&server, "connections=8,requests=500,threads=2,keepalive=7,resume=50%");
+        let mut config = config(&server, "connections=8,requests=500,threads=2,keep-alive=7,resume=50%");
         config.requests = vec![
             Template::get("/"),
             Template::post("/echo", 10),
@@ -42,9 +42,9 @@ fn counts_and_bytes_equal_the_servers_own() {
 fn keepalive_decides_how_many_requests_a_connection_carries() {
     for (keepalive, connections) in [("off", 60), ("10", 6), ("on", 1)] {
         let server = TestServer::plain(|_| ServerAction::ok(3));
-        let (all, _) = run(config(&server, &format!("connections=1,requests=60,keepalive={keepalive}")));
+        let (all, _) = run(config(&server, &format!("connections=1,requests=60,keep-alive={keepalive}")));
         assert_eq!(all.counters[C::Ok], 60);
-        assert_eq!(all.counters[C::Opened], connections, "keepalive={keepalive}");
+        assert_eq!(all.counters[C::Opened], connections, "keep-alive={keepalive}");
         assert_eq!(server.seen().connections, connections);
     }
 }

@@ -5,7 +5,7 @@ use records::metrics::{LoadCounter as C, LoadLatency as L};
 
 use crate::support::{ServerAction, TestServer, TlsVersion, config, plan, run};
 
-const PLAN: &str = "connections=1,keepalive=2,requests=100,resume=80%,early-data=on";
+const PLAN: &str = "connections=1,keep-alive=2,requests=100,resume=80%,early-data=on";
 
 fn counts(all: &records::delta::LoadDelta) -> (u64, u64, u64) {
     (all.counters[C::EarlyWanted], all.counters[C::EarlyOffered], all.counters[C::EarlyAccepted])
@@ -64,7 +64,7 @@ fn early_data_beyond_the_tickets_limit_is_not_offered() {
 fn a_large_request_goes_early_too_and_so_may_its_answer_come() {
     // Answers of many records, so that they come in several reads.
     let server = TestServer::early(65_536, true, |_| ServerAction::ok(200_000));
-    let plan = "connections=4,threads=2,keepalive=off,requests=200,resume=100%,early-data=on";
+    let plan = "connections=4,threads=2,keep-alive=off,requests=200,resume=100%,early-data=on";
     let requests = vec![Template::post("/echo", 40_000)];
     let (all, _) = run(LoadConfig { requests, ..config(&server, plan) });
     assert_eq!(all.counters[C::Ok], 200, "{:?}", all.counters);
@@ -80,7 +80,7 @@ fn a_server_that_fails_during_early_data_fails_the_request_once() {
         0 | 1 => ServerAction::ok(1),
         _ => ServerAction::AnswerAndReset(Vec::new()),
     });
-    let (all, _) = run(config(&server, "connections=1,keepalive=off,requests=10,resume=100%,early-data=on"));
+    let (all, _) = run(config(&server, "connections=1,keep-alive=off,requests=10,resume=100%,early-data=on"));
     assert_eq!(all.counters[C::Ok], 2, "{:?}", all.counters);
     assert_eq!((all.counters[C::Failed], all.counters[C::Retried]), (8, 0));
 }

@@ -251,7 +251,7 @@ fn an_open_loop_keeps_its_schedule() {
 #[test]
 fn resumption_and_keepalive_follow_their_settings() {
     let server = Http2Server::start(true, |_| ServerBehaviour::Echo);
-    let (all, _) = run(server.config(1, "connections=1,requests=100,keepalive=5,resume=50%"));
+    let (all, _) = run(server.config(1, "connections=1,requests=100,keep-alive=5,resume=50%"));
     let counts = &all.counters;
     assert_eq!((counts[C::Opened], counts[C::ResumptionsWanted]), (20, 10), "{counts:?}");
     assert_eq!(counts[C::HandshakesResumed], counts[C::ResumptionsOffered]);
@@ -331,11 +331,11 @@ fn connections_keepalive_and_body_size_change_while_the_load_runs() {
     let before = all.counters[C::BodyOut];
     set(&load, "load.body", Value::Number(100_000.0));
     collect_until(&mut load, &mut all, |counts, _| counts[C::BodyOut] > before + 3_000_000);
-    set(&load, "load.keepalive", Value::Text("5".into()));
+    set(&load, "load.keep-alive", Value::Text("5".into()));
     collect_until(&mut load, &mut all, |counts, _| counts[C::Opened] > 20);
     set(&load, "load.running", Value::Flag(false));
     collect_until(&mut load, &mut all, |counts, _| counts[C::Opened] == counts[C::Closed]);
-    set(&load, "load.keepalive", Value::Text("on".into()));
+    set(&load, "load.keep-alive", Value::Text("on".into()));
     set(&load, "load.running", Value::Flag(true));
     let before = all.counters[C::Ok];
     collect_until(&mut load, &mut all, |counts, _| counts[C::Ok] > before + 10);

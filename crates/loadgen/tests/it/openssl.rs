@@ -106,7 +106,7 @@ fn sessions_of_openssl_are_resumed_too() {
     for version in ["-tls1_2", "-tls1_3"] {
         let server = OpenSsl::start(&[version]);
         let target = format!("https://{}/", server.address).parse().unwrap();
-        let plan = plan("connections=1,keepalive=off,requests=50,resume=80%");
+        let plan = plan("connections=1,keep-alive=off,requests=50,resume=80%");
         let (all, _) = run(LoadConfig::new(target, plan, Trust::Insecure));
         assert_eq!(all.counters[C::Ok], 50, "{version}: {:?}", all.counters);
         assert_eq!(all.counters[C::ResumptionsOffered], 40, "{version}");

@@ -19,7 +19,7 @@ fn a_unix_socket_is_reached_like_any_server() {
     let target = "http://localhost/bytes/100".parse().unwrap();
     let config = LoadConfig {
         destination: Some(Destination::Unix(socket)),
-        ..LoadConfig::new(target, plan("connections=2,keepalive=5,requests=50"), Trust::Roots)
+        ..LoadConfig::new(target, plan("connections=2,keep-alive=5,requests=50"), Trust::Roots)
     };
     probe(&config, PATIENCE).unwrap();
     let (all, _) = run(config);
@@ -75,7 +75,7 @@ fn an_echo_is_verified_byte_for_byte() {
     let server = echo(listener, 5);
     // The pattern reaches the letter y after 24 bytes.
     let requests = vec![Template::post("/", 24), Template::post("/", 100_000)];
-    let config = LoadConfig::new(target, plan("connections=1,keepalive=4,requests=20"), Trust::Roots);
+    let config = LoadConfig::new(target, plan("connections=1,keep-alive=4,requests=20"), Trust::Roots);
     let (all, _) = run(LoadConfig { requests, ..config });
     server.join().unwrap();
     let counts = &all.counters;

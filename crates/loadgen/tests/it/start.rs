@@ -33,8 +33,8 @@ fn a_plan_made_by_a_program_obeys_the_same_rules() {
 #[test]
 fn source_addresses_need_loopback() {
     for url in ["https://192.0.2.1/", "https://[::1]/"] {
-        let error = refused(url, "connections=1,sources=4", |_| {});
-        assert!(error.to_string().contains("sources=4 needs a target on IPv4 loopback"), "{error}");
+        let error = refused(url, "connections=1,source-addresses=4", |_| {});
+        assert!(error.to_string().contains("source-addresses=4 needs a target on IPv4 loopback"), "{error}");
     }
 }
 

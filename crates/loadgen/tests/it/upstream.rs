@@ -79,7 +79,7 @@ fn the_generator_and_the_upstream_understand_each_other() {
         Template::post("/echo", 0),
         Template::post("/echo", 300_000),
     ];
-    let plan = plan("connections=4,requests=500,keepalive=9");
+    let plan = plan("connections=4,requests=500,keep-alive=9");
     let mut load =
         Load::start(LoadConfig { requests, ..LoadConfig::new(target, plan, Trust::Roots) }).unwrap();
     assert_eq!(finish(&mut load).counters[C::Ok], 500);

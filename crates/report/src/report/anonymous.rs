@@ -14,7 +14,7 @@ pub(crate) const LEFT_OUT: &str = "(left out)";
 
 /// Settings whose text is one of a few words, or made of numbers. Numbers and flags are always anonymous.
 const TEXTS: [&str; 13] = [
-    "load.keepalive",
+    "load.keep-alive",
     "load.plan",
     "load.protocol",
     "load.rate",

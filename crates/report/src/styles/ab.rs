@@ -137,7 +137,7 @@ fn totals(view: &RunView<'_>, out: &mut String) {
     if bad > 0 {
         line(out, "Non-2xx responses", bad);
     }
-    if view.setting("load.keepalive") != "off" {
+    if view.setting("load.keep-alive") != "off" {
         line(out, "Keep-Alive requests", load.requests.reused);
     }
     line(out, "Total transferred", format_args!("{} bytes", load.bytes.out));

@@ -31,7 +31,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "MODE", default_value = "tcp")]
     pub(crate) mode: ProxyMode,
     /// Changes to the demo's load plan,
-    /// rate=1000,connections=32,sources=16,keepalive=10,resume=80%; in HTTP mode also http2=on,streams=4. Or
+    /// rate=1000,connections=32,source-addresses=16,keep-alive=10,resume=80%; in HTTP mode also http2=on,streams=4. Or
     /// like=RECORDING: a load like recorded traffic
     #[arg(long, value_name = "PLAN", default_value = "", hide_default_value = true)]
     pub(crate) load: String,
@@ -55,7 +55,7 @@ pub(crate) struct DemoArgs {
 }
 
 /// The demo's load: an open loop from many addresses, most connections resumed.
-const PLAN: &str = "rate=1000,connections=32,sources=16,keepalive=10,resume=80%";
+const PLAN: &str = "rate=1000,connections=32,source-addresses=16,keep-alive=10,resume=80%";
 /// Additional options in HTTP mode.
 const HTTP_PLAN: &str = "http2=on,streams=4";
 /// The routes of HTTP mode. The demo's upstream knows them.
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn words_of_the_demos_plan_can_be_replaced_one_by_one() {
-        let changed = plan(ProxyMode::Tcp, "rate=50,keepalive=off").unwrap();
+        let changed = plan(ProxyMode::Tcp, "rate=50,keep-alive=off").unwrap();
         let own: Plan = PLAN.parse().unwrap();
         assert_eq!(changed.rate.map(|rate| rate.at(0)), Some(50.0));
         assert_eq!((changed.connections, changed.sources), (own.connections, own.sources));

@@ -36,7 +36,7 @@ fn a_certificate_is_ordered_under_load_and_kept_for_the_next_start() {
     let socket = upstream(folder.path(), b"hello");
     let options = options(&pebble);
     let args: Vec<&str> = options.iter().map(String::as_str).collect();
-    let load = ["--load", "rate=200,connections=16,keepalive=1,resume=0%"];
+    let load = ["--load", "rate=200,connections=16,keep-alive=1,resume=0%"];
     let mut first = proxy(folder.path(), &socket, &[&args[..], &load].concat());
     first.line_with("made in memory, and do not trust it");
     first.line_with("ACME: got a certificate, which is renewed after ");

@@ -164,8 +164,10 @@ fn wrong_words_of_a_load_end_with_exit_code_2() {
         (&["load", "https://127.0.0.1:1/", "--ciphers", "NONE"], &["no cipher suite NONE"]),
         (&["load", "https://127.0.0.1:1/", "--ca", "/no/such"], &["authorities in /no/such"]),
         (&["load", "https://127.0.0.1:1/", "--sni", "a b"], &["not a name that a TLS server"]),
-        (&["load", "http://192.0.2.1:1/", "--source-addresses", "2"], &["sources=2 needs a target"]),
+        (&["load", "http://192.0.2.1:1/", "--source-addresses", "2"], &["source-addresses=2 needs a target"]),
         (&["load", "https://127.0.0.1:1/", "--ramp-up", "5s"], &["--requests"]),
+        (&["load", "-k", "https://127.0.0.1:1/"], &["--keep-alive https", "curl's -k is --insecure here"]),
+        (&["load", "https://127.0.0.1:1/", "-k"], &["--keep-alive", "curl's -k is --insecure here"]),
     ] {
         refused(folder.path(), args, 2, parts);
     }

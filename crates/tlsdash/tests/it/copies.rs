@@ -13,7 +13,7 @@ pub(crate) fn record(folder: &Path) -> (PathBuf, Vec<u8>) {
     let path = folder.join("own.journal");
     let mut command = tlsdash(folder);
     command.args(["demo", "--headless", "--duration", "4s", "--interval", "250ms"]);
-    command.args(["--load", "rate=200,connections=4,sources=8", "--journal"]);
+    command.args(["--load", "rate=200,connections=4,source-addresses=8", "--journal"]);
     command.arg(format!("file:{}", path.display()));
     assert_eq!(TlsdashProcess::start(command).wait().0, 0);
     let file = format!("--file={}", path.display());

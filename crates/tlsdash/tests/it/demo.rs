@@ -79,7 +79,7 @@ fn load_and_proxy_and_clients_and_journal_agree_to_the_last_byte() {
 #[test]
 fn journalctl_gives_the_same_sums() {
     let folder = tempfile::tempdir().unwrap();
-    let summary = demo(folder.path(), &["--load", "rate=300,connections=8,sources=5"]);
+    let summary = demo(folder.path(), &["--load", "rate=300,connections=8,source-addresses=5"]);
     let last = last_of_each_client(&journal(folder.path()));
     assert_eq!(last.len(), 5);
     let sum = |field: &str| last.iter().map(|entry| number(entry, field)).sum::<u64>();

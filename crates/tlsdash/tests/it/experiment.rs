@@ -97,7 +97,7 @@ fn incomparable_values_are_refused_in_one_line() {
         ("workers=1..2,pairs=3", "6 pairs are the fewest"),
         ("proxy.listen=:1..:2", "there is no setting proxy.listen"),
         ("workers=1..1000", "a whole number from 1 to 256"),
-        ("load.keepalive=1..off", "load.keepalive 1 and off: both values are the same"),
+        ("load.keep-alive=1..off", "load.keep-alive 1 and off: both values are the same"),
         ("workers=1..2,pairs=6,aa=0,block=1s,discard=500ms", "less than two intervals"),
     ] {
         let output = run(folder.path(), &["demo", "--headless", "--journal", "off", "--ab", words]);

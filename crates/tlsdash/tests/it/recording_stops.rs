@@ -25,7 +25,7 @@ fn recording(command: &mut Command, folder: &Path, file: &Path) {
         .arg(format!("file:{}", journal(folder).display()))
         .arg("--record")
         .arg(file)
-        .args(["--load", "rate=300,sources=20,connections=20,keepalive=off"]);
+        .args(["--load", "rate=300,source-addresses=20,connections=20,keep-alive=off"]);
 }
 
 fn served(url: &str) -> Vec<u8> {

@@ -111,7 +111,7 @@ fn the_built_in_load_survives_a_change_of_the_certificate() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let (cert, key) = certificate(at, "one", P256);
-    let load = "rate=100,connections=4,keepalive=off,resume=0%";
+    let load = "rate=100,connections=4,keep-alive=off,resume=0%";
     let (mut running, _) = serving(at, &["--cert", &cert, "--key", &key, "--load", load]);
     for kind in [RSA, P256] {
         certificate(at, "one", kind);
@@ -333,7 +333,7 @@ fn the_demo_tries_a_certificate_and_settings_of_ones_own() {
     let folder = tempfile::tempdir().unwrap();
     let (cert, key) = certificate(folder.path(), "own", RSA);
     let demo = |more: &[&str]| {
-        let always = ["demo", "--headless", "--duration", "1s", "--load", "rate=50,keepalive=1"];
+        let always = ["demo", "--headless", "--duration", "1s", "--load", "rate=50,keep-alive=1"];
         run(folder.path(), &[&always, more].concat())
     };
     let output = demo(&["--cert", &cert, "--key", &key, "--tls-max", "1.2"]);

@@ -68,7 +68,7 @@ fn infos() -> Vec<SettingInfo> {
     vec![
         info("load.rate", "Requests that become due each second", SettingKind::Any, None),
         info("load.threads", "Threads of the load", SettingKind::Whole, Some(Value::Number(2.0))),
-        info("load.keepalive", "Requests on a connection", keepalive, None),
+        info("load.keep-alive", "Requests on a connection", keepalive, None),
     ]
 }
 

@@ -55,7 +55,7 @@ impl LoadFigures {
             sent_per_second: taken.rate(LoadCounter::Sent),
             connections: record.connections,
             resume_percent: record.resume_percent,
-            keep_alive: run.setting("load.keepalive").map_or_else(String::new, |setting| {
+            keep_alive: run.setting("load.keep-alive").map_or_else(String::new, |setting| {
                 match &setting.value {
                     Value::Number(number) => crate::theme::format::plain(*number),
                     other => other.to_string(),
@@ -76,7 +76,7 @@ impl LoadFigures {
         self.offered_per_second = number("load.rate").unwrap_or(self.offered_per_second);
         self.resume_percent = number("load.resume").unwrap_or(self.resume_percent);
         self.connections = number("load.connections").map_or(self.connections, |n| n as u64);
-        self.keep_alive = value("load.keepalive").unwrap_or_else(|| self.keep_alive.clone());
+        self.keep_alive = value("load.keep-alive").unwrap_or_else(|| self.keep_alive.clone());
         let is_running = value("load.running").map_or(self.kind != LoopState::Stopped, |text| text == "on");
         self.kind = kind(is_running, self.offered_per_second);
     }

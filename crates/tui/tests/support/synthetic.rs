@@ -189,7 +189,7 @@ impl SyntheticLoad {
             setting("load.rate", Value::Number(self.rate), "1/s", Some((0.001, 10_000_000.0))),
             setting("load.resume", Value::Number(80.0), "%", Some((0.0, 100.0))),
             setting("load.running", Value::Flag(self.running), "", None),
-            setting("load.keepalive", Value::Number(10.0), "", None),
+            setting("load.keep-alive", Value::Number(10.0), "", None),
             setting("load.threads", Value::Number(1.0), "", None),
             Setting {
                 applies: Applies::Restart,

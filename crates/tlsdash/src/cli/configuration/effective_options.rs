@@ -64,7 +64,7 @@ impl ProxyOptions {
 
     /// Sets a word of the load's plan.
     fn set_load(&mut self, name: &str, value: &Value) -> anyhow::Result<bool> {
-        let is_word = ["rate", "connections", "resume", "keepalive"].contains(&name);
+        let is_word = ["rate", "connections", "resume", "keep-alive"].contains(&name);
         let is_plan = |load: &&ParsedValue<BuiltInLoad>| matches!(***load, BuiltInLoad::Plan(_));
         let Some(plan) = self.load.as_ref().filter(|_| is_word).filter(is_plan) else { return Ok(false) };
         let is_other = |word: &&str| word.split('=').next().is_none_or(|other| other.trim() != name);
@@ -148,7 +148,7 @@ mod tests {
                 text("proxy.groups", "x25519,secp256r1"),
                 number("load.rate", 500.5, "1/s"),
                 number("load.resume", 80.0, "%"),
-                text("load.keepalive", "off"),
+                text("load.keep-alive", "off"),
                 text("alert.1", "off"),
                 text("alert.4", "service.p50 > 1ms"),
             ],
@@ -160,7 +160,7 @@ mod tests {
             "# handshakes-max = 1000",
             "tickets = 2",
             "groups = \"x25519,secp256r1\"",
-            "load = \"warmup=1s,rate=500.5,resume=80,keepalive=off\"",
+            "load = \"warmup=1s,rate=500.5,resume=80,keep-alive=off\"",
         ] {
             assert!(printed.lines().any(|printed| printed == line), "{line} in {printed}");
         }

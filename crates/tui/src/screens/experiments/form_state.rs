@@ -149,8 +149,8 @@ mod tests {
         let mut stage = TestDashboard::live(options(), 3);
         form(&mut stage);
         assert_eq!(text_of(&stage, FormField::A), "5000/s");
-        press(&mut stage, "load.keepalive");
-        assert_eq!(text_of(&stage, FormField::Setting), "load.keepalive", "it replaces the name");
+        press(&mut stage, "load.keep-alive");
+        assert_eq!(text_of(&stage, FormField::Setting), "load.keep-alive", "it replaces the name");
         assert_eq!(text_of(&stage, FormField::A), "10");
         press(&mut stage, "\x15resume");
         assert_eq!(text_of(&stage, FormField::A), "80%", "by its short name");
@@ -203,7 +203,7 @@ mod tests {
     fn a_missing_value_is_asked_for_with_its_setting() {
         let mut stage = TestDashboard::live(options(), 3);
         form(&mut stage);
-        for (keys, name) in [("load.keepalive", "load.keepalive"), ("\x15resume", "load.resume")] {
+        for (keys, name) in [("load.keep-alive", "load.keep-alive"), ("\x15resume", "load.resume")] {
             press(&mut stage, keys);
             let screen = stage.screen(120, 40);
             assert!(screen.contains(&format!("B: type a value of {name}")), "{screen}");
@@ -219,7 +219,7 @@ mod tests {
         let is_started = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Send(_)));
         let mut stage = TestDashboard::live(options(), 3);
         form(&mut stage);
-        press(&mut stage, "load.keepalive\n\n7");
+        press(&mut stage, "load.keep-alive\n\n7");
         assert_eq!(text_of(&stage, FormField::B), "7");
         assert!(stage.screen(120, 40).contains("Ctrl-s starts, Enter goes on: 6m in all"));
         for _ in FormField::B as usize..FormField::Metric as usize {
@@ -246,17 +246,17 @@ mod tests {
         let mut stage = TestDashboard::empty(options());
         let mut start = stage.run.start();
         let Body::Run(run) = &mut start.body else { panic!("{start:?}") };
-        let keepalive = run.settings.iter_mut().find(|setting| setting.name == "load.keepalive").unwrap();
+        let keepalive = run.settings.iter_mut().find(|setting| setting.name == "load.keep-alive").unwrap();
         keepalive.value = Value::Text("off".into());
         stage.read(vec![start]);
         stage.pass(1);
         form(&mut stage);
-        press(&mut stage, "keepalive");
+        press(&mut stage, "keep-alive");
         go(&mut stage, KeyCode::Down);
         go(&mut stage, KeyCode::Down);
         press(&mut stage, "1\x13");
         let screen = stage.screen(120, 40);
-        assert!(screen.contains("load.keepalive off and 1: both values are the same"), "{screen}");
+        assert!(screen.contains("load.keep-alive off and 1: both values are the same"), "{screen}");
         press(&mut stage, "0");
         assert!(stage.screen(120, 40).contains("Ctrl-s starts"), "10 is another value");
     }

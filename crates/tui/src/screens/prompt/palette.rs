@@ -109,7 +109,7 @@ mod tests {
             ("rise", "to the last rise of p99"),
             ("system", "pane system"),
             ("worker", "pane system"),
-            ("keepalive", "setting load.keepalive"),
+            ("keep-alive", "setting load.keep-alive"),
             ("go back", "go back"),
             ("escape", "go back"),
         ] {

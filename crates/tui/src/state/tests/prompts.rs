@@ -68,7 +68,7 @@ fn commands_settings_and_clients_are_found_by_a_few_letters() {
     assert!(stage.screen(120, 40).contains("FROZEN"));
     press(&mut stage, "\x1b:keepal\n");
     assert_eq!(stage.state.screen, Screen::Tuning);
-    assert_eq!(stage.state.settings()[stage.state.tuning.selected].name, "load.keepalive");
+    assert_eq!(stage.state.settings()[stage.state.tuning.selected].name, "load.keep-alive");
     for (word, meaning) in
         [("histogram", "show or hide the heat map"), ("pause", "freeze the view"), ("exit", "quit")]
     {
