@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use model::alerts::Alerts;
 use records::kinds::Arm;
-use records::setting::{Applies, Setting, SettingInfo, Value};
+use records::setting::{Applies, Setting, SettingInfo, Value, find_setting};
+use records::text::quantity;
 
 use crate::comparable_figure::{ComparableFigure, NotAComparableFigure};
 use crate::statistics::pairs_min;
@@ -190,16 +191,11 @@ impl ExperimentPlan {
         let is_compared =
             |setting: &&Setting| setting.applies != Applies::Restart && !Alerts::is_setting(&setting.name);
         let live = || settings.iter().filter(is_compared);
-        let is_short_for =
-            |setting: &&Setting| setting.name.split_once('.').is_some_and(|(_, short)| short == self.setting);
-        let mut short = live().filter(is_short_for);
-        let found = live().find(|setting| setting.name == self.setting);
-        let found = found.or_else(|| short.next().filter(|_| short.next().is_none()));
         let unknown = || ExperimentPlanError::UnknownSetting {
             name: self.setting.clone(),
             known: live().map(|setting| &*setting.name).collect::<Vec<_>>().join(", "),
         };
-        let setting = found.ok_or_else(unknown)?;
+        let setting = find_setting(live(), &self.setting).ok_or_else(unknown)?;
         let info = SettingInfo::find(infos, &setting.name);
         let value = |text: &str| setting.parse(info, text).map_err(ExperimentPlanError::Refused);
         let (a, b) = (value(&self.a)?, value(&self.b)?);
@@ -250,8 +246,8 @@ fn count(word: &'static str, value: &str) -> Result<u32, ExperimentPlanError> {
 }
 
 fn time(word: &'static str, value: &str) -> Result<Duration, ExperimentPlanError> {
-    let time = humantime::parse_duration(value).ok().filter(|time| *time <= BLOCK_MAX);
-    let expected = || "a time with its unit, such as 10s, up to 1h".to_owned();
+    let time = quantity::time(value).filter(|time| *time <= BLOCK_MAX);
+    let expected = || "a time such as 10s, up to 1h".to_owned();
     time.ok_or_else(|| ExperimentPlanError::Value { word, value: value.to_owned(), expected: expected() })
 }
 

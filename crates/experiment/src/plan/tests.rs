@@ -69,7 +69,7 @@ fn unknown_words_are_refused_in_one_line() {
         ("workers=1..2,pairs=5", "6 pairs are the fewest"),
         ("workers=1..2,aa=3", "6 pairs are the fewest"),
         ("workers=1..2,metric=exchange.p50+exchange.p99,pairs=12,aa=6", "7 pairs are the fewest"),
-        ("workers=1..2,block=10", "a time with its unit"),
+        ("workers=1..2,block=soon", "a time such as 10s"),
     ] {
         let error = words.parse::<ExperimentPlan>().unwrap_err().to_string();
         assert!(error.contains(expected) && !error.contains('\n'), "{words}: {error}");

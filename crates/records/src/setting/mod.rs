@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 pub use info::{SettingInfo, SettingKind};
 
+/// The setting of the share of new connections of a load that resume.
+pub const RESUME: &str = "load.resume";
 /// The setting that selects which certificates the load trusts.
 pub const TRUST: &str = "load.trust";
 /// Its value if the load trusts every certificate.
@@ -99,6 +101,18 @@ pub enum SettingError {
     /// The setting only changes with a restart of the program.
     #[error("{0} changes only at a restart")]
     Restart(String),
+}
+
+/// Finds a setting by its name, or by what is behind the point if no other has that: `workers` is `proxy.workers`.
+pub fn find_setting<'a>(
+    mut settings: impl Iterator<Item = &'a Setting> + Clone,
+    name: &str,
+) -> Option<&'a Setting> {
+    let is_short_for =
+        |setting: &&Setting| setting.name.split_once('.').is_some_and(|(_, short)| short == name);
+    let mut short = settings.clone().filter(is_short_for);
+    let found = settings.find(|setting| setting.name == name);
+    found.or_else(|| short.next().filter(|_| short.next().is_none()))
 }
 
 /// Replaces the setting of the same name by a changed one.

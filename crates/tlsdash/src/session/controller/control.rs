@@ -8,7 +8,7 @@ use model::alerts::Alerts;
 use proxy_core::UpstreamChange;
 use records::command::Command;
 use records::kinds::{Level, NoticeRecord};
-use records::setting::{Setting, Value};
+use records::setting::{Setting, Value, find_setting};
 use serde_json::json;
 
 use super::{PendingRevert, RunController};
@@ -196,16 +196,18 @@ impl RunController {
 
     /// Sets a setting to the value in a text.
     fn set_by(&mut self, name: &str, text: &str, at: Option<Instant>, by: &str) -> Result<String, String> {
-        let setting = self.run_record().settings.into_iter().find(|setting| setting.name == name);
+        let settings = self.run_record().settings;
+        let setting = find_setting(settings.iter(), name);
         let setting = setting.ok_or_else(|| format!("there is no setting {name}"))?;
+        let name = &*setting.name;
         let info = records::setting::SettingInfo::find(setting_infos::all(), name);
         let value = setting.parse(info, text)?;
         if at.is_some() && Alerts::is_setting(name) {
             return Err(format!("{name} is an alert: it cannot be put back by itself"));
         }
         let is_changed = self.change_for(name, &value, by)?;
-        self.schedule_revert(&setting, at, by);
-        let Setting { value: before, .. } = &setting;
+        self.schedule_revert(setting, at, by);
+        let before = &setting.value;
         let back = if at.is_some() { ", for a time" } else { "" };
         Ok(if is_changed {
             format!("{name} changed from {} to {}{back}", setting.shown(before), setting.shown(&value))
