@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use records::setting::{Applies, Setting, SettingError, SettingInfo, SettingKind, Value};
+use records::setting::{Applies, RESUME, Setting, SettingError, SettingInfo, SettingKind, Value};
 
 use super::descriptors;
 use crate::control::LiveSettings;
@@ -11,9 +11,8 @@ use crate::protocol::{BODY_BYTES_MAX, RequestSource};
 
 pub(crate) const RATE: &str = "load.rate";
 const RUNNING: &str = "load.running";
-const RESUME: &str = "load.resume";
 const CONNECTIONS: &str = "load.connections";
-const KEEPALIVE: &str = "load.keepalive";
+const KEEPALIVE: &str = "load.keep-alive";
 const BODY: &str = "load.body";
 const PROTOCOL: &str = "load.protocol";
 
@@ -43,7 +42,7 @@ pub fn infos() -> Vec<SettingInfo> {
         (PROTOCOL, any(), "Protocol of the requests"),
         (BODY, SettingKind::Whole, "Size of a request's body"),
         ("load.threads", SettingKind::Whole, "Threads of the load"),
-        ("load.sources", SettingKind::Whole, "Source addresses of its connections"),
+        ("load.source-addresses", SettingKind::Whole, "Source addresses of its connections"),
         ("load.plan", any(), "The plan at the start of the load"),
         ("load.replay", any(), "Log whose requests the load sends at their own times"),
         (records::setting::TRUST, any(), "How the load checks the server's certificate"),
@@ -90,7 +89,7 @@ pub(crate) fn all(
     let fixed = |name, value| setting(name, value, Applies::Restart);
     all.push(fixed("load.threads", Value::Number(plan.threads.into())));
     if let Some(sources) = plan.sources {
-        all.push(fixed("load.sources", Value::Number(sources.into())));
+        all.push(fixed("load.source-addresses", Value::Number(sources.into())));
     }
     all.push(fixed("load.plan", Value::Text(plan.to_string())));
     if let Some(script) = &original.script {

@@ -8,7 +8,8 @@ use crate::figures::load::{self, EarlyData, MeasuredSeconds, Rates, RequestCount
 use crate::runs::{MetricSeries, Run};
 use crate::summary::{ByteCounts, HandshakeCounts, Percentiles, latencies};
 use records::metrics::{LoadCounter, LoadLatency, Metric as _, ProxyCounter, TimeResolution, labels};
-use records::setting::{INSECURE, TRUST, Value};
+use records::setting::{INSECURE, RESUME, TRUST, Value};
+use records::text::quantity::counted;
 use records::values::EventCount;
 
 /// Resumptions requested, offered and observed.
@@ -144,9 +145,25 @@ fn notes(
             offered => format!("0-RTT did not take place: the server rejected all {offered} attempts"),
         });
     }
+    notes.extend(few_handshakes(run));
     notes.extend(disagreement(run));
     notes.extend(generator.limits.iter().map(|limit| format!("generator-bound: {limit}")));
     notes
+}
+
+/// A load that is to resume, and hardly makes new connections.
+fn few_handshakes(run: &Run) -> Option<String> {
+    let totals = run.load()?.totals();
+    let resumes = matches!(run.setting(RESUME)?.value, Value::Number(percent) if percent > 0.0);
+    let handshakes = totals[LoadCounter::HandshakesFull] + totals[LoadCounter::HandshakesResumed];
+    let (requests, few) = (totals[LoadCounter::Sent], totals[LoadCounter::Sent] / 100);
+    (resumes && handshakes < few).then(|| {
+        format!(
+            "few handshakes: {} for {}, so this is hardly a test of resumption; --keep-alive 10 makes one for every ten",
+            counted(handshakes, "handshake"),
+            counted(requests, "request")
+        )
+    })
 }
 
 /// A contradiction between the proxy's and the load's counts of the same run. The proxy may have other clients too, so
