@@ -49,13 +49,23 @@ pub(crate) fn refused_words(error: &clap::Error) -> String {
     words.join("; ").replace(":;", ":")
 }
 
+/// What somebody may have meant by a flag that is another one's elsewhere.
+pub(crate) fn meant(error: &clap::Error) -> &'static str {
+    let flag = context(error, ContextKind::InvalidArg).unwrap_or_default();
+    if flag.starts_with("--keep-alive ") { "; curl's -k is --insecure here" } else { "" }
+}
+
+fn context(error: &clap::Error, kind: ContextKind) -> Option<&str> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
 /// The line about a value that a flag cannot have: flag, value, reason.
 pub(crate) fn refused_value(error: &clap::Error) -> Option<String> {
-    let context = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.as_str()),
-        _ => None,
-    };
-    let (argument, value) = (context(ContextKind::InvalidArg)?, context(ContextKind::InvalidValue)?);
+    let argument = context(error, ContextKind::InvalidArg)?;
+    let value = context(error, ContextKind::InvalidValue)?;
     let reason = std::error::Error::source(error).filter(|_| error.kind() == ErrorKind::ValueValidation)?;
     let flag = argument.split([' ', '[', '=']).next().filter(|flag| flag.starts_with('-'));
     Some(flag.map_or_else(|| reason.to_string(), |flag| format!("{flag} {value}: {reason}")))

@@ -42,7 +42,7 @@ use crate::command_line::{Cli, InternalCommand, Mode};
 use crate::commands::observed::{observe, wire};
 use crate::commands::recordings::{check, compact, compare, explain, report, runs};
 use crate::commands::{bench, bench_upstream, config, ctl, demo, load, proxy, watch};
-use crate::error::{UnmetCondition, UsageError, line, refused_value, refused_words, usage};
+use crate::error::{UnmetCondition, UsageError, line, meant, refused_value, refused_words, usage};
 use crate::say::say;
 use crate::service::signals;
 
@@ -97,6 +97,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     }
     let value = refused_value(error);
     let line = value.unwrap_or_else(|| format!("{} (--help tells more)", refused_words(error)));
+    let line = line + meant(error);
     upgrade::predecessor::refuse(&line);
     say(line);
     ExitCode::from(2)

@@ -14,7 +14,7 @@ use report::{Assertion, AssertionError};
 use crate::cli::RunOptions;
 use crate::cli::appearance::AppearanceOptions;
 use crate::journals::reading::RunPrefix;
-use crate::value::{InvalidValue, ParsedValue, PositiveDuration, factor, time, time_or_seconds, whole};
+use crate::value::{InvalidValue, ParsedValue, PositiveDuration, factor, time, whole};
 
 /// Options that do not go with requests that have times of their own.
 const OTHER_REQUESTS: [&str; 10] = [
@@ -75,7 +75,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "TIME", requires = "requests", conflicts_with = "rate")]
     pub(crate) ramp_up: Option<ParsedValue<PositiveDuration>>,
     /// Length of the load, in seconds without a unit [default: 10s, unless --requests is given or the stages of --rate end]
-    #[arg(short, long, value_name = "TIME", short_alias = 'D', value_parser = time_or_seconds)]
+    #[arg(short, long, value_name = "TIME", short_alias = 'D', value_parser = time)]
     pub(crate) duration: Option<Duration>,
     /// Time at the start that is not measured
     #[arg(long, value_name = "TIME", value_parser = time)]
@@ -191,7 +191,7 @@ pub(crate) struct TlsArgs {
     #[arg(long, requires = "resume")]
     pub(crate) early_data: bool,
     /// Trust the authorities of this PEM file instead of the system's
-    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    #[arg(long, visible_alias = "cacert", value_name = "FILE", conflicts_with = "insecure")]
     pub(crate) ca: Option<PathBuf>,
     /// Do not verify the server's certificate; every output says so
     #[arg(long)]
@@ -199,11 +199,11 @@ pub(crate) struct TlsArgs {
     /// The only version: 1.2 or 1.3
     #[arg(long, value_name = "VERSION", value_parser = tls_version)]
     pub(crate) tls_version: Option<TlsVersion>,
-    /// The only cipher suites, such as TLS13_AES_128_GCM_SHA256
+    /// The only cipher suites, such as TLS_AES_128_GCM_SHA256
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) ciphers: Vec<String>,
-    /// The only key exchange groups, such as X25519,secp256r1
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    /// The only key exchange groups, such as x25519,secp256r1
+    #[arg(long, visible_alias = "curves", value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) groups: Vec<String>,
     /// Server name to request and verify instead of the URL's host
     #[arg(long, value_name = "NAME")]
