@@ -22,7 +22,7 @@ const POLL: Duration = Duration::from_millis(20);
 const ANSWER_BYTES: u64 = 13;
 
 /// One connection with a full handshake per request, without a pause.
-const HANDSHAKES: &str = "connections=64,keepalive=off,resume=0%";
+const HANDSHAKES: &str = "connections=64,keep-alive=off,resume=0%";
 
 /// The conditions of a measurement.
 #[derive(Clone, Debug)]
@@ -69,8 +69,10 @@ impl Crowd {
         // The number that is in flight if each takes half a second.
         let connections = offered / 2;
         Self {
-            established: "connections=32,keepalive=on,rate=1000",
-            new: format!("connections={connections},keepalive=off,resume=0%,arrivals=poisson,rate={offered}"),
+            established: "connections=32,keep-alive=on,rate=1000",
+            new: format!(
+                "connections={connections},keep-alive=off,resume=0%,arrivals=poisson,rate={offered}"
+            ),
             lead: WARM_UP,
             is_refused: false,
         }
@@ -79,8 +81,8 @@ impl Crowd {
     /// Connections from 10,000 addresses, beside 100 clients.
     pub fn flood() -> Self {
         Self {
-            established: "connections=100,sources=100,keepalive=on,rate=1000",
-            new: "connections=10000,sources=10000,keepalive=off,resume=0%".to_owned(),
+            established: "connections=100,source-addresses=100,keep-alive=on,rate=1000",
+            new: "connections=10000,source-addresses=10000,keep-alive=off,resume=0%".to_owned(),
             // Until each address has used up what it is allowed.
             lead: Duration::from_secs(20),
             is_refused: true,
@@ -159,7 +161,7 @@ fn start(addr: SocketAddr, plan: &str) -> Result<Load> {
     // What the templates are configured for.
     let tls = TlsOptions {
         version: Some(TlsVersion::V13),
-        ciphers: vec!["TLS13_AES_128_GCM_SHA256".to_owned()],
+        ciphers: vec!["TLS_AES_128_GCM_SHA256".to_owned()],
         groups: vec!["X25519".to_owned()],
         server_name: Some("localhost".to_owned()),
         ..TlsOptions::default()

@@ -105,7 +105,7 @@ impl<'t> Table<'t> {
             value => value.as_float().or_else(|| Some(value.as_integer()? as f64)),
         };
         let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let expected = || self.error_of(key, "expected a time with its unit, such as 500ms, 10s or 5m");
+        let expected = || self.error_of(key, "expected a time such as 500ms, 10s or 5m");
         time.ok_or_else(expected).map(Some)
     }
 

@@ -1,6 +1,6 @@
 //! Parses and prints plans.
 
-use records::text::clean;
+use records::text::{clean, quantity};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -22,7 +22,7 @@ impl fmt::Display for Plan {
                 write!(f, "arrivals={},", self.arrivals)?;
             }
         }
-        write!(f, "connections={},resume={},keepalive={}", self.connections, self.resume, self.keepalive)?;
+        write!(f, "connections={},resume={},keep-alive={}", self.connections, self.resume, self.keepalive)?;
         if let Protocol::Http2 { streams } = self.protocol {
             write!(f, ",http2=on,streams={streams}")?;
         }
@@ -33,7 +33,7 @@ impl fmt::Display for Plan {
             write!(f, ",lifetime={}", ExactSeconds(lifetime))?;
         }
         if let Some(sources) = self.sources {
-            write!(f, ",sources={sources}")?;
+            write!(f, ",source-addresses={sources}")?;
         }
         if let Some(duration) = self.duration {
             write!(f, ",duration={}", ExactSeconds(duration))?;
@@ -93,7 +93,7 @@ pub enum PlanError {
     OnlyWarmup { warmup: Duration, duration: Duration },
 }
 
-const NAMES: &str = "rate, arrivals, connections, http2, streams, resume, early-data, keepalive, lifetime, sources, duration, warmup, requests, threads";
+const NAMES: &str = "rate, arrivals, connections, http2, streams, resume, early-data, keep-alive, lifetime, source-addresses, duration, warmup, requests, threads";
 const KEEP_ALIVE: &str = "requests a connection from 1, or off (a connection a request), or on";
 const TIME: &str = "a time above zero and up to a year, such as 500ms, 10s, 5m or 1h";
 
@@ -127,7 +127,7 @@ impl FromStr for Plan {
 const NUMBERS: [(&str, u64, &str); 5] = [
     ("connections", CONNECTIONS_MAX as u64, "a number from 1 to 100000"),
     ("streams", STREAMS_MAX as u64, "a number from 1 to 10000"),
-    ("sources", SOURCES_MAX as u64, "a number from 1 to 65533"),
+    ("source-addresses", SOURCES_MAX as u64, "a number from 1 to 65533"),
     ("requests", u64::MAX, "a number of requests from 1"),
     ("threads", THREADS_MAX as u64, "a number from 1 to 256"),
 ];
@@ -144,7 +144,7 @@ fn is_time(time: &Duration) -> bool {
 }
 
 fn time_of(name: &'static str, text: &str) -> Result<Option<Duration>, PlanError> {
-    duration(text).map(Some).ok_or_else(|| refuse(name, text, TIME))
+    quantity::time(text).filter(is_time).map(Some).ok_or_else(|| refuse(name, text, TIME))
 }
 
 fn on_or_off(name: &'static str, value: &str) -> Result<bool, PlanError> {
@@ -204,7 +204,7 @@ impl Plan {
             }
             "connections" => self.connections = number()? as u32,
             "threads" => self.threads = number()? as u32,
-            "sources" => self.sources = Some(number()? as u32),
+            "source-addresses" => self.sources = Some(number()? as u32),
             "requests" => self.requests = Some(number()?),
             "lifetime" => self.lifetime = time_of("lifetime", value)?,
             "duration" => self.duration = time_of("duration", value)?,
@@ -215,9 +215,9 @@ impl Plan {
                 self.protocol = Protocol::Http2 { streams: self.protocol.streams() };
             }
             "http2" => {}
-            "keepalive" => {
+            "keep-alive" => {
                 self.keepalive =
-                    value.parse().map_err(|KeepAliveError| refuse("keepalive", value, KEEP_ALIVE))?;
+                    value.parse().map_err(|KeepAliveError| refuse("keep-alive", value, KEEP_ALIVE))?;
             }
             _ => return Err(PlanError::UnknownName(clean::text(name))),
         }
@@ -238,7 +238,7 @@ impl Plan {
         let numbers = [
             ("connections", Some(u64::from(self.connections))),
             ("streams", Some(self.protocol.streams().into())),
-            ("sources", self.sources.map(u64::from)),
+            ("source-addresses", self.sources.map(u64::from)),
             ("requests", self.requests),
             ("threads", Some(self.threads.into())),
         ];
@@ -277,25 +277,4 @@ pub(super) fn number(text: &str) -> Option<f64> {
 
 pub(super) fn whole(text: &str, max: u32) -> Option<u32> {
     text.parse().ok().filter(|n| (1..=max).contains(n))
-}
-
-pub(super) fn duration(text: &str) -> Option<Duration> {
-    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (amount, unit) = text.split_at(unit_at);
-    let unit_ns = match unit {
-        "ns" => 1.0,
-        "us" => 1e3,
-        "ms" => 1e6,
-        "s" | "" => 1e9,
-        "m" | "min" => 60e9,
-        "h" => 3600e9,
-        _ => return None,
-    };
-    // A whole number of a unit stays exact; a fraction is rounded to the nanosecond.
-    let nanos = match amount.parse::<u64>() {
-        Ok(whole) => u128::from(whole) * unit_ns as u128,
-        Err(_) => (number(amount)? * unit_ns).round() as u128,
-    };
-    let duration = Duration::from_nanos(u64::try_from(nanos).ok()?);
-    Some(duration).filter(is_time)
 }

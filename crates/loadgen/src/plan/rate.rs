@@ -4,7 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::options::{ExactSeconds, duration, number};
+use records::text::quantity;
+
+use super::options::{ExactSeconds, number};
 use crate::clock::{SECOND_NS, nanos};
 
 const STAGES_MAX: usize = 256;
@@ -138,9 +140,16 @@ impl FromStr for Profile {
     }
 }
 
+fn is_stage_length(length: &Duration) -> bool {
+    (Duration::from_nanos(1)..=STAGE_MAX).contains(length)
+}
+
 fn parse_stage(text: &str) -> Option<RateStage> {
+    // Rates may have their unit.
+    let text = text.replace("/s..", "..").replace("/s/", "/");
+    let text = text.strip_suffix("/s").filter(|rate| !rate.contains('/')).unwrap_or(&text);
     let (rates, length) = match text.split_once('/') {
-        Some((rates, length)) => (rates, Some(duration(length).filter(|length| *length <= STAGE_MAX)?)),
+        Some((rates, length)) => (rates, Some(quantity::time(length).filter(is_stage_length)?)),
         None => (text, None),
     };
     let milli = |text: &str| match number(text.trim())? {

@@ -50,7 +50,8 @@ fn values_have_several_spellings() {
     assert_eq!(plan("keep-alive=unlimited").keepalive, KeepAlive::Unlimited);
     assert_eq!(plan("duration=1.5m").duration, Some(Duration::from_secs(90)));
     assert_eq!(plan("duration=2").duration, Some(Duration::from_secs(2)));
-    assert_eq!(plan("rate=0.5").rate, rate(0.5));
+    assert_eq!((plan("rate=0.5").rate, plan("rate=5/s").rate), (rate(0.5), rate(5.0)));
+    assert_eq!(plan("rate=10/s..20/s/5+7/s").rate, plan("rate=10..20/5s+7").rate);
     assert_eq!(plan("rate=10..20/5s").length(), Some(Duration::from_secs(5)));
 }
 
@@ -64,6 +65,8 @@ fn unknown_keys_are_refused_with_the_known_ones() {
         ("rate=99999999999", "rate"),
         ("rate=0.0001", "rate"),
         ("rate=10..20", "rate"),
+        ("rate=/s", "rate"),
+        ("rate=10/5/s", "rate"),
         ("rate=10+20/5s", "rate"),
         ("arrivals=odd", "arrivals"),
         ("warmup=0", "warmup"),

@@ -89,7 +89,7 @@ fn a_load_that_starts_paused_waits_to_be_switched_on() {
 #[test]
 fn the_resumption_ratio_changes_for_new_connections() {
     let server = TestServer::tls(TlsVersion::V13, |_| ServerAction::ok(1));
-    let mut load = Load::start(config(&server, "connections=1,keepalive=off")).unwrap();
+    let mut load = Load::start(config(&server, "connections=1,keep-alive=off")).unwrap();
     let mut all = LoadDelta::default();
     collect_until(&mut load, &mut all, |counts, _| counts[C::HandshakesFull] >= 20);
     assert_eq!(all.counters[C::HandshakesResumed], 0);
@@ -129,7 +129,7 @@ fn keepalive_and_body_size_change_while_the_load_runs() {
     let mut all = LoadDelta::default();
     collect_until(&mut load, &mut all, |counts, _| counts[C::Ok] > 10);
     assert_eq!((all.counters[C::Opened], all.counters[C::BodyIn] / all.counters[C::Sent]), (1, 10));
-    load.set("load.keepalive", &Value::Text("off".into())).unwrap();
+    load.set("load.keep-alive", &Value::Text("off".into())).unwrap();
     collect_until(&mut load, &mut all, |counts, _| counts[C::Opened] > 5);
     load.set("load.body", &Value::Number(1_000_000.0)).unwrap();
     collect_until(&mut load, &mut all, |counts, _| counts[C::BodyOut] > 3_000_000);
@@ -142,7 +142,7 @@ fn keepalive_and_body_size_change_while_the_load_runs() {
 #[test]
 fn settings_refuse_invalid_values() {
     let server = TestServer::plain(|_| ServerAction::ok(1));
-    let load = Load::start(config(&server, "rate=10,connections=1,sources=3")).unwrap();
+    let load = Load::start(config(&server, "rate=10,connections=1,source-addresses=3")).unwrap();
     for (name, value) in [
         ("load.rate", Value::Number(0.0)),
         ("load.rate", Value::Number(f64::NAN)),
@@ -158,7 +158,7 @@ fn settings_refuse_invalid_values() {
     for (name, value) in [
         ("load.connections", Value::Number(0.0)),
         ("load.connections", Value::Number(1.5)),
-        ("load.keepalive", Value::Text("maybe".into())),
+        ("load.keep-alive", Value::Text("maybe".into())),
     ] {
         let refused = load.set(name, &value);
         assert!(matches!(refused, Err(SettingError::Refused { .. })), "{name} {value}");
@@ -169,9 +169,14 @@ fn settings_refuse_invalid_values() {
     }
     assert_eq!(load.set("load.x", &Value::Flag(true)), Err(SettingError::Unknown("load.x".into())));
     let names: Vec<_> = load.settings().into_iter().map(|setting| setting.name).collect();
-    for name in
-        ["load.running", "load.rate", "load.resume", "load.connections", "load.keepalive", "load.sources"]
-    {
+    for name in [
+        "load.running",
+        "load.rate",
+        "load.resume",
+        "load.connections",
+        "load.keep-alive",
+        "load.source-addresses",
+    ] {
         assert!(names.iter().any(|found| found == name), "{name}");
     }
     let closed = Load::start(config(&server, "connections=1")).unwrap();

@@ -59,7 +59,8 @@ fn each_request_goes_at_its_time_over_the_connection_of_its_lane() {
                 _ => ServerAction::ok(1),
             }
         });
-        let plan = format!("rate=20,requests=16,connections=4,resume=0%,sources=2,threads={threads}");
+        let plan =
+            format!("rate=20,requests=16,connections=4,resume=0%,source-addresses=2,threads={threads}");
         let begin = Instant::now();
         let (all, load) = run(scripted(&server, &plan, script(&lanes, &requests)));
         let counts = &all.counters;

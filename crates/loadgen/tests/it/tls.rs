@@ -13,7 +13,7 @@ fn the_resumption_ratio_is_met_exactly_and_the_server_agrees() {
     for version in [TlsVersion::V12, TlsVersion::V13] {
         for (resume, resumed) in [(0, 0), (50, 50), (80, 80), (100, 99)] {
             let server = TestServer::tls(version, |_| ServerAction::ok(10));
-            let plan = format!("connections=1,keepalive=off,requests=100,resume={resume}%");
+            let plan = format!("connections=1,keep-alive=off,requests=100,resume={resume}%");
             let (all, _) = run(config(&server, &plan));
             let counts = &all.counters;
             assert_eq!(counts[C::Ok], 100, "{counts:?}");
@@ -30,7 +30,7 @@ fn the_resumption_ratio_is_met_exactly_and_the_server_agrees() {
 #[test]
 fn many_connections_at_once_find_tickets_too() {
     let server = TestServer::tls(TlsVersion::V13, |_| ServerAction::ok(10));
-    let (all, _) = run(config(&server, "connections=16,threads=2,keepalive=2,requests=1000,resume=80%"));
+    let (all, _) = run(config(&server, "connections=16,threads=2,keep-alive=2,requests=1000,resume=80%"));
     let seen = server.seen();
     assert_eq!(
         (all.counters[C::HandshakesFull], all.counters[C::HandshakesResumed]),
@@ -47,7 +47,9 @@ fn each_source_address_is_a_client_of_its_own() {
     for threads in [1, 2] {
         let server =
             TestServer::tls(TlsVersion::V13, |exchange| ServerAction::ok(exchange.body_bytes as usize));
-        let plan = format!("connections=4,keepalive=2,requests=400,resume=80%,sources=5,threads={threads}");
+        let plan = format!(
+            "connections=4,keep-alive=2,requests=400,resume=80%,source-addresses=5,threads={threads}"
+        );
         let requests = vec![Template::get("/"), Template::post("/echo", 1_000), Template::post("/echo", 50)];
         let (all, load) = run(LoadConfig { requests, ..config(&server, &plan) });
         let sources = load.sources();
@@ -98,7 +100,7 @@ fn only_the_right_certificate_is_trusted() {
 fn a_session_is_not_offered_on_a_full_handshake_in_between() {
     // TLS 1.2 sessions serve again and again, so only the ratio keeps the generator from resuming each time.
     let server = TestServer::tls(TlsVersion::V12, |_| ServerAction::ok(1));
-    let (all, _) = run(config(&server, "connections=3,keepalive=off,requests=90,resume=33.34%"));
+    let (all, _) = run(config(&server, "connections=3,keep-alive=off,requests=90,resume=33.34%"));
     assert_eq!(all.counters[C::HandshakesResumed], server.seen().resumed);
     assert!(all.counters[C::HandshakesResumed] <= 31, "{:?}", all.counters);
     assert!(all.counters[C::HandshakesResumed] >= 27, "{:?}", all.counters);

@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use records::text::quantity;
+
 use crate::figures::{AbsentSubject, Condition, ConditionError, Figure, UnknownFigure, WrongUnit};
 
 /// The window of an alert that names none.
@@ -120,7 +122,7 @@ impl FromStr for Alert {
             if slot.is_some() {
                 return Err(AlertError::Twice(word, character));
             }
-            let time = humantime::parse_duration(text[clause.at + word.len()..until].trim()).ok();
+            let time = quantity::time(&text[clause.at + word.len()..until]);
             let time = time.filter(|time| (bounds.0..=bounds.1).contains(time));
             let Some(time) = time else {
                 return Err(AlertError::Clause { word, character, expected });

@@ -49,7 +49,7 @@ fn a_text_that_is_no_alert_is_refused_with_the_place() {
         ("response.p99 > 5", "response.p99 is a time; write 'response.p99 > 5ms'"),
         ("response.p99 > 5ms for", "expected a time up to 24h such as 30s after 'for' at character 20"),
         ("response.p99 > 5ms for over 10s", "after 'for' at character 20"),
-        ("response.p99 > 5ms for 30", "after 'for' at character 20"),
+        ("response.p99 > 5ms for soon", "after 'for' at character 20"),
         (
             "response.p99 > 5ms over 2h",
             "expected a time from 100ms to 1h such as 10s after 'over' at character 20",

@@ -13,6 +13,7 @@ pub(crate) const PREFIX: &str = "proxy.";
 const MIB: usize = 1 << 20;
 /// The value of a rate that is none.
 const OFF: &str = "off";
+const EXPECTED_RATE: &str = "a rate up to 1000000, such as 100/s, 6000/m or 100/s,burst=200, or off";
 
 /// Why a limit or a setting cannot have a value.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -39,7 +40,7 @@ pub enum OptionError {
     /// What a rule is for cannot be what a client asks for in TLS.
     #[error("{}: expected a DNS name with its rule, such as admin.example=required", clean::text(.0))]
     ServerName(String),
-    #[error("expected a rate up to 1000000, such as 100/s, 6000/m or 100/s,burst=200, or off")]
+    #[error("expected {EXPECTED_RATE}")]
     Rate,
 }
 
@@ -210,9 +211,14 @@ impl<T: Clone + Default> OptionSpec<T> {
     /// Describes the live setting, whose name begins with `prefix`.
     pub(crate) fn info(&self, prefix: &str) -> SettingInfo {
         let kind = match &self.kind {
-            OptionKind::Time { .. }
-            | OptionKind::Rate(_)
-            | OptionKind::Text { known: AllowedValues::Any, .. } => SettingKind::Any,
+            OptionKind::Time { .. } | OptionKind::Text { known: AllowedValues::Any, .. } => SettingKind::Any,
+            OptionKind::Rate(_) => SettingKind::Parsed {
+                parse: |text| match text {
+                    OFF => Some(text.to_owned()),
+                    rate => rate.parse::<Rate>().ok().map(|rate| rate.to_string()),
+                },
+                allowed: EXPECTED_RATE,
+            },
             OptionKind::Memory { .. }
             | OptionKind::MemoryBound { .. }
             | OptionKind::Count { .. }

@@ -45,7 +45,8 @@ impl FromStr for Rate {
             text.parse().ok().filter(|number| (1..=COUNT_MAX).contains(number)).ok_or(OptionError::Rate)
         };
         let (rate, burst) = text.split_once(',').map_or((text, None), |(rate, burst)| (rate, Some(burst)));
-        let (count, unit) = rate.trim().split_once('/').ok_or(OptionError::Rate)?;
+        let rate = rate.trim();
+        let (count, unit) = rate.split_once('/').unwrap_or((rate, "s"));
         let known = PERIODS.into_iter().find(|(known, _)| *known == unit);
         let (unit, period) = known.ok_or(OptionError::Rate)?;
         let count = whole(count)?;
@@ -78,14 +79,15 @@ mod tests {
             ("100/s,burst=100", "100/s"),
             ("6000/m", "6000/m"),
             (" 1/m, burst=1 ", "1/m"),
+            ("100", "100/s"),
+            ("100,burst=200", "100/s,burst=200"),
             ("61/m,burst=1000000", "61/m,burst=1000000"),
         ] {
             let rate: Rate = text.parse().unwrap();
             assert_eq!(rate.to_string(), shown, "{text}");
             assert_eq!(shown.parse(), Ok(rate), "{text}");
         }
-        for text in
-            ["", "100", "0/s", "1000001/s", "1.5/s", "-1/s", "10/h", "10/s,", "10/s,burst=0", "10/s,5"]
+        for text in ["", "/s", "0/s", "1000001/s", "1.5/s", "-1/s", "10/h", "10/s,", "10/s,burst=0", "10/s,5"]
         {
             assert_eq!(text.parse::<Rate>(), Err(OptionError::Rate), "{text}");
         }

@@ -53,6 +53,13 @@ impl SettingInfo {
     }
 }
 
+/// A list with its items as they are known, in whatever case they are typed.
+fn as_known(list: &str, words: &[String]) -> String {
+    let known = |item: &str| words.iter().find(|word| word.eq_ignore_ascii_case(item)).cloned();
+    let items = list.split(',').map(str::trim).map(|item| known(item).unwrap_or_else(|| item.to_owned()));
+    items.collect::<Vec<_>>().join(",")
+}
+
 impl Setting {
     /// The value with its unit, as it can be typed: `10s`, `512MiB`, `on`.
     pub fn shown(&self, value: &Value) -> String {
@@ -101,6 +108,7 @@ impl Setting {
             }
             Value::Text(_) => match info.map(|info| &info.kind) {
                 Some(SettingKind::Parsed { parse, .. }) => parse(text).map(Value::Text),
+                Some(SettingKind::ListOf(words)) => Some(Value::Text(as_known(text, words))),
                 _ => Some(Value::Text(text.to_owned())),
             },
         };
@@ -197,7 +205,10 @@ mod tests {
         let why = oldest.parse(Some(&known), "1.1").unwrap_err();
         assert_eq!(why, "x cannot be 1.1: expected 1.2 or 1.3");
         let groups = info(SettingKind::ListOf(vec!["x25519".into(), "secp256r1".into()]));
-        assert!(oldest.parse(Some(&groups), "x25519, secp256r1").is_ok());
+        assert_eq!(
+            oldest.parse(Some(&groups), "X25519, secp256R1"),
+            Ok(Value::Text("x25519,secp256r1".into()))
+        );
         assert!(oldest.parse(Some(&groups), "x25519,x448").is_err());
         assert!(oldest.parse(None, "anything").is_ok());
     }

@@ -35,14 +35,40 @@ pub fn bounds((low, high): (f64, f64), unit: &str) -> Option<String> {
 pub fn parse(text: &str, unit: &str) -> Option<f64> {
     let number = |text: &str| text.trim_end().parse::<f64>().ok().filter(|number| number.is_finite());
     match unit {
-        "s" => humantime::parse_duration(text).ok().map(|time| time.as_secs_f64()),
+        "s" => time(text).map(|time| time.as_secs_f64()),
         "MiB" => {
             let whole = |unit| text.strip_suffix(unit)?.trim_end().parse::<u32>().ok().map(f64::from);
             whole("MiB").or_else(|| Some(whole("GiB")? * 1_024.0))
         }
-        "1/s" => text.strip_suffix("1/s").or_else(|| text.strip_suffix("/s")).and_then(number),
+        "1/s" => text.strip_suffix("1/s").or_else(|| text.strip_suffix("/s")).or(Some(text)).and_then(number),
         unit => text.strip_suffix(unit).and_then(number),
     }
+}
+
+/// The units of a time with decimals, in nanoseconds.
+const TIME_UNITS: [(&str, f64); 8] = [
+    ("", 1e9),
+    ("ns", 1.0),
+    ("us", 1e3),
+    ("ms", 1e6),
+    ("s", 1e9),
+    ("m", 60e9),
+    ("min", 60e9),
+    ("h", 3_600e9),
+];
+
+/// Parses a time: `500ms`, `1.5s`, `1h 30m`; a number without a unit is in seconds.
+pub fn time(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (amount, unit) = text.split_at(unit_at);
+    if !amount.contains('.') {
+        let whole = if unit.is_empty() { format!("{amount}s") } else { text.to_owned() };
+        return humantime::parse_duration(&whole).ok();
+    }
+    let (_, unit_ns) = TIME_UNITS.into_iter().find(|(name, _)| *name == unit.trim_start())?;
+    let nanos = (amount.parse::<f64>().ok()? * unit_ns).round();
+    (nanos <= u64::MAX as f64).then(|| Duration::from_nanos(nanos as u64))
 }
 
 /// Formats a difference and the ends of its interval: `+12.34 %`, `+10.00` and `+15.00`; as ratios, `287 ×`, `201 ×`
@@ -172,6 +198,29 @@ mod tests {
     }
 
     #[test]
+    fn a_time_has_a_unit_or_is_in_seconds() {
+        let times = [
+            ("30", 30_000),
+            (" 1.5 ", 1_500),
+            ("0.25s", 250),
+            ("500ms", 500),
+            ("1h 30m", 5_400_000),
+            ("2d", 172_800_000),
+            ("0", 0),
+            ("1.5h", 5_400_000),
+        ];
+        for (text, ms) in times {
+            assert_eq!(time(text), Some(Duration::from_millis(ms)), "{text}");
+        }
+        assert_eq!(time("1us"), Some(Duration::from_micros(1)));
+        for text in
+            ["", "s", "soon", "-1s", "1e3", "1.5 fortnights", ".", "1.2.3s", "99999999999999999999", "9e99s"]
+        {
+            assert_eq!(time(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn ratios_beyond_tenfold_are_multiples() {
         let told = |value| ratio(value, 3);
         assert_eq!([1.0, 0.9118, 9.5, 0.1].map(told), ["1.000", "0.912", "9.500", "0.100"]);
@@ -198,7 +247,10 @@ mod tests {
             assert_eq!(shown(number, unit), text);
             assert_eq!(parse(text, unit), Some(number), "{text}");
         }
-        assert_eq!(parse("10", "s"), None);
+        assert_eq!(
+            (parse("10", "s"), parse("10", "1/s"), parse("10", "MiB")),
+            (Some(10.0), Some(10.0), None)
+        );
         assert_eq!(parse("1e400", ""), None);
     }
 

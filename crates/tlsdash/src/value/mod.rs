@@ -57,22 +57,16 @@ impl<T> Serialize for ParsedValue<T> {
 impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for ParsedValue<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        #[serde(untagged, expecting = "expected a text")]
+        #[serde(untagged, expecting = "expected a text or a number")]
         enum TextOrNumber {
             Text(String),
             Number(f64),
         }
-        match TextOrNumber::deserialize(deserializer)? {
-            TextOrNumber::Text(text) => {
-                text.parse().map_err(|error| D::Error::custom(format_args!("{text}: {error}")))
-            }
-            TextOrNumber::Number(number) => {
-                let texts = ["", "s"].map(|unit| format!("{number}{unit}"));
-                let meant = texts.iter().find(|text| text.parse::<T>().is_ok());
-                let remedy = meant.map_or_else(String::new, |text| format!(": write {text:?}"));
-                Err(D::Error::custom(format_args!("expected a text{remedy}")))
-            }
-        }
+        let text = match TextOrNumber::deserialize(deserializer)? {
+            TextOrNumber::Text(text) => text,
+            TextOrNumber::Number(number) => number.to_string(),
+        };
+        text.parse().map_err(|error| D::Error::custom(format_args!("{text}: {error}")))
     }
 }
 
@@ -105,13 +99,13 @@ where
 #[error("expected {0}")]
 pub(crate) struct InvalidValue(pub(crate) &'static str);
 
-const TIME: InvalidValue = InvalidValue("a time with its unit, such as 500ms, 10s or 5m");
+const TIME: InvalidValue = InvalidValue("a time such as 500ms, 10s or 5m");
 const NONZERO_TIME: InvalidValue = InvalidValue("a time longer than nothing");
 const INTERVAL: InvalidValue = InvalidValue("a time from 100ms to 60s, such as 1s");
 
 /// Parses a duration such as `10s`; `0s` means none.
 pub(crate) fn time_or_none(text: &str) -> Result<Duration, InvalidValue> {
-    humantime::parse_duration(text).map_err(|_| TIME)
+    quantity::time(text).ok_or(TIME)
 }
 
 /// Parses a duration above 0, such as `10s`.
@@ -126,12 +120,6 @@ pub(crate) fn time(text: &str) -> Result<Duration, InvalidValue> {
 pub(crate) fn factor(text: &str) -> Result<f64, InvalidValue> {
     let factor = text.parse().ok().filter(|factor| (0.001..=1_000.0).contains(factor));
     factor.ok_or(InvalidValue("a factor from 0.001 to 1000"))
-}
-
-/// Parses a duration as wrk and h2load do: a number without a unit is in seconds.
-pub(crate) fn time_or_seconds(text: &str) -> Result<Duration, InvalidValue> {
-    let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    if is_number { time(&format!("{text}s")) } else { time(text) }
 }
 
 /// Returns a parser of whole numbers in a range. Its errors name the range.
@@ -200,14 +188,14 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_needs_a_unit_and_is_above_zero() {
+    fn a_time_is_in_seconds_without_a_unit_and_above_zero() {
         assert_eq!(time("10s"), Ok(Duration::from_secs(10)));
-        for text in ["0", "0s", "10", "-1s", "soon", ""] {
+        for text in ["0", "0s", "-1s", "soon", ""] {
             assert!(time(text).is_err(), "{text:?}");
         }
         assert_eq!(time_or_none("0s"), Ok(Duration::ZERO));
-        assert_eq!(time_or_seconds("10"), time("10s"));
-        for text in ["99ms", "61s", "1"] {
+        assert_eq!(time("10"), time("10s"));
+        for text in ["99ms", "61s", "0"] {
             assert_eq!(text.parse::<RecordInterval>().unwrap_err(), INTERVAL);
         }
     }

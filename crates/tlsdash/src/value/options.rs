@@ -199,21 +199,12 @@ impl<'de, T: DeclaredOptions> Visitor<'de> for OptionsVisitor<T> {
         while let Some((name, word)) = map.next_entry::<String, OptionScalar>()? {
             let unknown = || de::Error::unknown_field(&name, T::NAMES);
             let option = T::option(&name).filter(|option| option.has_flag).ok_or_else(unknown)?;
-            let (text, remedy) = match word {
-                OptionScalar::Number(number) => {
-                    let text = quantity::shown(number, option.unit());
-                    let remedy = format!("expected a text: write {text:?}");
-                    (text, Some(remedy).filter(|_| !is_number(option)))
-                }
-                OptionScalar::Text(text) => {
-                    let remedy = format!("expected a number: write {text}");
-                    (text, Some(remedy).filter(|_| is_number(option)))
-                }
+            // As on the command line.
+            let text = match word {
+                OptionScalar::Number(number) => number.to_string(),
+                OptionScalar::Text(text) => text,
             };
             options.set(option, &text).map_err(|error| de::Error::custom(format_args!("{text}: {error}")))?;
-            if let Some(remedy) = remedy {
-                return Err(de::Error::custom(remedy));
-            }
         }
         Ok(options)
     }

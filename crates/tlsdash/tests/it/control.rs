@@ -61,7 +61,7 @@ fn a_service_is_tuned_marked_and_drained() {
     assert_eq!(told, "load.rate changed from 50/s to 80/s\n");
     until("the change is read back", || setting(folder, &socket, "load.rate") == 80.0);
     assert_eq!(done(&ctl(folder, &socket, &["set", "load.rate", "80"])), "load.rate is 80/s already\n");
-    let told = done(&ctl(folder, &socket, &["set", "proxy.idle-timeout", "3s", "--for", "1s"]));
+    let told = done(&ctl(folder, &socket, &["set", "idle-timeout", "3", "--for", "1"]));
     assert!(told.ends_with("to 3s, for a time\n"), "{told}");
     until("it is put back", || {
         let changes = journalctl(&journal(folder), &["TLSDASH_SETTING=proxy.idle-timeout"]);
@@ -77,6 +77,7 @@ fn a_service_is_tuned_marked_and_drained() {
 
     for (args, reason) in [
         (&["set", "load.speed", "80"][..], "there is no setting load.speed"),
+        (&["set", "speed", "80"], "there is no setting speed"),
         (&["set", "load.rate", "fast"], "expected "),
         (&["set", "proxy.listen", "x"], "proxy.listen changes only at a restart"),
         (&["upstream", "app:80", "drain"], "there is no upstream app:80; expected one of unix:"),

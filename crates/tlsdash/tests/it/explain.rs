@@ -41,7 +41,7 @@ fn a_recording_is_explained_as_text_and_as_json() {
 #[test]
 fn full_handshakes_that_the_load_asked_for_are_said_to_be_its_own() {
     let folder = tempfile::tempdir().unwrap();
-    let source = recorded(folder.path(), "rate=100,keepalive=off,resume=0%");
+    let source = recorded(folder.path(), "rate=100,keep-alive=off,resume=0%");
     let output = run(folder.path(), &["explain", &source, "--format", "json"]);
     let explained: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let reasons = explained["full_by_reason"].as_object().unwrap();
@@ -55,7 +55,8 @@ fn full_handshakes_that_the_load_asked_for_are_said_to_be_its_own() {
 #[test]
 fn advice_names_the_experiment_that_checks_it_with_the_recorded_traffic() {
     let folder = tempfile::tempdir().unwrap();
-    let source = recorded_with(folder.path(), "rate=100,keepalive=off,resume=100%", &["--resumption", "off"]);
+    let source =
+        recorded_with(folder.path(), "rate=100,keep-alive=off,resume=100%", &["--resumption", "off"]);
     let text = |args: &[&str]| {
         let output = run(folder.path(), &[&["explain"], args].concat());
         assert!(output.status.success(), "{}", stderr(&output));

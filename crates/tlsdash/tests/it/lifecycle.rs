@@ -192,8 +192,11 @@ fn a_closed_standard_output_is_no_failure() {
 fn another_terminal_watches_a_running_proxy() {
     let folder = tempfile::tempdir().unwrap();
     let socket = upstream(folder.path(), b"x");
-    let mut running =
-        proxy(folder.path(), &socket, &["--load", "rate=100,connections=4,sources=2,keepalive=off"]);
+    let mut running = proxy(
+        folder.path(),
+        &socket,
+        &["--load", "rate=100,connections=4,source-addresses=2,keep-alive=off"],
+    );
     running.address();
     let file = journal(folder.path());
     until("the journal holds clients", || {
@@ -217,7 +220,7 @@ fn a_summary_can_be_had_from_the_journal_of_a_running_proxy() {
     let mut running = proxy(
         folder.path(),
         &socket,
-        &["--load", "rate=100,connections=4,keepalive=off", "--interval", "200ms"],
+        &["--load", "rate=100,connections=4,keep-alive=off", "--interval", "200ms"],
     );
     running.address();
     let file = journal(folder.path());
@@ -334,7 +337,7 @@ fn a_full_disk_is_said_and_serving_goes_on() {
         .arg(format!("unix:{}", socket.display()))
         .arg("--journal")
         .arg(format!("file:{}", journal(&disk).display()))
-        .args(["--load", "rate=300,sources=20,connections=20,keepalive=off"]);
+        .args(["--load", "rate=300,source-addresses=20,connections=20,keep-alive=off"]);
     let mut running = TlsdashProcess::start(command);
     let url = format!("https://{}/", running.address());
     assert!(running.line_with("the journal takes no records").contains("No space left"));

@@ -304,7 +304,7 @@ fn a_file_is_checked_and_compared_before_it_is_used() {
     assert_eq!(config(&["diff", name, "--control", socket]), (Some(0), told.to_owned()));
     assert_eq!(service.setting("proxy.idle-timeout").0, 60.0, "it is only compared");
     for (words, reason) in [
-        ("tickets = \"2\"", "line 4: tickets: expected a number"),
+        ("tickets = \"x\"", "line 4: tickets: x: expected a whole number"),
         ("cert = \"none.pem\"\nkey = \"none.key\"", "none.pem"),
         ("load = \"rate=1,http2=on\"", "http2=on"),
     ] {
@@ -312,9 +312,12 @@ fn a_file_is_checked_and_compared_before_it_is_used() {
         let (code, told) = config(&["check", name]);
         assert!(code == Some(2) && told.contains(reason) && told.contains("next.toml"), "{told}");
     }
-    fs::write(&next, "tickets = \"2\"").unwrap();
+    fs::write(&next, "tickets = \"x\"").unwrap();
     let (code, told) = config(&["diff", name, "--control", socket]);
-    assert!(code == Some(1) && told.contains("configuration line 1: tickets: expected a number"), "{told}");
+    assert!(
+        code == Some(1) && told.contains("configuration line 1: tickets: x: expected a whole number"),
+        "{told}"
+    );
     assert_eq!(config(&["check", "nowhere.toml"]).0, Some(2));
     assert_eq!(service.running.end().0, 0);
 }

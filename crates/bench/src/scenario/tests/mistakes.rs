@@ -111,7 +111,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("connections = 16", "only = [\"tlsdash\"]", "line 14: case \"kept alive\" needs the baseline \"nginx\""),
     ("connections = 16", "bound = \"p99 < 1ms\"", "line 14: measure = \"capacity\" and bound"),
     ("connections = 16", "bound = \"p99\"", "line 17: bound: write a percentile and its limit"),
-    ("connections = 16", "duration = \"soon\"", "line 17: duration: expected a time with its unit"),
+    ("connections = 16", "duration = \"soon\"", "line 17: duration: expected a time such as"),
     ("connections = 16", "body-bytes = \"1,2\"", "line 17: body-bytes: must be one size"),
     ("connections = 16", "rate = [1, 2]", "line 17: rate: cannot be a list; write matrix = { rate"),
     ("connections = 16", "matrix = { conections = [1] }", "line 17: there is no key \"conections\""),

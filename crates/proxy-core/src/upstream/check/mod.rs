@@ -293,7 +293,7 @@ mod tests {
             ("tcp,rise=0", "rise is not a number from 1 to 100"),
             ("tcp,fall=x", "fall is not a number from 1 to 100"),
             ("tcp,interval=50ms", "interval is not a time from 100ms to 60m, such as 10s"),
-            ("tcp,interval=2", "interval is not a time"),
+            ("tcp,interval=soon", "interval is not a time"),
             ("tcp,inter=2s", "\"inter\" is not a word of it"),
             ("tcp,", "\"\" is not a word of it"),
         ] {

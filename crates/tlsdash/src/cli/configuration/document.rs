@@ -9,7 +9,8 @@ fn options_document() -> String {
     const HEADING: &str = "| option | value | meaning |\n|---|---|---|\n";
     let mut text = format!(
         "# Options of the proxy\n\nEach is a flag and a word of the configuration file; `[[route]]` and `[[pass]]` tables are those of a \
-         file. Made by `just schema`, checked by the tests.\n\n{HEADING}"
+         file. A time is a number with `ns`, `us`, `ms`, `s`, `m`, `h` or `d`, else in \
+         seconds; a rate without `/s` is a second's. Made by `just schema`, checked by the tests.\n\n{HEADING}"
     );
     let command = ProxyArgs::command();
     let flags = command.get_arguments().filter(|argument| argument.get_long().is_some());

@@ -126,16 +126,18 @@ mod tests {
         assert_eq!(read_configuration(&printed), Ok(printed.clone()));
         let all = printed.replace("# ", "");
         assert!(read_configuration(&all).is_ok(), "{all}");
+        let read = |text| read_configuration(text).unwrap();
+        let numbers = "idle-timeout = 30\ninterval = 0.5\ntls-min = 1.3\ntickets = 2\nconnection-rate = 5";
+        let texts = "idle-timeout = \"30\"\ninterval = \"0.5\"\ntls-min = \"1.3\"\ntickets = \"2\"\nconnection-rate = \"5\"";
+        assert_eq!(read(numbers), read(texts));
         for (text, part) in [
             ("upstream = [", "line 1"),
             ("\n\nworkers = \"two\"", "line 3: workers"),
             ("idle-timeout = \"2days\"", "line 1: idle-timeout: 2days: expected a time from 1ms to 24h"),
-            ("idle-timeout = 30", "idle-timeout: expected a text: write \"30s\""),
-            ("idle-timeout = 100000", "idle-timeout: 100000s: expected a time from 1ms to 24h"),
+            ("idle-timeout = 100000", "idle-timeout: 100000: expected a time from 1ms to 24h"),
             ("\nworkers = []", "line 2: workers: "),
-            ("interval = 1", "interval: expected a text: write \"1s\""),
-            ("tls-min = 1.2", "tls-min: expected a text: write \"1.2\""),
-            ("tickets = \"2\"", "tickets: expected a number: write 2"),
+            ("interval = 61", "interval: 61: expected a time from 100ms to 60s"),
+            ("tls-min = 1.1", "tls-min: 1.1: 1.1 is not known; known: 1.2, 1.3"),
             ("tickets = \"x\"", "tickets: x: expected a whole number from"),
             (
                 "# idle_timeout\n\nidle_timeout = \"1s\"",

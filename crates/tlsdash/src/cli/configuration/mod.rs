@@ -130,9 +130,9 @@ pub(crate) struct ProxyOptions {
     #[serde(flatten)]
     pub(crate) upstream_tls: UpstreamTlsOptions,
     /// Run the built-in load, such as rate=500,connections=64,resume=80%; other words: arrivals, http2, streams,
-    /// keepalive, lifetime, sources, threads, duration, warmup, requests. Without rate the loop is closed; rate may have stages, such as
-    /// 100..1000/30s+1000/60s. Or like=SOURCE, the traffic of a recording again and again, with path=/bytes/{bytes},
-    /// scale=FACTOR, speed=FACTOR (docs/load.md)
+    /// keep-alive, lifetime, source-addresses, threads, duration, warmup, requests. Without rate the loop is closed;
+    /// rate may have stages, such as 100..1000/30s+1000/60s. Or like=SOURCE, the traffic of a recording again and again,
+    /// with path=/bytes/{bytes}, scale=FACTOR, speed=FACTOR (docs/load.md)
     #[arg(long, value_name = "PLAN")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) load: Option<ParsedValue<BuiltInLoad>>,

@@ -84,8 +84,6 @@ enum RouteEntryError {
     Unknown { word: String },
     #[error("{word}: {value}: {error}")]
     Timeout { word: String, value: toml::Value, error: OptionValueError },
-    #[error("{word}: expected a text: write {meant:?}")]
-    Number { word: String, meant: String },
     #[error(transparent)]
     Route(#[from] RouteOptionError),
 }
@@ -96,16 +94,11 @@ impl TryFrom<RouteEntry> for RouteOption {
     fn try_from(entry: RouteEntry) -> Result<Self, RouteEntryError> {
         let mut timeouts = RouteTimeouts::default();
         for (word, value) in entry.timeouts {
-            // A number without its unit is refused with a remedy.
-            let number = value.as_integer().map(|number| quantity::shown(number as f64, "s"));
-            let read = read_timeout(&word, number.as_deref().or(value.as_str()).unwrap_or_default());
+            let read = read_timeout(&word, &value.as_str().map_or_else(|| value.to_string(), str::to_owned));
             let (Some(timeout), Some(read)) = (timeouts.of(&word), read) else {
                 return Err(RouteEntryError::Unknown { word });
             };
             let read = read.map_err(|error| RouteEntryError::Timeout { word: word.clone(), value, error })?;
-            if let Some(meant) = number {
-                return Err(RouteEntryError::Number { word, meant });
-            }
             *timeout = Some(read);
         }
         let upstreams = values(&entry.upstreams);

@@ -133,8 +133,8 @@ fn a_malformed_route_of_a_file_is_named_with_its_line() {
             "line 8: route: queue-timeout: \"2days\": expected a time from 1ms to 24h, such as 10s",
         ),
         (
-            "path = \"/a\"\nupstreams = \"h:1\"\nbody-timeout = 5",
-            "line 8: route: body-timeout: expected a text: write \"5s\"",
+            "path = \"/a\"\nupstreams = \"h:1\"\nbody-timeout = [5]",
+            "line 8: route: body-timeout: [5]: expected a time from 1ms to 24h",
         ),
     ] {
         let text =
