@@ -77,6 +77,18 @@ fn load_and_proxy_and_clients_and_journal_agree_to_the_last_byte() {
 }
 
 #[test]
+fn a_load_that_hardly_resumes_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    for (keep_alive, is_noted) in [("on", true), ("10", false)] {
+        let plan = format!("rate=500,connections=2,resume=80%,duration=2,keep-alive={keep_alive}");
+        let load = &demo(folder.path(), &["--load", &plan])["load"];
+        let handshakes = load["connections"].as_u64().unwrap();
+        let note = format!("few handshakes: {handshakes} handshakes for 1,000 requests");
+        assert_eq!(load["notes"].to_string().contains(&note), is_noted, "{load}");
+    }
+}
+
+#[test]
 fn journalctl_gives_the_same_sums() {
     let folder = tempfile::tempdir().unwrap();
     let summary = demo(folder.path(), &["--load", "rate=300,connections=8,source-addresses=5"]);
