@@ -5,6 +5,7 @@
 //! its count stands still; a census of all hours finds what was uploaded late. The records of a run are passed on in the
 //! order of their numbers.
 
+mod parts;
 mod plan;
 mod stages;
 #[cfg(test)]

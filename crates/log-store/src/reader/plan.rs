@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use journal::Entry;
 use records::codec::Resolution;
 
-use super::stages::{self, Part, RECORDS_MAX, RunProgress, Stage};
+use super::parts::Part;
+use super::stages::{self, RECORDS_MAX, RunProgress, Stage};
 use super::{NO_END, further, runs, time};
 use crate::answer::{self, RunCount};
 use crate::client::{Client, Reason};

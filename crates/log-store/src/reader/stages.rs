@@ -12,9 +12,9 @@ use records::ids::RunId;
 use records::metrics::Field;
 use records::wire::field;
 
-use super::{DROPPED, NO_END, time, time_range};
+use super::parts::{Part, UnreadRun, groups};
+use super::{DROPPED, NO_END, time};
 use crate::answer::RunCount;
-use crate::census::WINDOW_ENTRIES_MAX;
 use crate::client::Reason;
 use crate::sequence::key_and_number;
 
@@ -30,17 +30,6 @@ const ROLLUPS_MIN: u64 = 20;
 const BEHIND_S: u64 = 120;
 /// Roll-ups that may be written together.
 const TOGETHER_MAX: usize = 10_000;
-/// The ids of one query: VictoriaLogs takes 16 KiB.
-const IDS_MAX: usize = 300;
-/// The records of the runs of one query, about, unless it is one run.
-const GROUP_RECORDS_MAX: u64 = WINDOW_ENTRIES_MAX;
-/// How long it takes, in seconds, until what was written can be found, unless a sender is late.
-const UNSETTLED_S: u64 = 15;
-/// How late a sender may be.
-const LATE_S: u64 = 3_600;
-/// Times of different runs that are so near, in seconds, are read together; so are the nearest if there are too many.
-const GAP_S: u64 = 600;
-const TIMES_MAX: usize = 32;
 
 /// One stage of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,15 +72,6 @@ pub(super) fn stages(finest: Resolution, from_s: u64, until_s: u64) -> Vec<Stage
     all.into_iter().filter(|stage| stage.until_s > 0).collect()
 }
 
-/// What is read together.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    /// In LogsQL.
-    pub(super) filter: String,
-    /// The first second, and that behind the last, if they are known.
-    pub(super) within_s: Option<(u64, u64)>,
-}
-
 /// What was read of each run, by run and writer.
 #[derive(Debug, Default)]
 pub(super) struct RunProgress {
@@ -102,15 +82,6 @@ pub(super) struct RunProgress {
     firsts: HashMap<Box<str>, u64>,
     /// When runs were counted, in seconds since 1970.
     planned_s: u64,
-}
-
-/// What of a run is to be read, in seconds since 1970.
-struct UnreadRun<'a> {
-    id: &'a str,
-    from_s: u64,
-    to_s: u64,
-    /// About how many.
-    records: u64,
 }
 
 #[derive(Debug, Default)]
@@ -187,38 +158,16 @@ impl RunProgress {
     ) -> Vec<Part> {
         let field = &stage.resolution.kind_field().name;
         let unread = self.unread(counted, stage);
-        let of_group = |runs: &[UnreadRun<'_>]| {
-            let ids: Vec<&str> = runs.iter().map(|run| run.id).collect();
-            let times = times(runs.iter().map(|run| (run.from_s, run.to_s)).collect());
-            let whole_s = times.first().zip(times.last()).map(|((from, _), (_, to))| (*from, *to));
-            let times: Vec<String> = times.into_iter().map(|(from, to)| time_range(from, to)).collect();
-            let filter =
-                format!("{field}:* TLSDASH_RUN:in({}) ({}){further}", ids.join(","), times.join(" or "));
-            Part { filter, within_s: whole_s }
-        };
-        let groups = groups(&unread).map(of_group);
+        let groups = groups(&unread).map(|runs| Part::of_runs(runs, field, further));
         if stage.resolution != Resolution::Interval {
             return groups.collect();
         }
         let end = format!(" _time:<{}", time(stage.until_s));
         let end = if stage.until_s == NO_END { "" } else { &end };
         let dropped = Part { filter: format!("{DROPPED}{further}{end}"), within_s: None };
-        let following = (stage.until_s == NO_END).then(|| self.following(&unread, (runs, further)));
+        let following =
+            (stage.until_s == NO_END).then(|| Part::following(&unread, self.planned_s, (runs, further)));
         [dropped].into_iter().chain(groups).chain(following).collect()
-    }
-
-    /// Returns what was written since runs were counted and will be, and what senders that are late will send.
-    fn following(&self, unread: &[UnreadRun<'_>], (runs, further): (&str, &str)) -> Part {
-        let since_s = self.planned_s.saturating_sub(UNSETTLED_S);
-        let is_late = |run: &&UnreadRun<'_>| (since_s.saturating_sub(LATE_S)..since_s).contains(&run.to_s);
-        let late: Vec<_> = unread.iter().filter(is_late).take(IDS_MAX).collect();
-        let ids: Vec<&str> = late.iter().map(|run| run.id).collect();
-        let of_late = late.iter().map(|run| run.to_s).min().map_or_else(String::new, |from_s| {
-            format!(" or TLSDASH_RUN:in({}) _time:>={}", ids.join(","), time(from_s))
-        });
-        let field = &Resolution::Interval.kind_field().name;
-        let times = format!("(_time:>={}{of_late})", time(since_s));
-        Part { filter: format!("({field}:*{runs} or {DROPPED}){further} {times}"), within_s: None }
     }
 
     /// Returns the runs that have more at a resolution than former stages have read.
@@ -302,41 +251,6 @@ impl Progress {
             each(&renumbered(rollup, self.given, resolution));
         }
         self.through = through;
-    }
-}
-
-/// Divides runs so that one query may ask for those of a group.
-fn groups<'a>(runs: &'a [UnreadRun<'a>]) -> impl Iterator<Item = &'a [UnreadRun<'a>]> {
-    let mut rest = runs;
-    std::iter::from_fn(move || {
-        let mut records = 0_u64;
-        let fits = |run: &&UnreadRun<'_>| {
-            records = records.saturating_add(run.records);
-            records <= GROUP_RECORDS_MAX
-        };
-        let fitting = rest.iter().take(IDS_MAX).take_while(fits).count().max(1).min(rest.len());
-        let (group, others) = rest.split_at(fitting);
-        rest = others;
-        (!group.is_empty()).then_some(group)
-    })
-}
-
-/// Returns the times, in seconds, joined where they are near.
-fn times(mut times: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
-    times.sort_unstable();
-    let mut gap_s = GAP_S;
-    loop {
-        let mut joined: Vec<(u64, u64)> = Vec::new();
-        for (from, to) in &times {
-            match joined.last_mut() {
-                Some((_, end)) if *from <= end.saturating_add(gap_s) => *end = *to.max(end),
-                _ => joined.push((*from, *to)),
-            }
-        }
-        if joined.len() <= TIMES_MAX {
-            return joined;
-        }
-        gap_s *= 2;
     }
 }
 
@@ -498,19 +412,6 @@ mod tests {
             progress.parts(&counted[..3], stage(Resolution::Interval, NO_END), (" runs", " more"));
         let following = format!("(TLSDASH_KIND:* runs or {DROPPED}) more (_time:>=1970-01-12T19:19:55Z)");
         assert_eq!(parts.pop().unwrap().filter, following);
-    }
-
-    #[test]
-    fn runs_are_read_together_as_far_as_their_records_are_few() {
-        let groups_of = |counts: &[u64]| {
-            let run = |records: &u64| UnreadRun { id: "x", from_s: 0, to_s: 1, records: *records };
-            let runs: Vec<_> = counts.iter().map(run).collect();
-            groups(&runs).map(<[_]>::len).collect::<Vec<_>>()
-        };
-        assert_eq!(groups_of(&[]), [0; 0]);
-        assert_eq!(groups_of(&[5_999, 1, 1]), [2, 1]);
-        assert_eq!(groups_of(&[1, u64::MAX, u64::MAX, 1, 0]), [1, 1, 1, 2]);
-        assert_eq!(groups_of(&[0; 700]), [IDS_MAX, IDS_MAX, 100]);
     }
 
     #[test]
