@@ -156,8 +156,8 @@ fn few_handshakes(run: &Run) -> Option<String> {
     let totals = run.load()?.totals();
     let resumes = matches!(run.setting(RESUME)?.value, Value::Number(percent) if percent > 0.0);
     let handshakes = totals[LoadCounter::HandshakesFull] + totals[LoadCounter::HandshakesResumed];
-    let (requests, few) = (totals[LoadCounter::Sent], totals[LoadCounter::Sent] / 100);
-    (resumes && handshakes < few).then(|| {
+    let requests = totals[LoadCounter::Sent];
+    (resumes && handshakes < requests / 100).then(|| {
         format!(
             "few handshakes: {} for {}, so this is hardly a test of resumption; --keep-alive 10 makes one for every ten",
             counted(handshakes, "handshake"),

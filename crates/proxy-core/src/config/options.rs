@@ -15,6 +15,14 @@ const MIB: usize = 1 << 20;
 const OFF: &str = "off";
 const EXPECTED_RATE: &str = "a rate up to 1000000, such as 100/s, 6000/m or 100/s,burst=200, or off";
 
+fn rate_or_off(text: &str) -> Result<Option<Rate>, OptionError> {
+    (text != OFF).then(|| text.parse()).transpose()
+}
+
+fn shown_rate(rate: Option<Rate>) -> String {
+    rate.map_or_else(|| OFF.to_owned(), |rate| rate.to_string())
+}
+
 /// Why a limit or a setting cannot have a value.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum OptionError {
@@ -191,8 +199,7 @@ impl<T> OptionSpec<T> {
         match &self.kind {
             OptionKind::Text { set, .. } => set(settings, &value.to_string())?,
             OptionKind::Rate(at) => {
-                let text = value.to_string();
-                *at(settings) = (text != OFF).then(|| text.parse()).transpose()?;
+                *at(settings) = rate_or_off(&value.to_string())?;
             }
             OptionKind::Time { range, at } => *at(settings) = Duration::from_secs_f64(number(value, *range)?),
             OptionKind::Memory { range, at } => *at(settings) = whole_number(value, *range)? * MIB,
@@ -213,10 +220,7 @@ impl<T: Clone + Default> OptionSpec<T> {
         let kind = match &self.kind {
             OptionKind::Time { .. } | OptionKind::Text { known: AllowedValues::Any, .. } => SettingKind::Any,
             OptionKind::Rate(_) => SettingKind::Parsed {
-                parse: |text| match text {
-                    OFF => Some(text.to_owned()),
-                    rate => rate.parse::<Rate>().ok().map(|rate| rate.to_string()),
-                },
+                parse: |text| rate_or_off(text).ok().map(shown_rate),
                 allowed: EXPECTED_RATE,
             },
             OptionKind::Memory { .. }
@@ -246,8 +250,7 @@ impl<T: Clone> OptionSpec<T> {
         let number = match &self.kind {
             OptionKind::Text { get, .. } => return Some(Value::Text(get(settings))),
             OptionKind::Rate(at) => {
-                let shown = at(settings).map_or_else(|| OFF.to_owned(), |rate| rate.to_string());
-                return Some(Value::Text(shown));
+                return Some(Value::Text(shown_rate(*at(settings))));
             }
             OptionKind::Time { at, .. } => at(settings).as_secs_f64(),
             OptionKind::Memory { at, .. } => *at(settings) as f64 / MIB as f64,

@@ -14,6 +14,12 @@ pub struct MemoryUsage {
     pub bound: &'static str,
 }
 
+impl MemoryUsage {
+    pub(super) fn reaches(self, percent: u64) -> bool {
+        u128::from(self.used_bytes) * 100 >= u128::from(self.max_bytes) * u128::from(percent)
+    }
+}
+
 type Measure = dyn Fn(Option<usize>) -> Option<MemoryUsage> + Send + Sync;
 
 /// Measures memory. The default is the kernel's count: of the process for [`Limits::memory_bytes_max`], and of its control

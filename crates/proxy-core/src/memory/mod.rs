@@ -20,8 +20,9 @@ use crate::worker::control::ProxyControl;
 
 /// How often bounded memory is measured.
 pub(crate) const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
-/// How often the thread looks whether memory has grown by a hundredth of its bound, once 80 % are in use: it is measured again
-/// then, since requests can take much within [`SAMPLE_INTERVAL`].
+/// Percent of the bound from which the thread looks, this often, whether memory has grown by a hundredth of it: it is measured
+/// again then, since requests can take much within [`SAMPLE_INTERVAL`].
+const WATCHED_PERCENT: u64 = 80;
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// How often the thread looks for a bound while there is none, and at most returns freed memory to the kernel, which holds
 /// the workers up for some milliseconds.
@@ -46,10 +47,8 @@ impl MemoryLevel {
 
     /// The level after a sample. Each level ends 5 % of the bound below its beginning, so it does not flap.
     fn after(self, usage: MemoryUsage) -> Self {
-        let reaches = |level: Self, percent: u64| {
-            let percent = if self >= level { percent - 5 } else { percent };
-            u128::from(usage.used_bytes) * 100 >= u128::from(usage.max_bytes) * u128::from(percent)
-        };
+        let reaches =
+            |level: Self, percent: u64| usage.reaches(if self >= level { percent - 5 } else { percent });
         match (reaches(Self::Exhausted, 95), reaches(Self::Short, 90)) {
             (true, _) => Self::Exhausted,
             (false, true) => Self::Short,
@@ -166,8 +165,8 @@ impl MemoryThread {
             drop(control);
             match usage {
                 None => thread::sleep(SLOW_INTERVAL),
-                Some(usage) if usage.used_bytes / 4 < usage.max_bytes / 5 => thread::sleep(SAMPLE_INTERVAL),
-                Some(usage) => self.wait_for_growth(max, usage.used_bytes),
+                Some(usage) if usage.reaches(WATCHED_PERCENT) => self.wait_for_growth(max, usage.used_bytes),
+                Some(_) => thread::sleep(SAMPLE_INTERVAL),
             }
         }
     }

@@ -20,7 +20,8 @@ pub const HIGHEST_NS: u64 = 60_000_000_000;
 pub(crate) const DIGITS: u8 = 3;
 /// Most samples that a histogram accepts from records, so a rank among them is exact as `f64`.
 const COUNT_MAX: u64 = 1 << 53;
-/// A sum to which each histogram were added at once would be copied as often; all sums are so little longer than one.
+/// How many times as long a packed sum is as the next. One sum would be copied for each histogram that is added; of several,
+/// the short ones are, and all together are little longer than the longest.
 const PACKED_RATIO: usize = 8;
 /// A percentile that rests on fewer samples above it than this is marked as thin.
 pub(crate) const SAMPLES_ABOVE_MIN: f64 = 10.0;

@@ -54,18 +54,27 @@ impl<T> Serialize for ParsedValue<T> {
     }
 }
 
+/// A value of a file.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a text or a number")]
+pub(crate) enum TextOrNumber {
+    Text(String),
+    Number(f64),
+}
+
+impl TextOrNumber {
+    /// As it would be on the command line.
+    pub(crate) fn into_text(self) -> String {
+        match self {
+            Self::Text(text) => text,
+            Self::Number(number) => number.to_string(),
+        }
+    }
+}
+
 impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for ParsedValue<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged, expecting = "expected a text or a number")]
-        enum TextOrNumber {
-            Text(String),
-            Number(f64),
-        }
-        let text = match TextOrNumber::deserialize(deserializer)? {
-            TextOrNumber::Text(text) => text,
-            TextOrNumber::Number(number) => number.to_string(),
-        };
+        let text = TextOrNumber::deserialize(deserializer)?.into_text();
         text.parse().map_err(|error| D::Error::custom(format_args!("{text}: {error}")))
     }
 }

@@ -14,6 +14,8 @@ use serde::de::{self, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::TextOrNumber;
+
 /// Options as they were given, by flags or by a file, over their defaults.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OptionValues<T> {
@@ -189,21 +191,11 @@ impl<'de, T: DeclaredOptions> Visitor<'de> for OptionsVisitor<T> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OptionValues<T>, A::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged, expecting = "expected a text or a number")]
-        enum OptionScalar {
-            Number(f64),
-            Text(String),
-        }
         let mut options = OptionValues::default();
-        while let Some((name, word)) = map.next_entry::<String, OptionScalar>()? {
+        while let Some((name, word)) = map.next_entry::<String, TextOrNumber>()? {
             let unknown = || de::Error::unknown_field(&name, T::NAMES);
             let option = T::option(&name).filter(|option| option.has_flag).ok_or_else(unknown)?;
-            // As on the command line.
-            let text = match word {
-                OptionScalar::Number(number) => number.to_string(),
-                OptionScalar::Text(text) => text,
-            };
+            let text = word.into_text();
             options.set(option, &text).map_err(|error| de::Error::custom(format_args!("{text}: {error}")))?;
         }
         Ok(options)

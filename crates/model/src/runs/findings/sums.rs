@@ -55,16 +55,17 @@ impl HostCounts {
 }
 
 impl RunCounts {
-    fn subtract(&mut self, other: &Self) {
-        let Self { proxy, tls, http, load, host, not_covered, records_lost, span_us } = other;
-        self.proxy = self.proxy.since(proxy);
-        self.tls = self.tls.since(tls);
-        self.http = self.http.since(http);
-        self.load = self.load.since(load);
-        self.host = self.host.since(host);
-        self.not_covered = self.not_covered.saturating_sub(*not_covered);
-        self.records_lost = self.records_lost.saturating_sub(*records_lost);
-        self.span_us = self.span_us.saturating_sub(*span_us);
+    fn since(&self, earlier: &Self) -> Self {
+        Self {
+            proxy: self.proxy.since(&earlier.proxy),
+            tls: self.tls.since(&earlier.tls),
+            http: self.http.since(&earlier.http),
+            load: self.load.since(&earlier.load),
+            host: self.host.since(&earlier.host),
+            not_covered: self.not_covered.saturating_sub(earlier.not_covered),
+            records_lost: self.records_lost.saturating_sub(earlier.records_lost),
+            span_us: self.span_us.saturating_sub(earlier.span_us),
+        }
     }
 
     fn add(&mut self, other: &Self) {
@@ -101,7 +102,7 @@ impl CountSlots {
         while let Some((number, slot)) = self.counted.front()
             && number + self.max <= now
         {
-            self.sum.subtract(slot);
+            self.sum = self.sum.since(slot);
             self.counted.pop_front();
         }
         self.sum.add(counted);
