@@ -139,6 +139,18 @@ impl EntryScanner {
         skippable.checked_sub(1).filter(|last| *last > self.entries_seen)
     }
 
+    /// Returns the number of the last entry before which the matching entries may be read by their lists: nothing was scanned
+    /// yet, and the lists of those before it are complete.
+    pub(super) fn last_listed(&self, objects: &ObjectReader) -> Option<u64> {
+        let is_new = self.position == objects.header().header_size;
+        let entries = match self.skipped {
+            SkippedEntries { entries: 0, .. } => objects.header().n_entries,
+            SkippedEntries { before_us: u64::MAX, .. } => return None,
+            SkippedEntries { entries, .. } => entries.min(objects.header().n_entries),
+        };
+        entries.checked_sub(1).filter(|last| is_new && *last > 0)
+    }
+
     /// Jumps to an entry, given its number and offset.
     pub(super) fn jump(&mut self, number: u64, offset: u64) {
         if offset >= self.position {
@@ -166,13 +178,27 @@ impl EntryScanner {
 
     /// Returns whether the current entry lies before the start position.
     pub(super) fn is_skipped(&self, entry: EntryObject<'_>) -> bool {
-        self.entries_seen < self.skipped.entries && entry.realtime_us() < self.skipped.before_us
+        self.entries_seen < self.skipped.entries && self.is_early(entry)
+    }
+
+    /// Returns whether an entry that existed when the tail was opened lies before the start position.
+    pub(super) fn is_early(&self, entry: EntryObject<'_>) -> bool {
+        self.skipped.entries > 0 && entry.realtime_us() < self.skipped.before_us
     }
 
     /// Moves past the current entry.
     pub(super) fn advance_past(&mut self, entry: EntryObject<'_>) {
         self.entries_seen += 1;
         self.position += entry.bytes.len() as u64;
+    }
+
+    /// Returns the complete entry at an offset, if it is in memory.
+    pub(super) fn entry_at(objects: &ObjectReader, offset: u64) -> Option<EntryObject<'_>> {
+        let rest = objects.in_window(offset);
+        let object = objects.parse(rest, offset, objects.end())?;
+        let is_entry = object.kind == kind::ENTRY && object.padded_size <= ENTRY_BYTES_MAX;
+        let bytes = rest.get(..object.padded_size as usize).filter(|_| is_entry)?;
+        Some(EntryObject { bytes, is_compact: objects.is_compact() })
     }
 
     /// Stops at an entry and returns its size; moves past any other object.

@@ -16,6 +16,9 @@ use crate::ReadError;
 use crate::layout::FileHeader;
 use crate::regular_file::open_regular;
 
+/// What is loaded before an entry that is read by a list.
+const FIELDS_BYTES: u64 = 16 << 10;
+
 /// The reason given for a file that journald is creating: it gets its name before its header.
 pub(super) const EMPTY: &str = "it is empty";
 
@@ -24,6 +27,8 @@ pub(super) struct FileReader {
     objects: ObjectReader,
     scanner: EntryScanner,
     matches: MatchIndex,
+    /// The offsets of matching entries that are read by their lists, and not by the scanner.
+    listed: VecDeque<u64>,
     data: DataReader,
     cache: FieldCache,
     /// Entries of the last step that were not returned yet.
@@ -47,6 +52,7 @@ impl FileReader {
         Ok(Self {
             scanner: EntryScanner::new(&objects),
             matches: MatchIndex::new(filter.clone()),
+            listed: VecDeque::new(),
             data: DataReader::new(),
             cache: FieldCache::default(),
             entries: VecDeque::new(),
@@ -111,16 +117,57 @@ impl FileReader {
         entries
     }
 
+    /// Prepares to read the matching entries by their lists, if they are few, and lets the scanner go on at the last entry.
+    /// The lists have all before that: it was complete before the header counted the last one.
+    fn list_entries(&mut self) -> io::Result<()> {
+        let Some(last) = self.scanner.last_listed(&self.objects) else { return Ok(()) };
+        let Some(listed) = self.matches.listed_entries(&self.objects)? else { return Ok(()) };
+        let Some(last_offset) = self.objects.entry_offset(last)? else { return Ok(()) };
+        self.listed = listed.into_iter().take_while(|offset| *offset < last_offset).collect();
+        self.scanner.jump(last, last_offset);
+        Ok(())
+    }
+
+    /// Reads the next listed entries.
+    fn read_listed(&mut self) -> io::Result<ReadStep> {
+        while !self.cache.is_step_full()
+            && let Some(offset) = self.listed.front().copied()
+        {
+            if EntryScanner::entry_at(&self.objects, offset).is_none() {
+                // Its fields are before it, mostly.
+                self.objects
+                    .load_window(offset.saturating_sub(FIELDS_BYTES).max(self.header().header_size))?;
+            }
+            self.listed.pop_front();
+            let object = EntryScanner::entry_at(&self.objects, offset);
+            if let Some(object) = object.filter(|object| !self.scanner.is_early(*object)) {
+                let entry = self.cache.entry(object, &self.objects, &mut self.data)?;
+                self.data.note_scanned(object.bytes.len() as u64);
+                if self.matches.filter().matches(&entry) {
+                    self.entries.push_back(entry);
+                }
+            }
+        }
+        Ok(ReadStep::Advanced)
+    }
+
     /// Scans the next part of the file for entries. The cache of fields is emptied if it has `cache_bytes_max`.
     pub(super) fn step(&mut self, cache_bytes_max: usize) -> io::Result<ReadStep> {
         self.cache.bound(cache_bytes_max);
         self.cache.begin_step();
         self.objects.refresh()?;
+        if !self.listed.is_empty() {
+            return self.read_listed();
+        }
         if self.scanner.is_at_end(&self.objects) {
             return Ok(ReadStep::CaughtUp);
         }
         let start = self.scanner.position();
         self.matches.refresh(&self.objects, &mut self.data)?;
+        self.list_entries()?;
+        if !self.listed.is_empty() {
+            return self.read_listed();
+        }
         if let Some(last) = self.scanner.last_skippable(&self.objects, self.matches.may_match_any())
             && let Some(offset) = self.objects.entry_offset(last)?
         {

@@ -1,8 +1,10 @@
 //! Selects entries by their fields.
 //!
 //! A journal file has a table of all field names, and for each name a list of its values. So files without the
-//! selected fields are not read. In other files, the offsets of an entry's values show whether it matches.
+//! selected fields are not read. In other files, the offsets of an entry's values show whether it matches; if few do, each
+//! value's list of its entries has them.
 
+use std::collections::HashSet;
 use std::io;
 use std::rc::Rc;
 
@@ -11,7 +13,7 @@ use super::entry::Entry;
 use super::entry_scanner::EntryObject;
 use super::object_reader::{ObjectHeader, ObjectReader};
 use crate::hash;
-use crate::layout::{INCOMPATIBLE_KEYED_HASH, kind, u64_at};
+use crate::layout::{FileHeader, INCOMPATIBLE_KEYED_HASH, kind, u64_at};
 
 /// The most matching values of one file that are indexed. With more, every entry is decoded and its names
 /// compared.
@@ -28,25 +30,37 @@ const FIELD_NAME_AT: usize = 40;
 /// The offset of a DATA object's link to the previous value of its field.
 const DATA_NEXT_OF_FIELD_AT: usize = 32;
 
+/// Entries are read by their lists if they are at most one in so many, and so many in all.
+const LISTED_SHARE: u64 = 2;
+const LISTED_MAX: u64 = 1 << 20;
+
 /// The selected fields; if empty, every entry matches.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FieldFilter(Rc<[FieldMatch]>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct FieldMatch {
     name: Box<str>,
     /// `None` matches any value.
     value: Option<Box<str>>,
+    /// Of each value, one entry of a file is enough.
+    is_first_enough: bool,
 }
 
 impl FieldFilter {
     /// Parses `NAME` and `NAME=value`.
     pub(super) fn new(fields: &[&str]) -> Self {
         let parse = |field: &&str| match field.split_once('=') {
-            None => FieldMatch { name: Box::from(*field), value: None },
-            Some((name, value)) => FieldMatch { name: name.into(), value: Some(value.into()) },
+            None => FieldMatch::any(field),
+            Some((name, value)) => FieldMatch { value: Some(value.into()), ..FieldMatch::any(name) },
         };
         Self(fields.iter().map(parse).collect())
+    }
+
+    /// Selects the first entry with each value of a field, too.
+    pub(super) fn or_first_of(&self, name: &str) -> Self {
+        let first = FieldMatch { is_first_enough: true, ..FieldMatch::any(name) };
+        Self(self.0.iter().cloned().chain([first]).collect())
     }
 
     pub(super) fn matches(&self, entry: &Entry) -> bool {
@@ -59,6 +73,10 @@ impl FieldFilter {
 }
 
 impl FieldMatch {
+    fn any(name: &str) -> Self {
+        Self { name: name.into(), value: None, is_first_enough: false }
+    }
+
     /// Returns whether a value matches; `None` if it belongs to another field.
     fn matches(
         &self,
@@ -105,6 +123,8 @@ pub(super) struct MatchIndex {
     found: Vec<MatchedField>,
     /// The offsets of the matching values, sorted.
     values: Vec<u64>,
+    /// Those of which one entry is enough.
+    firsts: HashSet<u64>,
 }
 
 /// A selected field that the file has.
@@ -122,7 +142,14 @@ struct TableError;
 impl MatchIndex {
     pub(super) fn new(filter: FieldFilter) -> Self {
         let is_unknown = filter.0.is_empty();
-        Self { filter, is_unknown, n_fields_searched: None, found: Vec::new(), values: Vec::new() }
+        Self {
+            filter,
+            is_unknown,
+            n_fields_searched: None,
+            found: Vec::new(),
+            values: Vec::new(),
+            firsts: HashSet::new(),
+        }
     }
 
     pub(super) fn filter(&self) -> &FieldFilter {
@@ -137,6 +164,26 @@ impl MatchIndex {
     /// Returns whether an entry may match.
     pub(super) fn may_match(&self, entry: EntryObject<'_>) -> bool {
         self.is_unknown || entry.items().any(|offset| self.values.binary_search(&offset).is_ok())
+    }
+
+    /// Returns the offsets of the matching entries in the order of writing, if they are few and their lists are sound.
+    pub(super) fn listed_entries(&self, objects: &ObjectReader) -> io::Result<Option<Vec<u64>>> {
+        let FileHeader { n_entries, .. } = *objects.header();
+        let entries_max = (n_entries / LISTED_SHARE).min(LISTED_MAX);
+        if self.is_unknown || self.values.len() as u64 > entries_max {
+            return Ok(None);
+        }
+        let mut entries = Vec::new();
+        for value in &self.values {
+            let len_max = entries_max as usize;
+            let len = if self.firsts.contains(value) { 1 } else { usize::MAX };
+            if !objects.list_entries(*value, (len, len_max), &mut entries)? {
+                return Ok(None);
+            }
+        }
+        entries.sort_unstable();
+        entries.dedup();
+        Ok(Some(entries))
     }
 
     /// Updates the index after the file's header was read again.
@@ -169,10 +216,15 @@ impl MatchIndex {
         }
         for found in &mut self.found {
             let field_match = &self.filter.0[found.match_index];
+            let known = self.values.len();
             if let Err(error) = found.collect(objects, (field_match, data), &mut self.values)? {
                 return Ok(Err(error));
             }
+            if field_match.is_first_enough {
+                self.firsts.extend(&self.values[known..]);
+            }
         }
+        self.values.sort_unstable();
         Ok(Ok(()))
     }
 }
@@ -191,7 +243,6 @@ impl MatchedField {
         };
         let latest = u64_at(field, FIELD_VALUES_AT);
         let mut next = latest;
-        let before = values.len();
         while next != self.latest && next != 0 {
             let Some((header, bytes)) = objects.fixed_part(next, kind::DATA, &mut scratch)? else {
                 return Ok(Err(TableError));
@@ -211,9 +262,6 @@ impl MatchedField {
         // A list that ends before its former start has lost values.
         if next != self.latest {
             return Ok(Err(TableError));
-        }
-        if values.len() > before {
-            values.sort_unstable();
         }
         self.latest = latest;
         Ok(Ok(()))

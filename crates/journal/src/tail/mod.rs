@@ -180,10 +180,21 @@ impl Tail {
     /// value.
     ///
     /// A file without these fields is not read except for its field table; in other files only the matching
-    /// entries are decoded. Damage in other entries may go unnoticed.
+    /// entries are decoded, and if they are few only they are read. Damage in other entries may go unnoticed. To be called
+    /// before the first poll.
     #[must_use]
-    pub fn only_with(mut self, fields: &[&str]) -> Self {
-        let filter = FieldFilter::new(fields);
+    pub fn only_with(self, fields: &[&str]) -> Self {
+        self.filtered(FieldFilter::new(fields))
+    }
+
+    /// As [`only_with`](Self::only_with), and returns the first entry of each file with each value of the field `first_of`,
+    /// too. Of a file that must be scanned, it returns all entries with that field.
+    #[must_use]
+    pub fn only_with_or_first_of(self, fields: &[&str], first_of: &str) -> Self {
+        self.filtered(FieldFilter::new(fields).or_first_of(first_of))
+    }
+
+    fn filtered(mut self, filter: FieldFilter) -> Self {
         match &mut self.follower {
             PathFollower::File(file) => file.set_filter(filter),
             PathFollower::Folder(folder) => folder.set_filter(filter),

@@ -33,6 +33,11 @@ const ARRAY_ITEMS_AT: usize = 24;
 /// Each array holds twice as many entries as the one before, so there are few.
 const ARRAYS_MAX: usize = 1000;
 
+/// The offsets of a DATA object's links to its entries, and of their number.
+const DATA_FIRST_ENTRY_AT: usize = 40;
+const DATA_ENTRY_ARRAY_AT: usize = 48;
+const DATA_N_ENTRIES_AT: usize = 56;
+
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FileHeaderError {
     NotAJournal(&'static str),
@@ -228,6 +233,58 @@ impl ObjectReader {
         let object = self.parse(bytes, offset, u64::MAX);
         let object = object.filter(|object| object.kind == kind && bytes.len() == len);
         Ok(object.map(|object| (object, bytes)))
+    }
+
+    /// Adds the offsets of the entries that have the value at `offset`, the first `len` of them; returns false if there are
+    /// more than `len_max` in all then, or the list is damaged.
+    pub(super) fn list_entries(
+        &self,
+        offset: u64,
+        (len, len_max): (usize, usize),
+        entries: &mut Vec<u64>,
+    ) -> io::Result<bool> {
+        let mut scratch = Vec::new();
+        let Some((_, data)) = self.fixed_part(offset, kind::DATA, &mut scratch)? else { return Ok(false) };
+        let (first, mut array) = (u64_at(data, DATA_FIRST_ENTRY_AT), u64_at(data, DATA_ENTRY_ARRAY_AT));
+        let count = usize::try_from(u64_at(data, DATA_N_ENTRIES_AT)).unwrap_or(usize::MAX).min(len);
+        // A writer links a value to its entry last.
+        if first == 0 || count == 0 {
+            return Ok(true);
+        }
+        if count > len_max.saturating_sub(entries.len()) {
+            return Ok(false);
+        }
+        let begin = entries.len();
+        entries.push(first);
+        while entries.len() - begin < count {
+            let Some((object, bytes)) = self.fixed_part(array, kind::ENTRY_ARRAY, &mut scratch)? else {
+                return Ok(false);
+            };
+            let next = u64_at(bytes, 16);
+            let item_bytes = if self.is_compact { 4 } else { 8 };
+            let items = (object.size - ARRAY_ITEMS_AT as u64) / item_bytes;
+            let items = items.min((count - (entries.len() - begin)) as u64);
+            let items_at = array + ARRAY_ITEMS_AT as u64;
+            let bytes = self.bytes_at(items_at, (items * item_bytes) as usize, &mut scratch)?;
+            if bytes.is_empty() {
+                return Ok(false);
+            }
+            entries.extend(bytes.chunks_exact(item_bytes as usize).map(|item| match *item {
+                [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
+                _ => u64_at(item, 0),
+            }));
+            array = next;
+        }
+        let listed = &entries[begin..];
+        if !listed.is_sorted_by(|a, b| a < b) {
+            return Ok(false);
+        }
+        for entry in listed {
+            if self.fixed_part(*entry, kind::ENTRY, &mut scratch)?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Returns the offset of an entry by its number in the file, from the entry arrays.

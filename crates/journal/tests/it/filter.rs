@@ -215,6 +215,41 @@ fn one_value_of_a_field_is_distinguished_from_similar_ones() {
 }
 
 #[test]
+fn few_entries_are_found_by_their_lists_and_without_them_if_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.journal");
+    let mut writer = create(&path, &journal::FileOptions::default());
+    for number in 0..9_000_u64 {
+        let mut entry = numbered(number);
+        entry.push_display("RUN", number / 3_000);
+        if number % 1_000 == 0 {
+            entry.push("RARE", b"x");
+        }
+        writer.append(&entry, Timestamps::now()).unwrap();
+    }
+    writer.close().unwrap();
+    let of = |path: &Path| {
+        let tail = Tail::open(path, Start::Oldest).unwrap();
+        read(&mut tail.only_with_or_first_of(&["RARE", "NUMBER=4711"], "RUN")).0
+    };
+    let rare = [0, 1_000, 2_000, 3_000, 4_000, 4_711, 5_000, 6_000, 7_000, 8_000];
+    assert_eq!(of(&path), [&rare[..], &[8_999]].concat(), "the last one is looked at in any case");
+    let walked = |fields: &[&str]| {
+        let mut tail = Tail::open(&path, Start::Oldest).unwrap().only_with(fields);
+        drain(&mut tail, |_| {}).walked_bytes
+    };
+    assert!(walked(&["RARE"]) * 10 < walked(&["RUN"]));
+    // The list of RARE=x leads astray.
+    let mut bytes = fs::read(&path).unwrap();
+    let value = bytes.windows(6).position(|part| part == b"RARE=x").unwrap() - 72;
+    let array = u64::from_le_bytes(bytes[value + 48..value + 56].try_into().unwrap()) as usize;
+    bytes[array + 24] ^= 8;
+    fs::write(&path, bytes).unwrap();
+    let found = of(&path);
+    assert!(rare.iter().all(|number| found.contains(number)));
+}
+
+#[test]
 fn a_value_is_found_where_journald_compresses_those_beside_it() {
     let journald = Journald::start(JournaldFormat { compact: true, keyed_hash: true, compressed: true });
     let long = "x".repeat(5000);
