@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use journal::Entry;
-use records::codec::Resolution;
+use records::rollups::RunCount;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
@@ -82,32 +82,6 @@ pub(crate) fn entry(bytes: &[u8]) -> Result<Entry, Reason> {
         name => Some((name, &**value)),
     });
     Ok(Entry::from_fields(realtime_us, fields))
-}
-
-/// The records of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RunCount {
-    pub(crate) run: String,
-    /// The times of the first and the last one, in microseconds since 1970.
-    pub(crate) from_us: u64,
-    pub(crate) to_us: u64,
-    /// The least and the greatest number of a record of an interval.
-    pub(crate) first: u64,
-    pub(crate) last: u64,
-    /// By their resolution.
-    pub(crate) intervals: u64,
-    pub(crate) minutes: u64,
-    pub(crate) hours: u64,
-}
-
-impl RunCount {
-    pub(crate) fn of(&self, resolution: Resolution) -> u64 {
-        match resolution {
-            Resolution::Interval => self.intervals,
-            Resolution::Minute => self.minutes,
-            Resolution::Hour => self.hours,
-        }
-    }
 }
 
 /// A line of a count by runs.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use journal::Entry;
+use records::rollups::key_and_number;
 
 /// The bytes of records behind holes, of all runs together: beyond them, the run with most no longer waits.
 const WAITING_BYTES_MAX: usize = 32 << 20;
@@ -124,14 +125,6 @@ impl RunSequence {
 /// The bytes of an entry's fields.
 fn size(entry: &Entry) -> usize {
     entry.iter().map(|(name, value)| name.len() + value.len() + FIELD_BYTES).sum()
-}
-
-/// The run and its writer, and the number of a record; `None` if it has none.
-pub(crate) fn key_and_number(entry: &Entry) -> Option<(Box<str>, u64)> {
-    let number = entry.text("TLSDASH_SEQ")?.parse().ok().filter(|number| (1..u64::MAX).contains(number))?;
-    let text = |name| entry.text(name).unwrap_or_default();
-    let key = [entry.text("TLSDASH_RUN")?, text("_BOOT_ID"), text("_PID")].join(" ");
-    Some((key.into(), number))
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@
 //! | [`delta`] | what a worker has counted in an interval, and its way to the recorder |
 //! | [`mod@slice`] | the records of a part of a run |
 //! | [`downsample`] | the records of several intervals as one |
+//! | [`rollups`] | reading a run by its roll-ups, in stages |
 
 #![forbid(unsafe_code)]
 
@@ -28,6 +29,7 @@ pub mod histogram;
 pub mod ids;
 pub mod kinds;
 pub mod metrics;
+pub mod rollups;
 pub mod setting;
 pub mod slice;
 #[cfg(test)]

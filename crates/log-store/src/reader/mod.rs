@@ -7,7 +7,6 @@
 
 mod parts;
 mod plan;
-mod stages;
 #[cfg(test)]
 mod tests;
 
@@ -35,8 +34,6 @@ const HOURS_MAX: u64 = 12;
 const CENSUS_LINES_MAX: usize = 100_000;
 /// journald's messages about what it dropped, in LogsQL.
 const DROPPED: &str = "N_DROPPED:* _TRANSPORT:=driver";
-/// The second at which a range without an end ends.
-const NO_END: u64 = u64::MAX / 1_000_000 + 1;
 /// How often a window is read that has fewer entries than were counted.
 const TRIES_MAX: u32 = 3;
 

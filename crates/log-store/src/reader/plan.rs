@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use journal::Entry;
 use records::codec::Resolution;
+use records::rollups::{self, NO_END, RUNS_MAX, RunCount, RunProgress, Stage};
 
-use super::parts::Part;
-use super::stages::{self, RECORDS_MAX, RunProgress, Stage};
-use super::{NO_END, further, runs, time};
-use crate::answer::{self, RunCount};
+use super::parts::{self, Part};
+use super::{further, runs, time};
+use crate::answer;
 use crate::client::{Client, Reason};
 use crate::now_s;
 use crate::url::StoreUrl;
@@ -69,6 +69,8 @@ pub(super) struct StagedReading {
     parts: VecDeque<Part>,
     progress: RunProgress,
     counted: Vec<RunCount>,
+    /// When they were counted, in seconds since 1970.
+    planned_s: u64,
 }
 
 impl StagedRange {
@@ -79,7 +81,7 @@ impl StagedRange {
             further: further(url),
             from_s: from_us / 1_000_000,
             until_s: (until_us / 1_000_000).saturating_add(1),
-            records_max: url.parameters.records.unwrap_or(RECORDS_MAX),
+            records_max: url.parameters.records.unwrap_or(rollups::RECORDS_MAX),
         }
     }
 
@@ -95,14 +97,15 @@ impl StagedRange {
         let begun = if *from_s == 0 { String::new() } else { format!(" _time:>={}", time(*from_s)) };
         let within = count_runs(client, &format!("{runs}{further}{begun}{ended}"))?;
         let span_s = if *from_s == 0 { NO_END } else { until_s.min(&now_s()).saturating_sub(*from_s) };
-        let finest = stages::finest(&within, *records_max, span_s);
+        let finest = rollups::finest(&within, *records_max, span_s);
         Ok(Plan::Staged(Box::new(StagedReading {
             range: self.clone(),
             finest,
-            stages: stages::stages(finest, *from_s, *until_s).into(),
+            stages: rollups::stages(finest, *from_s, *until_s).into(),
             parts: VecDeque::new(),
-            progress: RunProgress::new(&counted, planned_s),
+            progress: RunProgress::new(&counted),
             counted,
+            planned_s,
         })))
     }
 }
@@ -114,7 +117,8 @@ impl StagedReading {
             let stage = self.stages.pop_front()?;
             self.progress.next_stage(stage.resolution);
             let StagedRange { runs, further, .. } = &self.range;
-            self.parts = self.progress.parts(&self.counted, stage, (runs, further)).into();
+            let counted = (&*self.counted, self.planned_s);
+            self.parts = parts::parts(&self.progress, counted, stage, (runs, further)).into();
         }
         self.parts.pop_front()
     }
@@ -146,7 +150,10 @@ fn count_runs(client: &Client, more: &str) -> Result<Vec<RunCount>, Reason> {
     let mut counted = Vec::new();
     client.ask(&query, &mut |line| {
         counted.push(answer::run_count(line)?);
-        stages::check(&counted)
+        if counted.len() > RUNS_MAX {
+            return Err(format!("it has more than {RUNS_MAX} runs: narrow them down with ?query=_time:1d"));
+        }
+        Ok(())
     })?;
     Ok(counted)
 }

@@ -99,6 +99,7 @@ const FLOORS: &[(&str, &[&[&str]])] = &[
             &["delta"],
             &["slice"],
             &["downsample"],
+            &["rollups"],
         ],
     ),
     ("recorder", &[&["host"], &["publish"], &["observer"]]),

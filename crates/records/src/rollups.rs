@@ -7,21 +7,18 @@
 use std::collections::{BTreeMap, HashMap};
 
 use journal::Entry;
-use records::codec::Resolution;
-use records::ids::RunId;
-use records::metrics::Field;
-use records::wire::field;
 
-use super::parts::{Part, UnreadRun, groups};
-use super::{DROPPED, NO_END, time};
-use crate::answer::RunCount;
-use crate::client::Reason;
-use crate::sequence::key_and_number;
+use crate::codec::Resolution;
+use crate::ids::RunId;
+use crate::metrics::Field;
+use crate::wire::field;
 
 /// The records that are read one by one.
-pub(super) const RECORDS_MAX: u64 = 250_000;
-/// The runs of a store that is read in stages.
-const RUNS_MAX: usize = 10_000;
+pub const RECORDS_MAX: u64 = 250_000;
+/// The runs of a place that is read in stages.
+pub const RUNS_MAX: usize = 10_000;
+/// The second at which a range without an end ends.
+pub const NO_END: u64 = u64::MAX / 1_000_000 + 1;
 /// How much earlier than the last roll-up records are read, in seconds: a clock may have been set back.
 const MARGIN_S: u64 = 30;
 /// The roll-ups that a range must be long for.
@@ -31,17 +28,53 @@ const BEHIND_S: u64 = 120;
 /// Roll-ups that may be written together.
 const TOGETHER_MAX: usize = 10_000;
 
+/// The records of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunCount {
+    pub run: String,
+    /// The times of the first and the last one, in microseconds since 1970.
+    pub from_us: u64,
+    pub to_us: u64,
+    /// The least and the greatest number of a record of an interval.
+    pub first: u64,
+    pub last: u64,
+    /// By their resolution.
+    pub intervals: u64,
+    pub minutes: u64,
+    pub hours: u64,
+}
+
+/// What of a run is to be read, in seconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnreadRun<'a> {
+    pub id: &'a str,
+    pub from_s: u64,
+    pub to_s: u64,
+    /// About how many.
+    pub records: u64,
+}
+
+impl RunCount {
+    pub fn of(&self, resolution: Resolution) -> u64 {
+        match resolution {
+            Resolution::Interval => self.intervals,
+            Resolution::Minute => self.minutes,
+            Resolution::Hour => self.hours,
+        }
+    }
+}
+
 /// One stage of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stage {
-    pub(super) resolution: Resolution,
+pub struct Stage {
+    pub resolution: Resolution,
     /// The second at which it ends at the latest.
-    pub(super) until_s: u64,
+    pub until_s: u64,
 }
 
 /// Returns the finest resolution of which a range of `span_s` seconds has few records, `within` being those of its runs; else
 /// the coarsest that there is. A range is whole roll-ups, so it must be many of them.
-pub(super) fn finest(within: &[RunCount], records_max: u64, span_s: u64) -> Resolution {
+pub fn finest(within: &[RunCount], records_max: u64, span_s: u64) -> Resolution {
     let sum = |count: fn(&RunCount) -> u64| within.iter().map(count).sum::<u64>();
     let (minutes, hours) = (sum(|run| run.minutes), sum(|run| run.hours));
     let is_short = |resolution: Resolution| span_s < ROLLUPS_MIN * resolution.period().as_secs();
@@ -55,7 +88,7 @@ pub(super) fn finest(within: &[RunCount], records_max: u64, span_s: u64) -> Reso
 }
 
 /// Returns the stages that read a range at this resolution. What is before `from_s` only matters by its totals.
-pub(super) fn stages(finest: Resolution, from_s: u64, until_s: u64) -> Vec<Stage> {
+pub fn stages(finest: Resolution, from_s: u64, until_s: u64) -> Vec<Stage> {
     let is_used = |resolution| match (finest, resolution) {
         (_, Resolution::Interval) | (Resolution::Hour, _) => true,
         (finest, resolution) => finest == resolution,
@@ -74,14 +107,12 @@ pub(super) fn stages(finest: Resolution, from_s: u64, until_s: u64) -> Vec<Stage
 
 /// What was read of each run, by run and writer.
 #[derive(Debug, Default)]
-pub(super) struct RunProgress {
+pub struct RunProgress {
     /// Of the present stage.
     resolution: Resolution,
     runs: HashMap<Box<str>, Progress>,
     /// The first number that each run is known to have.
     firsts: HashMap<Box<str>, u64>,
-    /// When runs were counted, in seconds since 1970.
-    planned_s: u64,
 }
 
 #[derive(Debug, Default)]
@@ -100,18 +131,18 @@ struct Progress {
 }
 
 impl RunProgress {
-    pub(super) fn new(counted: &[RunCount], planned_s: u64) -> Self {
+    pub fn new(counted: &[RunCount]) -> Self {
         let firsts = counted.iter().map(|run| (run.run.as_str().into(), run.first)).collect();
-        Self { firsts, planned_s, ..Self::default() }
+        Self { firsts, ..Self::default() }
     }
 
     /// Whether former stages, or this one, have records of an entry's run.
-    pub(super) fn knows(&self, entry: &Entry) -> bool {
+    pub fn knows(&self, entry: &Entry) -> bool {
         key_and_number(entry).is_some_and(|(key, _)| self.runs.contains_key(&key))
     }
 
     /// Begins the next stage.
-    pub(super) fn next_stage(&mut self, resolution: Resolution) {
+    pub fn next_stage(&mut self, resolution: Resolution) {
         self.resolution = resolution;
         for run in self.runs.values_mut() {
             run.together.clear();
@@ -121,7 +152,7 @@ impl RunProgress {
     }
 
     /// Passes an entry on if former stages have not read what it stands for.
-    pub(super) fn pass(&mut self, entry: &Entry, each: &mut dyn FnMut(&Entry)) {
+    pub fn pass(&mut self, entry: &Entry, each: &mut dyn FnMut(&Entry)) {
         let resolution = self.resolution;
         let Some((key, number)) = key_and_number(entry) else { return each(entry) };
         if resolution == Resolution::Interval {
@@ -145,33 +176,8 @@ impl RunProgress {
         }
     }
 
-    /// Returns the parts by which is read what runs have at this resolution and former stages have not; `runs` and `further`
-    /// are what their ids and all entries must pass. The last one finds what follows, too, if the stage has no end.
-    ///
-    /// Runs are asked for by their ids, some at a time: a store keeps the entries of a host together, and would unpack those
-    /// of all hosts again for each piece of time.
-    pub(super) fn parts(
-        &self,
-        counted: &[RunCount],
-        stage: Stage,
-        (runs, further): (&str, &str),
-    ) -> Vec<Part> {
-        let field = &stage.resolution.kind_field().name;
-        let unread = self.unread(counted, stage);
-        let groups = groups(&unread).map(|runs| Part::of_runs(runs, field, further));
-        if stage.resolution != Resolution::Interval {
-            return groups.collect();
-        }
-        let end = format!(" _time:<{}", time(stage.until_s));
-        let end = if stage.until_s == NO_END { "" } else { &end };
-        let dropped = Part { filter: format!("{DROPPED}{further}{end}"), within_s: None };
-        let following =
-            (stage.until_s == NO_END).then(|| Part::following(&unread, self.planned_s, (runs, further)));
-        [dropped].into_iter().chain(groups).chain(following).collect()
-    }
-
-    /// Returns the runs that have more at a resolution than former stages have read.
-    fn unread<'a>(&self, counted: &'a [RunCount], stage: Stage) -> Vec<UnreadRun<'a>> {
+    /// Returns the runs that have more at a resolution than former stages have read, by their beginnings.
+    pub fn unread<'a>(&self, counted: &'a [RunCount], stage: Stage) -> Vec<UnreadRun<'a>> {
         // Roll-ups are of the end of what they stand for.
         let margin_s = MARGIN_S.max(2 * stage.resolution.period().as_secs());
         let read = self.read();
@@ -254,12 +260,12 @@ impl Progress {
     }
 }
 
-/// Checks that no more runs were counted than are kept.
-pub(super) fn check(counted: &[RunCount]) -> Result<(), Reason> {
-    if counted.len() > RUNS_MAX {
-        return Err(format!("it has more than {RUNS_MAX} runs: narrow them down with ?query=_time:1d"));
-    }
-    Ok(())
+/// The run and its writer, and the number of a record; `None` if it has none.
+pub fn key_and_number(entry: &Entry) -> Option<(Box<str>, u64)> {
+    let number = entry.text("TLSDASH_SEQ")?.parse().ok().filter(|number| (1..u64::MAX).contains(number))?;
+    let text = |name| entry.text(name).unwrap_or_default();
+    let key = [entry.text("TLSDASH_RUN")?, text("_BOOT_ID"), text("_PID")].join(" ");
+    Some((key.into(), number))
 }
 
 /// The record of an interval that a roll-up stands for, with another number.
@@ -279,13 +285,6 @@ fn renumbered(entry: &Entry, number: u64, resolution: Resolution) -> Entry {
 mod tests {
     use super::*;
 
-    const RUN: [&str; 4] = [
-        "00000000000000000000000000000001",
-        "00000000000000000000000000000002",
-        "00000000000000000000000000000003",
-        "00000000000000000000000000000004",
-    ];
-
     /// A record or a roll-up; the last of those that were written together says what they stand for.
     fn record(run: &str, kind: &str, number: u64, second: u64, batch: Option<[u64; 3]>) -> Entry {
         let number = number.to_string();
@@ -304,7 +303,7 @@ mod tests {
         let kind_field = progress.resolution.kind_field();
         let mut given = Vec::new();
         for (number, batch) in records {
-            let entry = record(RUN[0], &kind_field.name, *number, 10, *batch);
+            let entry = record("a", &kind_field.name, *number, 10, *batch);
             progress.pass(&entry, &mut |entry| {
                 assert_eq!(entry.text("TLSDASH_KIND"), Some("x"));
                 given.push(entry.text("TLSDASH_SEQ").unwrap().parse().unwrap());
@@ -333,7 +332,7 @@ mod tests {
         progress.next_stage(interval);
         let intervals = [(900, None), (920, None), (921, None), (923, None), (922, None), (923, None)];
         assert_eq!(pass(&mut progress, &intervals), [6, 8, 7, 8], "one that comes late, and a copy");
-        let other = record(RUN[1], "TLSDASH_KIND", 7, 5, None);
+        let other = record("b", "TLSDASH_KIND", 7, 5, None);
         progress.pass(&other, &mut |entry| assert_eq!(entry.text("TLSDASH_SEQ"), Some("7")));
         // Numbers that nobody means.
         let most = u64::MAX - 1;
@@ -345,73 +344,6 @@ mod tests {
         assert_eq!(pass(&mut progress, &[(9, Some([500, 600, 1])), (10, Some([610, 700, 1]))]), [501]);
         progress.next_stage(interval);
         assert_eq!(pass(&mut progress, &[(601, None)]), [502]);
-    }
-
-    #[test]
-    fn runs_are_found_by_their_ids_and_what_follows_by_time() {
-        let count = |run: &str, to_s: u64, minutes| RunCount {
-            run: run.to_owned(),
-            from_us: 1_000_000_000_000,
-            to_us: (1_000_000 + to_s) * 1_000_000,
-            first: 1,
-            last: if run == RUN[2] { 9 } else { 100 },
-            intervals: 9,
-            minutes,
-            hours: 1,
-        };
-        // One goes on, one was killed hours ago, one has ended in order, and one has no roll-ups and a sender that is late.
-        let counted = [
-            count(RUN[0], 20_000, 9),
-            count(RUN[1], 7_000, 9),
-            count(RUN[2], 3_000, 9),
-            RunCount { hours: 0, ..count(RUN[3], 19_700, 0) },
-        ];
-        let stage = |resolution, until_s| Stage { resolution, until_s };
-        let mut progress = RunProgress::new(&counted, 1_020_010);
-        let parts = |progress: &RunProgress, stage| {
-            let parts = progress.parts(&counted, stage, ("", ""));
-            parts.into_iter().map(|part| (part.filter, part.within_s)).collect::<Vec<_>>()
-        };
-        progress.next_stage(Resolution::Hour);
-        let hours = parts(&progress, stage(Resolution::Hour, 2_000_000));
-        let all = format!(
-            "TLSDASH_HOUR:* TLSDASH_RUN:in({},{},{}) (_time:[1970-01-12T13:46:40Z,1970-01-12T19:20:01Z))",
-            RUN[0], RUN[1], RUN[2]
-        );
-        assert_eq!(hours, [(all, Some((1_000_000, 1_020_001)))]);
-        for (run, second) in [(RUN[0], 18_000), (RUN[1], 3_600), (RUN[2], 3_000)] {
-            let rollup = record(run, "TLSDASH_HOUR", 1, second, Some([0, 9, 1]));
-            progress.pass(&rollup, &mut |_| {});
-        }
-        progress.next_stage(Resolution::Minute);
-        let minutes = parts(&progress, stage(Resolution::Minute, 2_000_000));
-        let of_both = format!(
-            "TLSDASH_MINUTE:* TLSDASH_RUN:in({},{}) (_time:[1970-01-12T14:44:40Z,1970-01-12T15:43:21Z) or \
-             _time:[1970-01-12T18:44:40Z,1970-01-12T19:20:01Z))",
-            RUN[1], RUN[0]
-        );
-        assert_eq!(minutes, [(of_both, Some((1_003_480, 1_020_001)))]);
-        for (run, second) in [(RUN[0], 19_980), (RUN[1], 6_960)] {
-            let rollup = record(run, "TLSDASH_MINUTE", 1, second, Some([9, 10, 1]));
-            progress.pass(&rollup, &mut |_| {});
-        }
-        progress.next_stage(Resolution::Interval);
-        let intervals = parts(&progress, stage(Resolution::Interval, NO_END));
-        let of_all = format!(
-            "TLSDASH_KIND:* TLSDASH_RUN:in({},{},{}) (_time:[1970-01-12T13:46:40Z,1970-01-12T19:20:01Z))",
-            RUN[3], RUN[1], RUN[0]
-        );
-        let following = format!(
-            "(TLSDASH_KIND:* or {DROPPED}) (_time:>=1970-01-12T19:19:55Z or TLSDASH_RUN:in({}) \
-             _time:>=1970-01-12T19:15:01Z)",
-            RUN[3]
-        );
-        let filters: Vec<&str> = intervals.iter().map(|(filter, _)| &**filter).collect();
-        assert_eq!(filters, [DROPPED, &of_all, &following]);
-        let mut parts =
-            progress.parts(&counted[..3], stage(Resolution::Interval, NO_END), (" runs", " more"));
-        let following = format!("(TLSDASH_KIND:* runs or {DROPPED}) more (_time:>=1970-01-12T19:19:55Z)");
-        assert_eq!(parts.pop().unwrap().filter, following);
     }
 
     #[test]
