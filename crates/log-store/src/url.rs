@@ -7,7 +7,7 @@ use std::str::FromStr;
 use percent_encoding::percent_decode_str;
 use ureq::http::Uri;
 
-const PARAMETERS: &str = "query, records, tenant, token-file, user, password-file, cafile, cert and key";
+const PARAMETERS: &str = "query, tenant, token-file, user, password-file, cafile, cert and key";
 
 /// A store of logs, and how to ask it. Secrets are in files or in the environment, never in the URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,8 +23,6 @@ pub struct StoreUrl {
 pub(crate) struct Parameters {
     /// A further filter, in LogsQL.
     pub(crate) query: Option<String>,
-    /// The records that are read one by one; of more, roll-ups are read.
-    pub(crate) records: Option<u64>,
     /// Account and project.
     pub(crate) tenant: Option<(u32, u32)>,
     pub(crate) token_file: Option<PathBuf>,
@@ -155,10 +153,8 @@ impl FromStr for UploadUrl {
             StoreUrlError::Form => StoreUrlError::UploadForm,
             other => other,
         })?;
-        if url.parameters.query.is_some() || url.parameters.records.is_some() {
-            return Err(StoreUrlError::Contradiction(
-                "query and records are for reading: an upload has all records",
-            ));
+        if url.parameters.query.is_some() {
+            return Err(StoreUrlError::Contradiction("query is for reading: an upload has all records"));
         }
         Ok(Self { url, path })
     }
@@ -185,10 +181,6 @@ impl Parameters {
         let is_twice = match name {
             "query" if !is_one_filter(&value) => return Err(refuse("one filter, without pipes or comments")),
             "query" => self.query.replace(value).is_some(),
-            "records" => {
-                let number = value.parse().map_err(|_| refuse("a number"))?;
-                self.records.replace(number).is_some()
-            }
             "tenant" => {
                 let parts = value.split_once(':').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
                 self.tenant.replace(parts.ok_or_else(|| refuse("ACCOUNT:PROJECT, two numbers"))?).is_some()
@@ -292,8 +284,7 @@ mod tests {
             ("logs+http:///x", "expected logs+http"),
             ("logs+ftp://h", "expected logs+http"),
             ("logs+http://user:geheim@h", "use ?user=NAME&password-file=PATH"),
-            ("logs+http://h?limit=3", "there is no parameter \"limit\": there are query, records"),
-            ("logs+http://h?records=x", "expected a number"),
+            ("logs+http://h?limit=3", "there is no parameter \"limit\": there are query, tenant"),
             ("logs+http://h?query=", "expected a value"),
             ("logs+http://h:194280", "expected logs+http"),
             ("logs+http://h:", "expected logs+http"),

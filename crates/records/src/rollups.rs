@@ -50,8 +50,10 @@ pub struct UnreadRun<'a> {
     pub id: &'a str,
     pub from_s: u64,
     pub to_s: u64,
-    /// About how many.
+    /// About how many records.
     pub records: u64,
+    /// The number of the last record that was read.
+    pub through: u64,
 }
 
 impl RunCount {
@@ -103,6 +105,19 @@ pub fn stages(finest: Resolution, from_s: u64, until_s: u64) -> Vec<Stage> {
     };
     let all = [Resolution::Hour, Resolution::Minute, Resolution::Interval].map(stage);
     all.into_iter().filter(|stage| stage.until_s > 0).collect()
+}
+
+/// Returns what a person should know of a place with so many records that is read at a resolution; `None` if all are read.
+pub fn note(finest: Resolution, records: u64, records_max: u64) -> Option<String> {
+    let rollups = match finest {
+        Resolution::Interval => return None,
+        Resolution::Minute => "minutes",
+        Resolution::Hour => "hours",
+    };
+    Some(format!(
+        "has more than {records_max} records ({records}): whole {rollups} are read, with the busiest clients only; \
+         --records all reads them one by one"
+    ))
 }
 
 /// What was read of each run, by run and writer.
@@ -201,7 +216,8 @@ impl RunProgress {
             let span_s = run.to_us.saturating_sub(run.from_us) / 1_000_000 + 1;
             let records =
                 run.of(stage.resolution).saturating_mul(to_s.min(last_s).saturating_sub(from_s)) / span_s;
-            is_unread.then_some(UnreadRun { id: &run.run, from_s, to_s, records })
+            let through = known.map_or(0, |(through, _)| *through);
+            is_unread.then_some(UnreadRun { id: &run.run, from_s, to_s, records, through })
         };
         let mut unread: Vec<_> = counted.iter().filter_map(of_run).collect();
         unread.sort_by_key(|run| run.from_s);
@@ -277,6 +293,10 @@ fn renumbered(entry: &Entry, number: u64, resolution: Resolution) -> Entry {
         && let Some(kind) = entry.text(kind_field)
     {
         record.replace(kind_field, ("TLSDASH_KIND", kind));
+        // It was written once its minute or hour was over.
+        if let Some(at_us) = entry.text(&field::MONO.name).and_then(|text| text.parse().ok()) {
+            record.move_back_to(at_us);
+        }
     }
     record
 }

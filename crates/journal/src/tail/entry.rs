@@ -135,6 +135,13 @@ impl Entry {
         }
     }
 
+    /// Moves it to an earlier time of its monotonic clock, in microseconds.
+    pub fn move_back_to(&mut self, monotonic_us: u64) {
+        let earlier_us = self.header.monotonic_us.saturating_sub(monotonic_us);
+        self.header.monotonic_us -= earlier_us;
+        self.header.realtime_us = self.header.realtime_us.saturating_sub(earlier_us);
+    }
+
     pub(super) fn of_object(object: EntryObject<'_>, seqnum_id: u128, fields: Vec<EntryField>) -> Self {
         Self { header: EntryHeader::of(object, seqnum_id), fields }
     }

@@ -125,12 +125,17 @@ impl StoreReader {
     }
 
     /// Opens a store for a range of time, in microseconds since 1970: what is before it has only its totals. If there are
-    /// more than 250,000 records, roll-ups are read in their place as far as they go, the finest that are fewer.
+    /// more than `records_max` records, roll-ups are read in their place as far as they go, the finest that are fewer.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_range(url: &StoreUrl, id_prefix: &str, range_us: (u64, u64)) -> Result<Self, ReadError> {
-        let plan = Plan::Uncounted(StagedRange::new(url, id_prefix, range_us));
+    pub fn open_range(
+        url: &StoreUrl,
+        id_prefix: &str,
+        range_us: (u64, u64),
+        records_max: u64,
+    ) -> Result<Self, ReadError> {
+        let plan = Plan::Uncounted(StagedRange::new(url, id_prefix, range_us, records_max));
         Ok(Self { plan, ..Self::open(url, Start::Oldest, id_prefix)? })
     }
 

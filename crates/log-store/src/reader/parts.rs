@@ -207,7 +207,8 @@ mod tests {
     #[test]
     fn runs_are_read_together_as_far_as_their_records_are_few() {
         let groups_of = |counts: &[u64]| {
-            let run = |records: &u64| UnreadRun { id: "x", from_s: 0, to_s: 1, records: *records };
+            let run =
+                |records: &u64| UnreadRun { id: "x", from_s: 0, to_s: 1, records: *records, through: 0 };
             let runs: Vec<_> = counts.iter().map(run).collect();
             groups(&runs).map(<[_]>::len).collect::<Vec<_>>()
         };

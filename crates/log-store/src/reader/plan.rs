@@ -75,13 +75,18 @@ pub(super) struct StagedReading {
 
 impl StagedRange {
     /// A range in microseconds since 1970.
-    pub(super) fn new(url: &StoreUrl, id_prefix: &str, (from_us, until_us): (u64, u64)) -> Self {
+    pub(super) fn new(
+        url: &StoreUrl,
+        id_prefix: &str,
+        (from_us, until_us): (u64, u64),
+        records_max: u64,
+    ) -> Self {
         Self {
             runs: runs(id_prefix),
             further: further(url),
             from_s: from_us / 1_000_000,
             until_s: (until_us / 1_000_000).saturating_add(1),
-            records_max: url.parameters.records.unwrap_or(rollups::RECORDS_MAX),
+            records_max,
         }
     }
 
@@ -125,16 +130,7 @@ impl StagedReading {
 
     /// Returns what is read in place of all records, if something is.
     pub(super) fn note(&self) -> Option<String> {
-        let rollups = match self.finest {
-            Resolution::Interval => return None,
-            Resolution::Minute => "minutes",
-            Resolution::Hour => "hours",
-        };
-        let (records, records_max) = (intervals(&self.counted), self.range.records_max);
-        Some(format!(
-            "has more than {records_max} records ({records}): whole {rollups} are read, with the busiest clients only; \
-             ?records={records} reads them one by one"
-        ))
+        rollups::note(self.finest, intervals(&self.counted), self.range.records_max)
     }
 }
 

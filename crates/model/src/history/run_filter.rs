@@ -64,11 +64,18 @@ pub struct RunFilter {
     pub id_prefix: String,
     /// Their time: records of others outside it are not reported.
     pub range: TimeRange,
+    /// If there are more records, roll-ups may be read in their place.
+    pub records_max: u64,
 }
 
 impl Default for RunFilter {
     fn default() -> Self {
-        Self { writers: WriterFilter::Any, id_prefix: String::new(), range: TimeRange::ALL }
+        Self {
+            writers: WriterFilter::Any,
+            id_prefix: String::new(),
+            range: TimeRange::ALL,
+            records_max: u64::MAX,
+        }
     }
 }
 

@@ -108,7 +108,7 @@ fn intervals<C: Metric, L: Metric + Into<LatencyClass>>(
 ) -> u64 {
     let start_us = run.last_us().saturating_sub(run.duration_us());
     let mut written = 0_u64;
-    for interval in series.intervals() {
+    for interval in series.timeline() {
         let latency = interval.latency(class);
         if !latency.is_empty() {
             let after_s = interval.start_us.saturating_sub(start_us) as f64 / 1e6;

@@ -20,4 +20,4 @@ pub(crate) use configuration::{ProxyArgs, ProxyOptions, read_file};
 pub(crate) use flags::Flags;
 pub(crate) use format::Format;
 pub(crate) use run_options::RunOptions;
-pub(crate) use runs::RunsArgs;
+pub(crate) use runs::{RecordsArg, RunsArgs};

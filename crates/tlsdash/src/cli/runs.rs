@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 use model::history::Moment;
 
-use crate::journals::reading::{RunChoice, RunPrefix, RunQuery};
+use crate::journals::reading::{RecordLimit, RunChoice, RunPrefix, RunQuery};
 use crate::journals::writers::WriterArgs;
 use crate::value::ParsedValue;
 
@@ -34,13 +34,31 @@ pub(crate) struct RunsArgs {
     pub(crate) until: Option<ParsedValue<Moment>>,
     #[command(flatten)]
     pub(crate) writers: WriterArgs,
+    #[command(flatten)]
+    pub(crate) records: RecordsArg,
+}
+
+/// How exactly long times are read.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct RecordsArg {
+    /// Read so many records one by one, or `all`; if there are more, their minutes or hours are read in their place
+    /// [default: 250000]
+    #[arg(long, value_name = "N")]
+    pub(crate) records: Option<RecordLimit>,
+}
+
+impl RecordsArg {
+    pub(crate) fn limit(self) -> RecordLimit {
+        self.records.unwrap_or_default()
+    }
 }
 
 impl RunsArgs {
     /// The query of a command, which keeps the latest `history` intervals of each series.
     pub(crate) fn query<'a>(&'a self, mode: &'a str, history: usize) -> RunQuery<'a> {
         let (run, since, until) = (self.run.as_deref(), self.since.as_ref(), self.until.as_ref());
-        let choice = RunChoice { mode, run, host: self.host.as_deref(), writers: &self.writers };
+        let (host, records) = (self.host.as_deref(), self.records.limit());
+        let choice = RunChoice { mode, run, host, writers: &self.writers, records };
         RunQuery { choice, history, service: self.service.as_deref(), since, until }
     }
 }

@@ -14,7 +14,7 @@ use records::slice::RunSlice;
 use tui::{DashboardSender, Event, RemoteControl, ReplayStart, Speed};
 
 use crate::cli::appearance::{Appearance, AppearanceOptions};
-use crate::cli::{Flags, Format};
+use crate::cli::{Flags, Format, RecordsArg};
 use crate::control::remote;
 use crate::error::usage;
 use crate::journals::contents::opener;
@@ -48,6 +48,8 @@ pub(crate) struct WatchArgs {
     pub(crate) run: Option<RunPrefix>,
     #[command(flatten)]
     pub(crate) writers: WriterArgs,
+    #[command(flatten)]
+    pub(crate) records: RecordsArg,
     /// Print the summary of the journal, without a screen
     #[arg(long)]
     pub(crate) headless: bool,
@@ -69,7 +71,8 @@ pub(crate) fn run(args: &WatchArgs, flags: &Flags) -> anyhow::Result<()> {
     if frontend == Frontend::Plain && (args.play.is_some() || args.from.is_some()) {
         return Err(usage("--play and --from need the dashboard, and --plain has none"));
     }
-    let choice = RunChoice { mode: "watch", run: prefix, host: None, writers: &args.writers };
+    let records = args.records.limit();
+    let choice = RunChoice { mode: "watch", run: prefix, host: None, writers: &args.writers, records };
     let part = SourcePart::parse(args.source.as_deref(), choice)?;
     frontend.report_if_forced(args.headless);
     match frontend {

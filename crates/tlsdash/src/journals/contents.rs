@@ -6,7 +6,7 @@ use std::sync::mpsc::sync_channel;
 use anyhow::Context;
 use journal::{EntrySource, ReadError};
 use model::history::{Follower, RunFilter, Update};
-use model::runs::{Model, RUNS_KNOWN_MAX, RUNS_MERGED_BYTES_MAX, Run};
+use model::runs::{Level, Model, RUNS_KNOWN_MAX, RUNS_MERGED_BYTES_MAX, Run};
 use records::ids::RunId;
 use records::kinds::Record;
 use records::slice::RunSlice;
@@ -23,6 +23,8 @@ pub(crate) struct JournalContents<'a> {
     writers: &'a WriterArgs,
     pub(crate) model: Model,
     ignored: IgnoredRuns,
+    /// How it was read.
+    notes: Vec<String>,
 }
 
 impl<'a> JournalContents<'a> {
@@ -51,7 +53,7 @@ impl<'a> JournalContents<'a> {
         let follower = Follower::start(opener(place, filter, warn), filter.clone(), deliver)?;
         let walked = follower.bytes_read();
         let ending = spawn("ending", move || follower.finish())?;
-        let mut contents = Self { place, writers, model, ignored: IgnoredRuns::default() };
+        let mut contents = Self { place, writers, model, ignored: IgnoredRuns::default(), notes: Vec::new() };
         let mut slice = RunSlice::new(filter.range);
         let mut bar = Bar::new(|| place.size_bytes());
         let mut notices = Vec::new();
@@ -63,6 +65,7 @@ impl<'a> JournalContents<'a> {
                     batch.records.iter().for_each(&mut inspect);
                     contents.model.apply_batch(batch);
                 }
+                Update::Notice(Level::Notice, text) => contents.notes.push(text),
                 Update::Notice(_, text) => notices.push(text),
                 Update::Ignored(_, writer) => drop(contents.ignored.note(writer)),
                 Update::CaughtUp | Update::Recording(_) => {}
@@ -88,8 +91,9 @@ impl<'a> JournalContents<'a> {
         Ok(contents)
     }
 
-    /// Reports runs that were ignored because of their writer, unless `--uid` or `--unit` was given.
+    /// Reports how it was read, and runs that were ignored because of their writer, unless `--uid` or `--unit` was given.
     pub(crate) fn report_ignored(&self) {
+        self.notes.iter().for_each(|note| crate::say(format_args!("warning: {note}")));
         if self.writers.uid.is_none() && self.writers.unit.is_none() {
             self.ignored.lines().into_iter().for_each(crate::say);
         }
@@ -229,7 +233,7 @@ pub(crate) fn opener(
     filter: &RunFilter,
     warn: impl FnOnce(String) + Send + 'static,
 ) -> impl FnOnce() -> Result<Box<dyn EntrySource>, ReadError> + Send + 'static {
-    let open = source.opener_of_range(&filter.id_prefix, filter.range);
+    let open = source.opener_of_range(filter);
     move || {
         let opened = open()?;
         if let Some(why) = opened.refusal() {

@@ -7,7 +7,7 @@ use model::runs::Model;
 use records::kinds::Record;
 
 use crate::error::usage;
-use crate::journals::reading::{RunChoice, SourcePart};
+use crate::journals::reading::{RecordLimit, RunChoice, SourcePart};
 use crate::journals::source::shown;
 use crate::journals::writers::WriterArgs;
 
@@ -22,7 +22,10 @@ pub(crate) fn read(
     run: Option<&str>,
     with_paths: bool,
 ) -> anyhow::Result<TrafficMix> {
-    let mut part = SourcePart::parse(Some(source), RunChoice { mode, run, host: None, writers })?;
+    let mut part = SourcePart::parse(
+        Some(source),
+        RunChoice { mode, run, host: None, writers, records: RecordLimit::NONE },
+    )?;
     let chosen = part.read(1)?.run(run)?.id();
     // Again, as only this run is kept.
     part.filter.id_prefix = chosen.to_string();

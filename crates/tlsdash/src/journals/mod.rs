@@ -7,5 +7,6 @@ pub(crate) mod mixes;
 mod probe;
 pub(crate) mod reading;
 pub(crate) mod source;
+mod staged_files;
 pub(crate) mod state_directory;
 pub(crate) mod writers;

@@ -12,6 +12,7 @@ use model::history::{Moment, MomentRange, RunFilter};
 use model::runs::{Model, Run};
 use records::ids::{FAMILY_DIGITS, RunId};
 use records::kinds::Record;
+use records::rollups::RECORDS_MAX;
 use records::slice::TimeRange;
 use report::RunPart;
 
@@ -32,7 +33,13 @@ pub(crate) struct RunChoice<'a> {
     pub(crate) host: Option<&'a str>,
     /// The writers whose runs are read.
     pub(crate) writers: &'a WriterArgs,
+    /// The records that are read one by one.
+    pub(crate) records: RecordLimit,
 }
+
+/// How many records are read one by one: of a place with more, roll-ups are read in their place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RecordLimit(u64);
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunQuery<'a> {
@@ -64,13 +71,18 @@ impl<'a> SourcePart<'a> {
     /// # Errors
     /// When the source or the range cannot be parsed, or the run cannot be read.
     pub(crate) fn parse(source: Option<&OsStr>, choice: RunChoice<'a>) -> anyhow::Result<Self> {
-        let RunChoice { mode, run, host, writers } = choice;
+        let RunChoice { mode, run, host, writers, records } = choice;
         let (place, window) = place_and_window(mode, source, writers)?;
         let place = place.limited_to(host, writers.named_unit().as_deref());
         // What parts of a run have in common with it.
         let id_prefix =
             run.map(|prefix| prefix[..prefix.len().min(FAMILY_DIGITS)].to_owned()).unwrap_or_default();
-        let filter = RunFilter { writers: writers.filter(&place), id_prefix, range: TimeRange::ALL };
+        let filter = RunFilter {
+            writers: writers.filter(&place),
+            id_prefix,
+            range: TimeRange::ALL,
+            records_max: records.0,
+        };
         let mut part = Self { name: place.to_string(), place, filter, writers };
         if let Some(window) = window {
             let contents = part.read(1)?;
@@ -290,6 +302,27 @@ fn place_and_window(
         }
         Some((source, text)) if text.parse::<Moment>().is_ok() => Err(refuse_moment(mode, source, text)),
         Some(_) | None => Ok((place(mode, source, writers)?, None)),
+    }
+}
+
+impl RecordLimit {
+    pub(crate) const NONE: Self = Self(u64::MAX);
+}
+
+impl Default for RecordLimit {
+    fn default() -> Self {
+        Self(RECORDS_MAX)
+    }
+}
+
+impl FromStr for RecordLimit {
+    type Err = InvalidValue;
+
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        match text {
+            "all" => Ok(Self::NONE),
+            number => number.parse().map(Self).map_err(|_| InvalidValue("a number, or all")),
+        }
     }
 }
 

@@ -5,15 +5,15 @@ use std::fmt;
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
+use crate::journals::staged_files::StagedFiles;
 use journal::{Entry, EntrySource, InstanceError, JournaldInstance, ReadError, Start, Tail};
 use log_store::{StoreReader, StoreUrl, StoreUrlError};
-use model::history::WriterFilter;
+use model::history::{RunFilter, WriterFilter};
 use records::ids::{RUN_PARTS_MAX, RunId};
-use records::slice::TimeRange;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// An entry is read if it has one of these fields: our records' kind, or journald's number of dropped messages.
-const FIELDS: &[&str] = &["TLSDASH_KIND", "N_DROPPED"];
+pub(super) const FIELDS: [&str; 2] = ["TLSDASH_KIND", "N_DROPPED"];
 
 /// The folders in which journald has its own subfolders.
 const JOURNALD: [&str; 2] = ["/var/log/journal", "/run/log/journal"];
@@ -69,23 +69,33 @@ impl JournalSource {
         id_prefix: &str,
     ) -> impl FnOnce() -> Result<Box<dyn EntrySource>, ReadError> + Send + 'static {
         let (source, id_prefix) = (self.clone(), id_prefix.to_owned());
-        move || source.open(start, FIELDS, &id_prefix)
+        move || source.open(start, &FIELDS, &id_prefix)
     }
 
-    /// Returns a function that opens it for a range of time, of runs whose ids begin with `id_prefix`. A store with many
-    /// records gives roll-ups in place of some.
+    /// Returns a function that opens it for the runs and the range of a filter. If it has more records than the filter says,
+    /// roll-ups are read in place of some.
     pub(crate) fn opener_of_range(
         &self,
-        id_prefix: &str,
-        range: TimeRange,
+        filter: &RunFilter,
     ) -> impl FnOnce() -> Result<Box<dyn EntrySource>, ReadError> + Send + 'static {
-        let (source, id_prefix) = (self.clone(), id_prefix.to_owned());
+        let (source, filter, name) = (self.clone(), filter.clone(), self.to_string());
         move || match source {
             Self::Store(url) => {
+                let RunFilter { id_prefix, range, records_max, .. } = filter;
                 let range = (range.from_us, range.until_us);
-                Ok(Box::new(StoreReader::open_range(&url, &id_prefix, range)?))
+                Ok(Box::new(StoreReader::open_range(&url, &id_prefix, range, records_max)?))
             }
-            _ => source.open(Start::Oldest, FIELDS, &id_prefix),
+            _ if filter.records_max == u64::MAX => source.open(Start::Oldest, &FIELDS, &filter.id_prefix),
+            Self::Path(path) => {
+                let is_of_one_writer = !path.is_dir();
+                Ok(Box::new(StagedFiles::open(name, filter, is_of_one_writer, move |start| {
+                    open_path(&path, start)
+                })?))
+            }
+            Self::Instance(instance) => {
+                let open = move |start| Tail::open_instance(&instance, start);
+                Ok(Box::new(StagedFiles::open(name, filter, false, open)?))
+            }
         }
     }
 
@@ -115,10 +125,7 @@ impl JournalSource {
         id_prefix: &str,
     ) -> Result<Box<dyn EntrySource>, ReadError> {
         let tail = match self {
-            Self::Path(path) => {
-                allow_many_files();
-                Tail::open(path, start)
-            }
+            Self::Path(path) => open_path(path, start),
             Self::Instance(instance) => Tail::open_instance(instance, start),
             Self::Store(url) => return Ok(Box::new(StoreReader::open(url, start, id_prefix)?)),
         };
@@ -187,6 +194,11 @@ impl JournalSource {
         }
         found
     }
+}
+
+fn open_path(path: &Path, start: Start) -> Result<Tail, ReadError> {
+    allow_many_files();
+    Tail::open(path, start)
 }
 
 /// Raises the limit on descriptors as far as it goes: each file that is being written in a folder stays open, and the usual

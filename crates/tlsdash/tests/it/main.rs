@@ -47,6 +47,7 @@ mod runs;
 mod screen;
 mod service;
 mod sources;
+mod staged_files;
 mod tls;
 mod upgrade;
 mod watch_control;

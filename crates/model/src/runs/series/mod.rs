@@ -29,8 +29,10 @@ pub(in crate::runs) const BRIEF_INTERVALS_MAX: usize = 100;
 /// Time up to its last record that a condensed run keeps interval by interval, in microseconds, for findings.
 pub(in crate::runs) const UNMERGED_US: u64 = 60_000_000;
 
-/// Latency buckets that a series keeps, eight bytes each: a quarter of an hour of some 9,000 an interval.
+/// Latency buckets that a series keeps, eight bytes each: a quarter of an hour of some 9,000 an interval. Of intervals of
+/// a minute and more, as long recordings are read, a quarter is enough.
 pub(in crate::runs) const BUCKETS_MAX: usize = 8_000_000;
+const LONG_US: u64 = 60_000_000;
 
 /// The series of the proxy or the load of one run.
 #[derive(Debug)]
@@ -132,9 +134,10 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
 
     /// Keeps an interval. The oldest go to the rollup when there are too many, or too many buckets.
     fn keep(&mut self, interval: Interval<C, L>) {
+        let buckets_max = if interval.length_us() < LONG_US { BUCKETS_MAX } else { BUCKETS_MAX / 4 };
         self.buckets += interval.buckets();
         self.intervals.push_back(Arc::new(interval));
-        while self.intervals.len() > self.history || (self.buckets > BUCKETS_MAX && self.intervals.len() > 1)
+        while self.intervals.len() > self.history || (self.buckets > buckets_max && self.intervals.len() > 1)
         {
             self.roll_up_oldest();
         }

@@ -11,8 +11,8 @@ use recorder::publish::{Publisher, RECORDS_PER_SECOND_OWN, RecordWriter};
 use records::ids::RunId;
 use records::kinds::RunRecord;
 
-use crate::cli::Flags;
 use crate::cli::appearance::Appearance;
+use crate::cli::{Flags, RecordsArg};
 use crate::commands::observed::session::ObservingOptions;
 use crate::commands::watch::{self, WatchArgs};
 use crate::error::usage;
@@ -63,6 +63,7 @@ pub(crate) fn run(
         from: None,
         run: None,
         writers: WriterArgs::default(),
+        records: RecordsArg::default(),
         headless: run.headless,
         format: run.format,
         config: options.config.clone(),

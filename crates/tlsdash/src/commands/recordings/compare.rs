@@ -9,7 +9,7 @@ use clap::Args;
 use experiment::ComparableFigure;
 use mix::MixComparison;
 
-use crate::cli::Format;
+use crate::cli::{Format, RecordsArg};
 use crate::commands::output_files::OutputFiles;
 use crate::error::{UnmetCondition, usage};
 use crate::journals::mixes;
@@ -37,6 +37,8 @@ pub(crate) struct CompareArgs {
     pub(crate) run_b: Option<RunPrefix>,
     #[command(flatten)]
     pub(crate) writers: WriterArgs,
+    #[command(flatten)]
+    pub(crate) records: RecordsArg,
     /// Figures to compare, such as exchange.p99+cpu.per_exchange (docs/figures.md) [default: the usual ones that both have]
     #[arg(long, value_name = "M+M", value_delimiter = '+')]
     pub(crate) metric: Vec<ComparableFigure>,
@@ -148,7 +150,8 @@ fn experiments(args: &CompareArgs, output_files: &OutputFiles) -> anyhow::Result
 
 fn read(args: &CompareArgs, source: &OsString, run: Option<&RunPrefix>) -> anyhow::Result<RecordedRun> {
     let run = run.map(|prefix| &**prefix);
-    let choice = RunChoice { mode: "compare", run, host: None, writers: &args.writers };
+    let records = args.records.limit();
+    let choice = RunChoice { mode: "compare", run, host: None, writers: &args.writers, records };
     let wanted = RunQuery { choice, history: INTERVALS_MAX, service: None, since: None, until: None };
     RecordedRun::read(std::slice::from_ref(source), &wanted)
 }

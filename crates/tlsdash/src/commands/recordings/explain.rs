@@ -126,8 +126,9 @@ impl CheckCommand {
 
     /// The source as `--load` takes it, which has no options to choose a run.
     fn source<'a>(args: &'a RunsArgs, recorded: &'a RecordedRun) -> Option<&'a str> {
-        let RunsArgs { run: None, host: None, service: None, since: None, until: None, sources, writers } =
-            args
+        let RunsArgs {
+            run: None, host: None, service: None, since: None, until: None, sources, writers, ..
+        } = args
         else {
             return None;
         };

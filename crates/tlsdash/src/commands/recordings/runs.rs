@@ -21,7 +21,7 @@ use records::text::table::TextTable;
 use serde::Serialize;
 
 use crate::cli::Format;
-use crate::journals::reading::{RunChoice, SourcePart};
+use crate::journals::reading::{RecordLimit, RunChoice, SourcePart};
 use crate::journals::writers::WriterArgs;
 use crate::summary;
 
@@ -113,8 +113,13 @@ struct Percentile99 {
 }
 
 pub(crate) fn run(args: &ListRunsArgs) -> anyhow::Result<()> {
-    let choice = RunChoice { mode: "runs", run: None, host: None, writers: &args.writers };
-    let part = SourcePart::parse(args.source.as_deref(), choice)?;
+    let records = RecordLimit::default();
+    let choice = RunChoice { mode: "runs", run: None, host: None, writers: &args.writers, records };
+    let mut part = SourcePart::parse(args.source.as_deref(), choice)?;
+    if !part.place.is_all_or_nothing() {
+        // The sizes are those of all records.
+        part.filter.records_max = u64::MAX;
+    }
     let (mut sizes, mut entry) = (HashMap::<RunId, u64>::new(), EntryBuf::new());
     let measure = |record: &Record| {
         // A hostile journal may have any number of runs.

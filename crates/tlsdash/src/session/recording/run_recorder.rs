@@ -70,7 +70,12 @@ impl RunRecorder {
 
     fn follow(&self, run: RunId, path: &Path) -> anyhow::Result<(RecordedFollower, String)> {
         let range = TimeRange { from_us: Timestamps::now().realtime_us, ..TimeRange::ALL };
-        let filter = RunFilter { writers: self.writers.clone(), id_prefix: run.family(), range };
+        let filter = RunFilter {
+            writers: self.writers.clone(),
+            id_prefix: run.family(),
+            range,
+            records_max: u64::MAX,
+        };
         let recording =
             ActiveRecording::create(&RecordingFile::new_at(path), self.events.clone())?.within(range);
         let path = recording.path().display().to_string();

@@ -1,0 +1,134 @@
+//! Long recordings in files, which are read by their roll-ups: the same figures as record by record.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+
+use journal::{FileOptions, FileWriter, Timestamps};
+use recorder::publish::{Publisher, RECORDS_PER_SECOND_OWN, RecordWriter, Refusal, Sink};
+use records::codec::Coverage;
+use records::delta::{ClientDelta, ProxyDelta};
+use records::histogram::Sketch;
+use records::ids::{ClientId, RunId};
+use records::kinds::{Record, RunRecord};
+use records::metrics::{ClientCounter, Counters, ProxyCounter, ProxyLatency};
+use serde_json::Value;
+
+use crate::common::{run, stderr};
+
+/// 2026-11-01T00:00:00Z
+const BEGIN_S: u64 = 1_793_491_200;
+/// Small, so that the recording has many files.
+const FILE_BYTES: u64 = 1 << 20;
+
+/// A run of so many seconds from a second on, which ends in order or not.
+#[derive(Clone, Copy)]
+struct Simulated {
+    id: u128,
+    begin_s: u64,
+    seconds: u64,
+    ends: bool,
+    has_rollups: bool,
+}
+
+const LONG: Simulated =
+    Simulated { id: 0xaa << 120, begin_s: 0, seconds: 4_000, ends: true, has_rollups: true };
+const SHORT: Simulated = Simulated { id: 0xbb << 120, begin_s: 4_100, seconds: 50, ..LONG };
+const BARE: Simulated =
+    Simulated { id: 0xcc << 120, begin_s: 4_200, seconds: 300, has_rollups: false, ..LONG };
+const KILLED: Simulated = Simulated { id: 0xdd << 120, begin_s: 4_600, seconds: 1_000, ends: false, ..LONG };
+
+/// Each second another client, so that roll-ups lack most of the first run's 400.
+fn count(second: u64) -> ProxyDelta {
+    let mut delta = ProxyDelta::default();
+    delta.counters[ProxyCounter::Accepted] = 1 + second % 3;
+    delta.counters[ProxyCounter::Closed] = 1 + second % 3;
+    delta.latencies[ProxyLatency::Exchange].record_ns(10_000 << (second % 13));
+    let mut counters = Counters::default();
+    counters[ClientCounter::BytesOut] = 1_000 + second;
+    let client = ClientId::Addr([10, 0, (second % 400 / 200) as u8, (second % 200) as u8].into());
+    let exchange = Sketch::default();
+    delta.clients.push(ClientDelta { client, open_change: 0, counters, rtt_us: 0, exchange });
+    delta
+}
+
+/// The runs of several processes, in one file.
+struct SharedFile(Rc<RefCell<RecordWriter>>);
+
+impl Sink for SharedFile {
+    fn accept(&mut self, record: &Record, coverage: Coverage) -> Result<(), Refusal> {
+        self.0.borrow_mut().accept(record, coverage)
+    }
+
+    fn flush(&mut self) -> Result<(), String> {
+        Sink::flush(&mut *self.0.borrow_mut())
+    }
+}
+
+fn record(file: &Rc<RefCell<RecordWriter>>, simulated: Simulated) {
+    let at = |second: u64| Timestamps {
+        realtime_us: (BEGIN_S + simulated.begin_s + second) * 1_000_000,
+        monotonic_us: (1_000 + simulated.begin_s + second) * 1_000_000,
+    };
+    let sink = SharedFile(Rc::clone(file));
+    let mut publisher = Publisher::new(RunId::from_bits(simulated.id), sink, RECORDS_PER_SECOND_OWN, at(0));
+    if simulated.has_rollups {
+        publisher = publisher.with_rollups();
+    }
+    publisher.start(RunRecord::default(), at(0));
+    for second in 1..=simulated.seconds {
+        publisher.interval(Some(&count(second)), None, None, at(second));
+    }
+    if simulated.ends {
+        publisher.stop(RunRecord::default(), None, None, None, at(simulated.seconds));
+    }
+    assert_eq!(publisher.pending(), 0);
+}
+
+/// Reports on a run, or a part of one.
+fn report(source: &str, run_id: u128, records: &str, folder: &Path) -> (Value, String) {
+    let id = RunId::from_bits(run_id).to_string();
+    let output = run(folder, &["report", source, "--run", &id, "--records", records, "--json", "-"]);
+    assert!(output.status.success(), "{source} {records}: {}", stderr(&output));
+    (serde_json::from_slice(&output.stdout).unwrap(), stderr(&output))
+}
+
+#[test]
+fn a_long_recording_has_the_same_figures_by_its_roll_ups() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.journal");
+    let options = FileOptions { size_max: FILE_BYTES, ..FileOptions::default() };
+    let file = Rc::new(RefCell::new(RecordWriter::new(FileWriter::create(&path, options).unwrap())));
+    for simulated in [LONG, SHORT, BARE, KILLED] {
+        record(&file, simulated);
+    }
+    Rc::into_inner(file).unwrap().into_inner().close().unwrap();
+    let source = path.to_str().unwrap();
+    for simulated in [LONG, SHORT, BARE, KILLED] {
+        let [(each, _), (by_rollups, told)] =
+            ["all", "1000"].map(|records| report(source, simulated.id, records, folder.path()));
+        let id = format!("{:x}", simulated.id >> 120);
+        for part in ["connections", "bytes", "latency_us"] {
+            assert_eq!(by_rollups["summary"]["proxy"][part], each["summary"]["proxy"][part], "{id} {part}");
+        }
+        assert_eq!(by_rollups["summary"]["journal"]["lost"], 0, "{id}");
+        let accepted = (1..=simulated.seconds).map(|second| 1 + second % 3).sum::<u64>();
+        assert_eq!(each["summary"]["proxy"]["connections"]["accepted"], accepted, "{id}");
+        // The last records of the killed run are missing in any case.
+        if simulated.ends {
+            assert_eq!(by_rollups["summary"]["clients"], each["summary"]["clients"], "{id}");
+        }
+        let is_by_rollups = told.contains(" are read, with");
+        assert_eq!(is_by_rollups, simulated.id == LONG.id || simulated.id == KILLED.id, "{id}: {told}");
+    }
+    // What clients did before a range is needed of each, so it is read record by record.
+    let part = format!("{source}@40m..45m");
+    let [(each, _), (by_rollups, told)] =
+        ["all", "1000"].map(|records| report(&part, LONG.id, records, folder.path()));
+    assert_eq!(told, "");
+    for part in ["headline", "proxy_intervals", "handshakes", "changes", "happened", "environment"] {
+        assert_eq!(by_rollups[part], each[part], "{part}");
+    }
+    assert_eq!(by_rollups["summary"]["proxy"], each["summary"]["proxy"]);
+    assert_eq!(by_rollups["summary"]["clients"], each["summary"]["clients"]);
+}
