@@ -19,6 +19,7 @@ use crate::commands::recordings::compare::CompareArgs;
 use crate::commands::recordings::explain::ExplainArgs;
 use crate::commands::recordings::report::ReportArgs;
 use crate::commands::recordings::runs::ListRunsArgs;
+use crate::commands::selftest::SelftestArgs;
 use crate::commands::watch::WatchArgs;
 
 /// Printed below the help.
@@ -85,6 +86,8 @@ pub(crate) enum Mode {
     Compact(CompactArgs),
     /// Compare two recorded runs: what differs, by how much, and how sure that is
     Compare(CompareArgs),
+    /// Check whether tlsdash works here, and what this machine lacks
+    Selftest(SelftestArgs),
     /// Print completions for a shell
     Completions {
         /// The shell

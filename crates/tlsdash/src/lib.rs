@@ -41,7 +41,7 @@ use crate::cli::Flags;
 use crate::command_line::{Cli, InternalCommand, Mode};
 use crate::commands::observed::{observe, wire};
 use crate::commands::recordings::{check, compact, compare, explain, report, runs};
-use crate::commands::{bench, bench_upstream, config, ctl, demo, load, proxy, watch};
+use crate::commands::{bench, bench_upstream, config, ctl, demo, load, proxy, selftest, watch};
 use crate::error::{UnmetCondition, UsageError, line, meant, refused_value, refused_words, usage};
 use crate::say::say;
 use crate::service::signals;
@@ -128,6 +128,7 @@ fn run(cli: Cli, flags: Flags) -> anyhow::Result<()> {
         Some(Mode::Compare(args)) => compare::run(&args),
         Some(Mode::Explain(args)) => explain::run(&args),
         Some(Mode::Report(args)) => report::run(&args),
+        Some(Mode::Selftest(args)) => selftest::run(&args),
         Some(Mode::Completions { shell }) => {
             clap_complete::generate(shell, &mut Cli::command(), "tlsdash", &mut std::io::stdout());
             Ok(())

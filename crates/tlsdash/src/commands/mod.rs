@@ -18,4 +18,5 @@ mod output_files;
 pub(crate) mod proxy;
 pub(crate) mod recordings;
 pub(crate) mod scripted;
+pub(crate) mod selftest;
 pub(crate) mod watch;

@@ -4,7 +4,7 @@ pub(crate) mod bar;
 pub(crate) mod choice;
 pub(crate) mod contents;
 pub(crate) mod mixes;
-mod probe;
+pub(crate) mod probe;
 pub(crate) mod reading;
 pub(crate) mod source;
 mod staged_files;

@@ -35,6 +35,11 @@ pub(crate) fn header() -> RunRecord {
     }
 }
 
+/// The path of this program's file.
+pub(crate) fn program() -> String {
+    std::env::current_exe().map_or_else(|_| "tlsdash".to_owned(), |path| path.display().to_string())
+}
+
 pub(crate) fn host_name() -> String {
     clean::bytes(rustix::system::uname().nodename().to_bytes())
 }

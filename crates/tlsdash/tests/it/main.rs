@@ -45,6 +45,7 @@ mod reload;
 mod replay;
 mod runs;
 mod screen;
+mod selftest;
 mod service;
 mod sources;
 mod staged_files;
