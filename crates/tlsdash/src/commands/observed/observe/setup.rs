@@ -1,5 +1,6 @@
 //! `observe setup`: the lines to paste, and the lines that a configuration lacks.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
@@ -40,17 +41,35 @@ pub(super) fn run(args: &SetupArgs) -> anyhow::Result<()> {
     )
 }
 
+/// The folders of servers, which the `PATH` of an ordinary user may lack.
+const SYSTEM_FOLDERS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
+
+/// The names of a terminator's program.
+pub(crate) fn program_names(kind: LogKind) -> &'static [&'static str] {
+    match kind {
+        LogKind::Haproxy => &["haproxy"],
+        LogKind::Nginx | LogKind::NginxStream => &["nginx"],
+        LogKind::Stunnel => &["stunnel", "stunnel4"],
+    }
+}
+
+/// The file of a terminator's program, if it is installed.
+pub(crate) fn installed_program(kind: LogKind) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<_> = std::env::split_paths(&path).chain(SYSTEM_FOLDERS.map(Into::into)).collect();
+    let files = folders.iter().flat_map(|folder| program_names(kind).iter().map(|name| folder.join(name)));
+    files.into_iter().find(|file| file.is_file())
+}
+
 /// Asks the installed program for its version.
 fn installed(kind: LogKind) -> anyhow::Result<Version> {
-    let program = match kind {
-        LogKind::Haproxy => "haproxy",
-        LogKind::Nginx | LogKind::NginxStream => "nginx",
-        LogKind::Stunnel => "stunnel",
-    };
+    let program = installed_program(kind);
+    let program = program.as_deref().unwrap_or_else(|| Path::new(program_names(kind)[0]));
     let option = if kind == LogKind::Stunnel { "-version" } else { "-v" };
     let absent = || {
         usage(format!(
-            "observe setup {kind}: cannot run `{program} {option}` to ask its version; give --for VERSION"
+            "observe setup {kind}: cannot run `{} {option}` to ask its version; give --for VERSION",
+            program.display()
         ))
     };
     let asked = Command::new(program).arg(option).output().map_err(|_| absent())?;
