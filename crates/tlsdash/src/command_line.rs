@@ -28,7 +28,8 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed at run time, 2 wrong usag
 /// Observe what TLS costs, live, on this box.
 ///
 /// Terminates TLS in front of an application, can load it, and shows latency percentiles, full and resumed handshakes,
-/// and the throughput of each client. Every figure is read back from a systemd journal.
+/// and the throughput of each client. Every figure is read back from a systemd journal. Without arguments it shows what
+/// one can do here.
 #[derive(Debug, Parser)]
 #[command(
     version,

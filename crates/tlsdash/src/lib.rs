@@ -41,7 +41,7 @@ use crate::cli::Flags;
 use crate::command_line::{Cli, InternalCommand, Mode};
 use crate::commands::observed::{observe, wire};
 use crate::commands::recordings::{check, compact, compare, explain, report, runs};
-use crate::commands::{bench, bench_upstream, config, ctl, demo, load, proxy, selftest, watch};
+use crate::commands::{bench, bench_upstream, config, ctl, demo, first_screen, load, proxy, selftest, watch};
 use crate::error::{UnmetCondition, UsageError, line, meant, refused_value, refused_words, usage};
 use crate::say::say;
 use crate::service::signals;
@@ -113,6 +113,7 @@ fn run_internal(command: InternalCommand) -> anyhow::Result<()> {
 fn run(cli: Cli, flags: Flags) -> anyhow::Result<()> {
     signals::survive_file_limits();
     match cli.mode {
+        None if flags.is_empty() && !service::is_managed() => first_screen::run(),
         None => proxy::run(cli.proxy, flags),
         Some(Mode::Demo(args)) => demo::run(&args, &flags),
         Some(Mode::Load(args)) => load::run(&args),

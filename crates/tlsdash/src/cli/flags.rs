@@ -29,6 +29,11 @@ impl Flags {
         ids.iter().any(|id| self.0.ids().any(|given| given == id.as_str()))
     }
 
+    /// Whether no flag was given at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.ids().next().is_none()
+    }
+
     /// Applies the flags over the options of a configuration file.
     pub(crate) fn over<T: FromArgMatches>(&self, mut file: T) -> anyhow::Result<T> {
         file.update_from_arg_matches(&self.0)?;

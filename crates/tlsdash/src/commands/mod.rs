@@ -12,6 +12,7 @@ pub(crate) mod bench_upstream;
 pub(crate) mod config;
 pub(crate) mod ctl;
 pub(crate) mod demo;
+pub(crate) mod first_screen;
 pub(crate) mod load;
 pub(crate) mod observed;
 mod output_files;

@@ -50,6 +50,11 @@ pub(crate) fn inherited() -> anyhow::Result<Vec<TcpListener>> {
     )
 }
 
+/// Whether a service manager that waits for a service started this process.
+pub(crate) fn is_managed() -> bool {
+    ["LISTEN_FDS", "NOTIFY_SOCKET"].iter().any(|variable| std::env::var_os(variable).is_some())
+}
+
 /// Notifies that the service is ready.
 pub(crate) fn ready() {
     tell(&[NotifyState::Ready]);

@@ -86,7 +86,7 @@ fn wrong_words_end_with_exit_code_2() {
         (&["--no-such-flag"][..], &["unexpected argument '--no-such-flag'", "--help"][..]),
         (&["load"], &["URL"]),
         (&["man", "nothing"], &["nothing"]),
-        (&[], &["--upstream and --route are missing"]),
+        (&["--headless"], &["--upstream and --route are missing"]),
         (&["--upstream", "nowhere"], &["--upstream nowhere"]),
         (&["--upstream", "unix:"], &["--upstream unix:"]),
         (&["--upstream", "unix:/x", "--listen", "8443"], &["--listen 8443"]),

@@ -23,6 +23,7 @@ mod demo;
 mod edges;
 mod experiment;
 mod explain;
+mod first_screen;
 mod fleet;
 mod forged;
 mod hosts;

@@ -1,7 +1,7 @@
 //! `tlsdash observe`: the figures of another terminator, from its log.
 
 mod args;
-mod setup;
+pub(crate) mod setup;
 
 use std::fs::File;
 use std::path::Path;
