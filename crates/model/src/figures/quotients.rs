@@ -79,6 +79,21 @@ impl Totals {
         if self.tls.is_zero() { 0.0 } else { self.handshakes() }
     }
 
+    /// Handshakes whose version is known.
+    fn handshakes_by_version(&self) -> f64 {
+        use ProxyCounter::{Tls12Full, Tls12Resumed, Tls13Full, Tls13Resumed};
+        self.proxy.sum(&[Tls13Full, Tls13Resumed, Tls12Full, Tls12Resumed]) as f64
+    }
+
+    fn plaintext_bytes(&self) -> f64 {
+        self.proxy.sum(&[ProxyCounter::BytesIn, ProxyCounter::BytesOut]) as f64
+    }
+
+    /// None in a log, which has no bytes of TLS.
+    fn wire_bytes(&self) -> f64 {
+        self.proxy.sum(&[ProxyCounter::WireIn, ProxyCounter::WireOut]) as f64
+    }
+
     fn exchanges(&self) -> f64 {
         self.proxy[ProxyCounter::Exchanges] as f64
     }
@@ -134,7 +149,7 @@ macro_rules! share {
     };
 }
 
-pub(super) static QUOTIENTS: [Quotient; 27] = [
+pub(super) static QUOTIENTS: [Quotient; 29] = [
     rate(
         FigureSide::Proxy,
         "exchanges.rate",
@@ -157,7 +172,7 @@ pub(super) static QUOTIENTS: [Quotient; 27] = [
         FigureSide::Proxy,
         "bytes.rate",
         "Plaintext bytes both ways through the proxy, over the run's duration.",
-        |totals| totals.proxy.sum(&[ProxyCounter::BytesIn, ProxyCounter::BytesOut]) as f64,
+        Totals::plaintext_bytes,
     ),
     cpu(
         "cpu.per_exchange",
@@ -177,6 +192,27 @@ pub(super) static QUOTIENTS: [Quotient; 27] = [
         better: Better::Higher,
         of: |totals| totals.proxy[ProxyCounter::HandshakesResumed] as f64,
         per: Totals::handshakes,
+    },
+    Quotient {
+        name: "bytes.tls.ratio",
+        side: FigureSide::Proxy,
+        unit: FigureUnit::Ratio,
+        definition: "What TLS adds to the bytes of clients, both ways, over all their bytes above TCP: handshakes, record headers and tags.",
+        better: Better::Lower,
+        of: |totals| (totals.wire_bytes() - totals.plaintext_bytes()).max(0.0),
+        per: Totals::wire_bytes,
+    },
+    Quotient {
+        name: "handshakes.round_trips",
+        side: FigureSide::Proxy,
+        unit: FigureUnit::Count,
+        definition: "Round trips that a handshake takes before the first request, by its version, over the handshakes: two for a full one of TLS 1.2, one for any other, and one more for a `HelloRetryRequest`.",
+        better: Better::Lower,
+        of: |totals| {
+            let one_more = [ProxyCounter::Tls12Full, ProxyCounter::HandshakesRetried];
+            totals.handshakes_by_version() + totals.proxy.sum(&one_more) as f64
+        },
+        per: Totals::handshakes_by_version,
     },
     share!("handshakes.full.first_visit.ratio", Lower, "Full handshakes with the reason `first_visit`, over those whose reason was recorded.", FullFirstVisit per reasons),
     share!("handshakes.full.no_ticket.ratio", Lower, "Full handshakes with the reason `no_ticket`, over those whose reason was recorded.", FullNoTicket per reasons),

@@ -8,6 +8,7 @@ mod http;
 mod load;
 mod log;
 mod tls;
+mod tls_cost;
 mod upstreams;
 
 use std::collections::BTreeMap;
@@ -33,6 +34,7 @@ pub use http::{ByDirection, Http2Summary, HttpNow, HttpRequestCounts, HttpSummar
 pub use load::{GeneratorSummary, LoadSummary, MessageBytes, Resumptions};
 pub use log::{LineCounts, LogSummary, QuicCounts};
 pub use tls::{AgeCount, ReasonCounts, TicketAges, TlsSummary, UsageSummary, WallTime, WallTimes};
+pub use tls_cost::{FirstRequest, TlsCost};
 pub use upstreams::UpstreamSummary;
 
 /// Version of the summary's shape; later versions only add to it.
@@ -63,6 +65,8 @@ pub struct Summary {
     /// The load's side; absent in a run without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<LoadSummary>,
+    /// What TLS costs.
+    pub tls_cost: TlsCost,
     /// Every client, those with the most bytes first.
     pub clients: Vec<ClientSummary>,
     /// Its experiments, oldest first; absent if there were none.
@@ -321,6 +325,7 @@ impl Run {
             log: log::of(self),
             proxy: self.proxy().map(|series| proxy_summary(self, series)),
             load: self.load().map(|series| load::of(self, series)),
+            tls_cost: TlsCost::of(self),
             clients: ClientSummary::all(self),
             experiments: self.experiments().map(ExperimentSummary::of).collect(),
             alerts: self.alerts().map(|episode| AlertSummary::of(self, episode)).collect(),

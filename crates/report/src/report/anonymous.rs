@@ -52,6 +52,7 @@ pub(crate) fn summary(summary: Summary, shows: impl Fn(&str) -> bool) -> Summary
         log,
         proxy,
         load,
+        tls_cost,
         clients,
         experiments,
         alerts,
@@ -74,6 +75,7 @@ pub(crate) fn summary(summary: Summary, shows: impl Fn(&str) -> bool) -> Summary
         log,
         proxy: proxy.map(anonymised_proxy),
         load: load.map(anonymised_load),
+        tls_cost,
         clients: numbered.collect(),
         experiments: experiments.into_iter().map(|experiment| self::experiment(experiment, &shows)).collect(),
         // Those of several runs name their hosts.

@@ -1,6 +1,6 @@
 //! The figures that answer "was it good, how fast": each with a sentence.
 
-use model::figures::{Figure, Rates};
+use model::figures::{Figure, FigureUnit, Rates};
 use records::metrics::{CpuGroup, LatencyClass, ProxyCounter};
 use records::values::LogFigure;
 use serde::Serialize;
@@ -64,6 +64,7 @@ impl Report<'_> {
             self.failure_tile(),
             self.resumption_tile(),
             self.cpu_tile(),
+            self.tls_tile(),
             self.apdex_tile(),
         ];
         tiles.into_iter().flatten().collect()
@@ -247,6 +248,20 @@ impl Report<'_> {
         );
         let value = format!("{} µs", short(each_us));
         Some(self.tile(&[figure], "CPU per request".to_owned(), value, sentence))
+    }
+
+    /// CPU time, bytes and round trips of TLS: the sentences of the summary, the most telling figure first.
+    fn tls_tile(&self) -> Option<Tile> {
+        let cost = &self.summary.tls_cost;
+        let first = [
+            cost.cpu_ratio.map(|ratio| format!("{} of CPU", FigureUnit::Ratio.show(ratio))),
+            cost.bytes_ratio.map(|ratio| format!("{} of bytes", FigureUnit::Ratio.show(ratio))),
+            cost.round_trips.map(|trips| format!("{} RTT", FigureUnit::Count.show(trips))),
+            cost.first_request.map(|first| FigureUnit::Micros.show(first.handshake_p99_us)),
+        ];
+        let value = first.into_iter().flatten().next()?;
+        let names = ["proxy.compute_full.mean", "proxy.compute_resumed.mean", "proxy.bytes.tls.ratio"];
+        Some(self.tile(&names, "TLS costs".to_owned(), value, cost.sentences().join(" ")))
     }
 
     fn apdex_tile(&self) -> Option<Tile> {

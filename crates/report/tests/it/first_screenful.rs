@@ -150,6 +150,41 @@ fn apdex_counts_what_failed_and_halves_what_was_tolerated() {
 }
 
 #[test]
+fn a_tile_says_what_tls_costs_as_far_as_the_records_say() {
+    let run = RunId::from_bits(6);
+    let mut publisher = Publisher::new(run, Vec::new(), 60, at(0));
+    publisher.start(RunRecord::default(), at(0));
+    let (mut proxy, mut load) = (ProxyDelta::default(), LoadDelta::default());
+    for _ in 0..1_000 {
+        proxy.latencies[ProxyLatency::ComputeFull].record_ns(160_000);
+        load.latencies[LoadLatency::HandshakeFull].record_ns(1_200_000);
+        load.latencies[LoadLatency::TotalFull].record_ns(3_100_000);
+    }
+    (0..500).for_each(|_| proxy.latencies[ProxyLatency::ComputeResumed].record_ns(110_000));
+    for (counter, n) in [
+        (ProxyCounter::Tls13Full, 750),
+        (ProxyCounter::Tls12Full, 250),
+        (ProxyCounter::Tls13Resumed, 500),
+        (ProxyCounter::WireIn, 400_000),
+        (ProxyCounter::WireOut, 600_000),
+        (ProxyCounter::BytesIn, 20_000),
+        (ProxyCounter::BytesOut, 600_000),
+    ] {
+        proxy.counters[counter] = n;
+    }
+    let mut host = HostRecord::default();
+    host.cpu[CpuGroup::Proxy] = 1_000_000;
+    publisher.interval(Some(&proxy), Some((&load, LoadState::default())), Some(host), at(1));
+    publisher.stop(RunRecord::default(), None, None, None, at(2));
+    let model = crate::common::read(publisher.into_sink(), 100, |_| false);
+    let markdown = Report::new(&model, model.run(run).unwrap(), "file:x", String::new()).markdown();
+    let expected = "| TLS costs | 21.5 % of CPU | CPU: full handshake 0.16 ms, resumed 0.11 ms; handshakes take 21.5 % of the \
+                    proxy's CPU. Bytes: 38 % of those on the wire. Round trips: 1.17 for each new connection. First requests: \
+                    p99 3.1 ms, of their full handshakes 1.2 ms. |";
+    assert!(markdown.contains(expected), "{markdown}");
+}
+
+#[test]
 fn failures_of_other_clients_than_the_load_are_in_the_headline() {
     let run = RunId::from_bits(5);
     let mut publisher = Publisher::new(run, Vec::new(), 60, at(0));

@@ -69,6 +69,9 @@ fn text(summary: &Summary) -> String {
     if let Some(load) = &summary.load {
         load_lines(load, &mut out);
     }
+    for (at, sentence) in summary.tls_cost.sentences().iter().enumerate() {
+        line(&mut out, if at == 0 { "TLS costs" } else { "" }, format_args!("{sentence}"));
+    }
     clients(summary, &mut out);
     experiments::lines(&summary.experiments, &mut out);
     alerts::lines(&summary.alerts, &mut out);
