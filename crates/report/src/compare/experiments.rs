@@ -201,6 +201,10 @@ impl ExperimentComparison<'_> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
+    pub(crate) fn title(&self) -> String {
+        format!("{}: A/B experiments", self.report.title())
+    }
+
     /// A line about the run: source, id and length.
     pub(crate) fn source_line(&self) -> String {
         format!("{}, run {}, {:.1} s", self.source, self.run, self.duration_s)
@@ -225,7 +229,8 @@ impl ExperimentComparison<'_> {
 
     pub fn markdown(&self) -> String {
         let mut out = format!(
-            "# tlsdash: A/B experiments of a run\n\n{}\n\n- {}\n",
+            "# {}\n\n{}\n\n- {}\n",
+            markdown::escaped(&self.title()),
             markdown::escaped(&self.verdict),
             markdown::escaped(&self.source_line())
         );

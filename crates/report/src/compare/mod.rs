@@ -69,6 +69,17 @@ pub struct Comparison<'a> {
     pub(crate) command: &'a str,
 }
 
+impl Comparison<'_> {
+    /// A heading with the targets.
+    pub(crate) fn title(&self) -> String {
+        let [a, b] = [self.a.report, self.b.report].map(Report::target);
+        if a == b {
+            return format!("tlsdash: {a}: two runs compared");
+        }
+        format!("tlsdash: {a} (A) and {b} (B) compared")
+    }
+}
+
 /// One of the two runs.
 #[derive(Debug, Serialize)]
 pub(crate) struct ComparedRun<'a> {

@@ -198,7 +198,7 @@ impl Comparison<'_> {
     }
 
     pub fn markdown(&self) -> String {
-        let mut out = "# tlsdash: two runs compared\n\n".to_owned();
+        let mut out = format!("# {}\n\n", markdown::escaped(&self.title()));
         for line in self.forced_lines() {
             let _ = writeln!(out, "{}\n", markdown::escaped(&line));
         }

@@ -9,7 +9,7 @@ use super::plot::heat::{self, Extent};
 use super::plot::{AxisScale, TimeMarks, short};
 use super::plot::{effects, multiples, time};
 use super::tables::{latency_table, whole};
-use super::{made_by, page, scrolled, section};
+use super::{made_by, page, rare, scrolled, section};
 use crate::compare::{
     Comparison, ComparisonRow, Difference, ReasonShare, RowOutcome, are_open, digits, probability,
     side_by_side,
@@ -30,19 +30,19 @@ impl Comparison<'_> {
             (section("Figures", &self.figures()))
             (section("Each figure over time", &multiples::markup(&self.metrics, &self.names())))
             (section("What to bear in mind", &html! { ul { @for note in &self.notes { li { (note) } } } }))
+            (section("Handshakes", &self.handshakes()))
+            (section("Why handshakes were full", &whole(&ReasonShare::table(&self.full_by_reason))))
             (section("Percentile curves", &self.curves()))
             (section("In time", &self.in_time()))
             (section("Latencies", &self.latencies()))
-            (section("Handshakes", &self.handshakes()))
-            (section("Why handshakes were full", &whole(&ReasonShare::table(&self.full_by_reason))))
-            (section("CPU", &self.cpu()))
-            (section("What happened", &each(self.reports().map(Report::event_table))))
-            (section("Environment and settings", &self.environment()))
-            (section("Quality of the data", &each(self.reports().map(Report::quality_list))))
-            (section("What the words mean", &self.definitions()))
+            (rare("CPU", &self.cpu()))
+            (rare("What happened", &each(self.reports().map(Report::event_table))))
+            (rare("Environment and settings", &self.environment()))
+            (rare("Quality of the data", &each(self.reports().map(Report::quality_list))))
+            (rare("What the words mean", &self.definitions()))
             (made_by(self.command))
         };
-        page("tlsdash: two runs compared", &body)
+        page(&self.title(), &body)
     }
 
     fn reports(&self) -> [&Report<'_>; 2] {

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::compared::figure_table;
 use super::plot::{effects, multiples};
-use super::{made_by, page, section};
+use super::{made_by, page, rare, section};
 use crate::compare::{ComparedExperiment, ExperimentComparison};
 
 impl ExperimentComparison<'_> {
@@ -13,12 +13,12 @@ impl ExperimentComparison<'_> {
             p.lead { (self.verdict) }
             p.dim { (self.source_line()) }
             @for experiment in &self.experiments { (section(&experiment.title(), &figures(experiment))) }
-            (section("What happened", &self.report.event_table()))
-            (section("Quality of the data", &self.report.quality_list()))
-            (section("What the words mean", &self.report.definitions()))
+            (rare("What happened", &self.report.event_table()))
+            (rare("Quality of the data", &self.report.quality_list()))
+            (rare("What the words mean", &self.report.definitions()))
             (made_by(self.command))
         };
-        page("tlsdash: A/B experiments of a run", &body)
+        page(&self.title(), &body)
     }
 }
 

@@ -37,6 +37,11 @@ fn section(title: &str, content: &Markup) -> Markup {
     html! { @if !content.0.is_empty() { section { h2 { (title) } (content) } } }
 }
 
+/// A section that few need on the screen; printed it is open.
+fn rare(title: &str, content: &Markup) -> Markup {
+    html! { @if !content.0.is_empty() { section { details { summary { h2 { (title) } } (content) } } } }
+}
+
 /// A box that scrolls if it is wider than the page.
 fn wide(label: &str, content: &Markup) -> Markup {
     html! { div.scroll tabindex="0" role="group" aria-label=(label) { (content) } }

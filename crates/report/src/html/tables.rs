@@ -44,10 +44,12 @@ impl Report<'_> {
         html! { (whole(&self.request_table())) (whole(&self.status_table())) }
     }
 
+    pub(super) fn upstream_tables(&self) -> Markup {
+        html! { (folded(&self.upstream_rows(), LINES_SHOWN)) (folded(&self.certificate_rows(), LINES_SHOWN)) }
+    }
+
     pub(super) fn http_tables(&self) -> Markup {
         html! {
-            (folded(&self.upstream_rows(), LINES_SHOWN))
-            (folded(&self.certificate_rows(), LINES_SHOWN))
             (folded(&self.route_rows(), LINES_SHOWN))
             (whole(&self.http_status_rows()))
             (whole(&self.http_rows()))

@@ -134,16 +134,21 @@ impl<'a> Report<'a> {
         self.is_anonymous
     }
 
-    /// A heading: where the run listened and what it forwarded to, or what its load was aimed at.
+    /// A heading with the target.
     pub(crate) fn title(&self) -> String {
+        format!("tlsdash: {}", self.target())
+    }
+
+    /// Where the run listened and what it forwarded to, or what its load was aimed at.
+    pub(crate) fn target(&self) -> String {
         if !self.parts.is_empty() {
-            return format!("tlsdash: {} runs merged", self.parts.len());
+            return format!("{} runs merged", self.parts.len());
         }
         let began = self.run.began().filter(|_| !self.is_anonymous);
         match began.map(|began| (&*began.listen, &*began.upstream)) {
-            None | Some(("", "")) => format!("tlsdash: run {}", self.run.id().short()),
-            Some(("", target)) => format!("tlsdash: load on {target}"),
-            Some((listen, upstream)) => format!("tlsdash: {listen} > {upstream}"),
+            None | Some(("", "")) => format!("run {}", self.run.id().short()),
+            Some(("", target)) => format!("load on {target}"),
+            Some((listen, upstream)) => format!("{listen} > {upstream}"),
         }
     }
 

@@ -91,7 +91,7 @@ pub(crate) fn each(title: &str, unit: &str, bars: &[NamedBar]) -> Markup {
     let high = bars.iter().map(sum).fold(0.0, f64::max);
     let Some(first) = bars.first().filter(|_| high > 0.0) else { return html! {} };
     let height = BAR * bars.len() as f64;
-    let left = LEFT + 80.0;
+    let left = LEFT + 110.0;
     let x = |value: f64| left + value / high * (WIDTH - left - 90.0);
     let drawing = html! {
         svg viewBox=(format!("0 0 {WIDTH} {height}")) role="img" aria-label=(title) {

@@ -1,28 +1,24 @@
-//! The first screen of a page: whether the run was good, how fast, what changed.
+//! The first screen of a page: whether the run was good, and how fast.
 
 use maud::{Markup, html};
 
 use super::over_time::PlotColumns;
-use crate::html::tables::{LINES_SHOWN, folded, whole};
+use crate::html::section;
+use crate::html::tables::whole;
 use crate::report::Report;
 use crate::report::headline::Tile;
 
 impl Report<'_> {
     pub(super) fn first_screenful(&self, plots: &PlotColumns) -> Markup {
-        let changes = self.changes_table();
         let warnings = self.warnings();
         html! {
             p.when { (self.which()) (self.when()) }
             @if let Some(text) = self.unfinished() { p.banner role="alert" { strong { "Unfinished. " } (text) } }
             ul.tiles { @for tile in self.headline() { (tile_markup(&tile)) } }
-            @if !self.conditions.is_empty() { section { h2 { "Conditions" } (whole(&self.conditions_table())) } }
+            (section("Conditions", &whole(&self.conditions_table())))
+            (section("Experiments", &whole(&self.experiment_rows())))
             (plots.main_plot())
             (self.finding_section())
-            section {
-                h2 { "What changed" }
-                @if changes.rows.is_empty() { p.dim { "No mark was set and no setting changed during the run." } }
-                (folded(&changes, LINES_SHOWN))
-            }
             @if !warnings.is_empty() {
                 section { h2 { "Warnings" } ul.warnings { @for line in &warnings { li { (line) } } } }
             }
