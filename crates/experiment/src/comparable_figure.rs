@@ -58,7 +58,7 @@ impl ComparableFigure {
         &self.name
     }
 
-    fn figure(&self) -> Figure {
+    pub(crate) fn figure(&self) -> Figure {
         match self.kind {
             FigureKind::Quantile(class, q) => Figure::Latency(class, Statistic::Percentile(q)),
             FigureKind::Mean(class) => Figure::Latency(class, Statistic::Mean),

@@ -4,12 +4,13 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use model::alerts::Alerts;
+use model::figures::nearest;
 use records::kinds::Arm;
 use records::setting::{Applies, Setting, SettingInfo, Value, find_setting};
 use records::text::quantity;
 
 use crate::comparable_figure::{ComparableFigure, NotAComparableFigure};
-use crate::statistics::pairs_min;
+use crate::statistics::{detectable, pairs_min};
 
 /// The most pairs of a stage: more than a night of default blocks.
 const PAIRS_MAX: u32 = 2_000;
@@ -21,6 +22,12 @@ const ALPHA: f64 = 0.05;
 /// Lengths by name: pairs, pairs of the A/A stage, block and discarded time in seconds.
 const PRESETS: [(&str, u32, u32, u64, u64); 3] =
     [("quick", 6, 0, 5, 1), ("normal", 12, 6, 10, 2), ("careful", 24, 12, 20, 4)];
+
+/// The words of a plan after the change.
+const WORDS: [&str; 10] =
+    ["quick", "normal", "careful", "metric=", "pairs=", "aa=", "block=", "discard=", "flush", "keep"];
+/// By how many percent pairs may vary: on a quiet machine, and on one that others use.
+const SPREADS_PERCENT: [f64; 2] = [4.0, 20.0];
 
 /// What to compare, and for how long; parsed from words such as `proxy.workers=1..2,pairs=12,metric=exchange.p99`.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,8 +55,12 @@ pub enum ExperimentPlanError {
     /// The text does not say what to compare.
     #[error("{0:?}: expected SETTING=A..B first, such as proxy.workers=1..2")]
     NoChange(String),
-    #[error("{0:?}: expected quick, normal, careful, metric=, pairs=, aa=, block=, discard=, flush or keep")]
-    UnknownWord(String),
+    #[error("{word:?}: expected {}{}", WORDS.join(", "), meant.map_or_else(String::new, |word| format!("; did you mean {word}?")))]
+    UnknownWord {
+        word: String,
+        /// The word that is like it.
+        meant: Option<&'static str>,
+    },
     /// A word has another value than it may.
     #[error("{word}={value}: expected {expected}")]
     Value { word: &'static str, value: String, expected: String },
@@ -68,8 +79,11 @@ pub enum ExperimentPlanError {
     /// The discarded time leaves less than two intervals of a block.
     #[error("block={block:?} leaves less than two intervals of {interval:?} after discard={discard:?}")]
     NothingLeft { block: Duration, discard: Duration, interval: Duration },
-    #[error("there is no setting {name} that can change while this runs; there are {known}")]
-    UnknownSetting { name: String, known: String },
+    #[error("there is no setting {name} that can change while this runs; {}", meant.as_ref().map_or_else(|| format!("there are {known}"), |name| format!("did you mean {name}?")))]
+    UnknownSetting { name: String, known: String, meant: Option<String> },
+    /// The figure says what the setting is, and nothing of its effect.
+    #[error("metric={metric}: {setting} itself sets it; judge by another figure, such as cpu.per_handshake")]
+    Defined { setting: String, metric: String },
     #[error("{0}")]
     Refused(String),
     #[error("{0}: both values are the same")]
@@ -125,7 +139,6 @@ impl FromStr for ExperimentPlan {
 
 impl ExperimentPlan {
     fn take(&mut self, word: &str) -> Result<(), ExperimentPlanError> {
-        let unknown = || ExperimentPlanError::UnknownWord(word.to_owned());
         if let Some((_, pairs, aa, block, discard)) = preset(word) {
             (self.pairs, self.calibration_pairs) = (pairs, aa);
             (self.block, self.discard) = (Duration::from_secs(block), Duration::from_secs(discard));
@@ -142,7 +155,7 @@ impl ExperimentPlan {
             (_, Some(("aa", value))) => self.calibration_pairs = count("aa", value)?,
             (_, Some(("block", value))) => self.block = time("block", value)?,
             (_, Some(("discard", value))) => self.discard = time("discard", value)?,
-            _ => return Err(unknown()),
+            _ => return Err(unknown_word(word)),
         }
         Ok(())
     }
@@ -173,6 +186,29 @@ impl ExperimentPlan {
         self.block * 2 * (self.pairs + self.calibration_pairs)
     }
 
+    /// How long it takes, and the difference that it shows four times in five.
+    pub fn outlook(&self) -> String {
+        let time = |length: Duration| quantity::shown(length.as_secs_f64(), "s");
+        let calibration = match self.calibration_pairs {
+            0 => "no A/A pairs".to_owned(),
+            pairs => format!("{pairs} A/A pairs before"),
+        };
+        let [quiet, busy] = SPREADS_PERCENT;
+        let shown = |spread: f64| {
+            let shown = detectable(spread / f64::from(self.pairs).sqrt(), self.pairs, self.alpha());
+            shown.unwrap_or(f64::INFINITY)
+        };
+        format!(
+            "{} in all: {} pairs of blocks of {}, {calibration}; shows a difference of {:.1} % if pairs vary by {quiet} %, of \
+             {:.1} % if by {busy} %",
+            time(self.length()),
+            self.pairs,
+            time(self.block),
+            shown(quiet),
+            shown(busy)
+        )
+    }
+
     /// Checks the plan against the settings, as they are described, and the run's interval.
     ///
     /// # Errors
@@ -191,19 +227,35 @@ impl ExperimentPlan {
         let is_compared =
             |setting: &&Setting| setting.applies != Applies::Restart && !Alerts::is_setting(&setting.name);
         let live = || settings.iter().filter(is_compared);
-        let unknown = || ExperimentPlanError::UnknownSetting {
-            name: self.setting.clone(),
-            known: live().map(|setting| &*setting.name).collect::<Vec<_>>().join(", "),
+        let unknown = || {
+            let known: Vec<&str> = live().map(|setting| &*setting.name).collect();
+            let last = |name: &'_ str| name.rsplit('.').next().unwrap_or_default().to_owned();
+            let parts: Vec<String> = known.iter().map(|name| last(name)).collect();
+            let meant = nearest(&last(&self.setting), parts.iter().map(String::as_str)).map(str::to_owned);
+            ExperimentPlanError::UnknownSetting { name: self.setting.clone(), known: known.join(", "), meant }
         };
         let setting = find_setting(live(), &self.setting).ok_or_else(unknown)?;
         let info = SettingInfo::find(infos, &setting.name);
         let value = |text: &str| setting.parse(info, text).map_err(ExperimentPlanError::Refused);
-        let (a, b) = (value(&self.a)?, value(&self.b)?);
+        let (a, b) =
+            (value(&self.a)?, value(&self.b).map_err(|error| self.wrong_word(setting).unwrap_or(error))?);
         if a == b {
             return Err(ExperimentPlanError::Same(format!("{} {} and {}", setting.name, self.a, self.b)));
         }
+        if let Some(metric) = self.metrics.iter().find(|metric| defines(&setting.name, [&a, &b], metric)) {
+            let (setting, metric) = (setting.name.clone(), metric.to_string());
+            return Err(ExperimentPlanError::Defined { setting, metric });
+        }
         let flush = self.flush.unwrap_or_else(|| concerns_resumption(&setting.name));
         Ok(SettingChange { setting: setting.name.clone(), before: setting.value.clone(), a, b, flush })
+    }
+
+    /// The word after the second value that was meant as a word of the plan: one that is like such a word, or any if the
+    /// value cannot hold commas.
+    fn wrong_word(&self, setting: &Setting) -> Option<ExperimentPlanError> {
+        let is_list = matches!(setting.value, Value::Text(_));
+        let mut words = self.b.split(',').skip(1).map(str::trim);
+        words.find(|word| !is_list || meant(word).is_some()).map(unknown_word)
     }
 }
 
@@ -233,6 +285,25 @@ impl SettingChange {
 fn concerns_resumption(name: &str) -> bool {
     let words = ["resum", "ticket", "session", "tls-", "cipher", "group", "client-auth"];
     words.iter().any(|word| name.contains(word))
+}
+
+/// True if the figure says what these values of a setting are, and nothing of their effect.
+fn defines(setting: &str, values: [&Value; 2], metric: &ComparableFigure) -> bool {
+    let name = metric.figure().short_name();
+    let is_of_resumption =
+        name == "resumed.ratio" || name == "handshakes.offers.ratio" || name.starts_with("handshakes.full.");
+    let turns_off = values.iter().any(|value| value.to_string() == "off");
+    is_of_resumption && (setting == "load.resume" || setting == "proxy.resumption" && turns_off)
+}
+
+fn unknown_word(word: &str) -> ExperimentPlanError {
+    ExperimentPlanError::UnknownWord { word: word.to_owned(), meant: meant(word) }
+}
+
+/// The word of a plan that is like this one.
+fn meant(word: &str) -> Option<&'static str> {
+    let name = word.split_inclusive('=').next().unwrap_or_default();
+    nearest(name, WORDS)
 }
 
 fn preset(name: &str) -> Option<(&'static str, u32, u32, u64, u64)> {

@@ -1,5 +1,6 @@
 //! Why a text is not a scenario.
 
+use model::figures::nearest;
 use records::text::clean;
 
 /// Why a text is not a scenario. One printable line.
@@ -14,14 +15,9 @@ pub struct ScenarioError {
     pub(super) problem: String,
 }
 
-/// The minimum similarity (Jaro-Winkler) of a suggested name.
-const SIMILARITY_MIN: f64 = 0.8;
-
 /// Reports an unknown name: `there is no key "rond"; did you mean "rounds"?`
 pub(super) fn unknown(kind: &str, name: &str, known: &[&str]) -> String {
-    let similarity = |candidate: &&&str| strsim::jaro_winkler(candidate, name);
-    let nearest = known.iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
-    match nearest.filter(|nearest| similarity(nearest) >= SIMILARITY_MIN) {
+    match nearest(name, known.iter().copied()) {
         Some(nearest) => format!("there is no {kind} {name:?}; did you mean {nearest:?}?"),
         None => format!("there is no {kind} {name:?}; there are {}", known.join(", ")),
     }

@@ -46,6 +46,17 @@ fn a_length_by_name_stands_for_pairs_and_blocks() {
 }
 
 #[test]
+fn a_plan_says_what_it_can_show_before_it_starts() {
+    let outlook = |words: &str| words.parse::<ExperimentPlan>().unwrap().outlook();
+    assert_eq!(
+        outlook("workers=1..2,quick"),
+        "60s in all: 6 pairs of blocks of 5s, no A/A pairs; shows a difference of 5.7 % if pairs vary by 4 %, of 28.5 % if by 20 %"
+    );
+    let two = outlook("workers=1..2,quick,pairs=12,metric=exchange.p50+exchange.p99");
+    assert!(two.contains("of 4.0 %"), "several figures share the error rate: {two}");
+}
+
+#[test]
 fn values_may_hold_commas() {
     let plan: ExperimentPlan = "ciphers=A,B..C, D,E,pairs=20,flush".parse().unwrap();
     assert_eq!((&*plan.setting, &*plan.a, &*plan.b), ("ciphers", "A,B", "C, D,E"));
@@ -61,8 +72,10 @@ fn unknown_words_are_refused_in_one_line() {
         ("workers", "expected SETTING=A..B"),
         ("workers=1", "expected SETTING=A..B"),
         ("workers=1..", "expected SETTING=A..B"),
-        ("workers=1..2,keep,often", "expected quick"),
-        ("workers=1..2,often=3", "expected quick"),
+        ("workers=1..2,keep,often", "\"often\": expected quick"),
+        ("workers=1..2,often=3", "\"often=3\": expected quick"),
+        ("workers=1..2,keep,carefull", "\"carefull\": expected quick, "),
+        ("workers=1..2,blocks=5s", "did you mean block=?"),
         ("workers=1..2,metric=p99", "there is no figure p99"),
         ("workers=1..2,metric=exchange.max", "exchange.max cannot be compared"),
         ("workers=1..2,pairs=many", "a number of pairs"),
@@ -86,9 +99,13 @@ fn values_are_read_as_the_setting_has_them() {
     assert_eq!(resolve("ciphers=x..y").unwrap().b, Value::Text("y".to_owned()));
     for (words, expected) in [
         ("rate=1..2", "there is no setting rate"),
+        ("wokers=1..2", "did you mean workers?"),
+        ("workers=1..2,quik", "\"quik\": expected quick, normal"),
+        ("workers=1..2,quik", "did you mean quick?"),
+        ("resumption=on..off,metric=resumed.ratio", "proxy.resumption itself sets it"),
         ("listen=:1..:2", "there is no setting listen"),
         ("workers=1..1000", "a number from 1 to 256"),
-        ("workers=1..2,often", "a number from 1 to 256"),
+        ("workers=1..2,often", "\"often\": expected quick"),
         ("workers=1..two", "a number from 1 to 256"),
         ("resumption=on..maybe", "on or off"),
         ("workers=2..2.0", "both values are the same"),

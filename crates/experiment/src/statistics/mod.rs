@@ -11,7 +11,7 @@ mod students_t;
 pub(crate) use bootstrap::interval;
 pub(crate) use pooled::PooledValues;
 pub use ratio::{Ratio, holm, median, sign_flip_p_of_pairs};
-pub(crate) use resolution::resolution;
+pub(crate) use resolution::{detectable, resolution};
 pub use sign_flip::{EXACT_PAIRS_MAX, sign_flip_p};
 pub(crate) use students_t::DifferenceOfMeans;
 

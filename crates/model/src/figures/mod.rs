@@ -30,7 +30,7 @@ pub use condition::{Bound, Condition, ConditionError, Operator, WrongUnit};
 pub use load::{
     ANSWERED, BUSY_MAX, EarlyData, LATE_MAX, MeasuredSeconds, Rates, RequestCounts, answers, generator_limits,
 };
-pub use name::{FigureName, UnknownFigure};
+pub use name::{FigureName, UnknownFigure, nearest};
 pub(crate) use named::PartFigure;
 pub use named::{FigurePart, NamedFigure};
 pub use quotients::{Better, Quotient, Totals};

@@ -9,6 +9,8 @@ use records::metrics::{HttpLatency, LatencyClass, LoadLatency, ProxyLatency, par
 
 /// The minimum similarity (Jaro-Winkler) of a suggested name.
 const SIMILARITY_MIN: f64 = 0.85;
+/// The same of one of a few words.
+const WORD_SIMILARITY_MIN: f64 = 0.8;
 const SUGGESTIONS_MAX: usize = 3;
 /// Figures that are named where no name is similar.
 const EXAMPLES: &str = "response.p99, exchange.p99, rate.achieved, resumed.ratio and requests.failed";
@@ -131,6 +133,13 @@ fn latency_figures(text: &str) -> Vec<Figure> {
 /// The name of a latency class, which may have dots, and the statistic behind it.
 pub(super) fn split_statistic(text: &str) -> Option<(&str, Statistic)> {
     text.match_indices('.').find_map(|(at, _)| Some((&text[..at], Statistic::parse(&text[at + 1..])?)))
+}
+
+/// The most similar one of a few words, if any is similar.
+pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let similar = words.into_iter().map(|word| (strsim::jaro_winkler(word, text), word));
+    let similar = similar.filter(|(similarity, _)| *similarity >= WORD_SIMILARITY_MIN);
+    similar.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, word)| word)
 }
 
 /// The most similar names, the best match first.

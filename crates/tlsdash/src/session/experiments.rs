@@ -20,7 +20,7 @@ pub(crate) struct ExperimentRequest {
     pub(crate) ends_the_run: bool,
 }
 
-/// Checks a plan before it begins, and returns its duration in words.
+/// Checks a plan before it begins, and returns in words how long it takes and what it can show.
 ///
 /// # Errors
 /// With the accepted form of a plan.
@@ -30,17 +30,7 @@ pub(crate) fn check_plan(text: &str, settings: &[Setting], interval: Duration) -
     let has_proxy = settings.iter().any(|setting| setting.name.starts_with("proxy."));
     let metric = handshake_metric(&change.setting).filter(|_| has_proxy && plan.metrics.is_empty());
     let metric = metric.map_or_else(String::new, |metric| format!("; judged by {metric}"));
-    let time = |length: Duration| records::text::quantity::shown(length.as_secs_f64(), "s");
-    let calibration = match plan.calibration_pairs {
-        0 => "no A/A pairs".to_owned(),
-        pairs => format!("{pairs} A/A pairs before"),
-    };
-    Ok(format!(
-        "{} in all: {} pairs of blocks of {}, {calibration}{metric}",
-        time(plan.length()),
-        plan.pairs,
-        time(plan.block)
-    ))
+    Ok(format!("{}{metric}", plan.outlook()))
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -83,14 +73,18 @@ impl ExperimentRunner {
         Self { wanted: wanted.map(|wanted| wanted.plan), ends_the_run, ..Self::default() }
     }
 
-    /// Checks that the requested experiment is possible.
+    /// Checks that the requested experiment is possible, and returns what it can show; `None` if none is requested.
     ///
     /// # Errors
     /// When it is not.
-    pub(crate) fn check(&self, settings: &[Setting], interval: Duration) -> Result<(), ExperimentPlanError> {
-        self.wanted
-            .as_ref()
-            .map_or(Ok(()), |plan| plan.resolve(settings, setting_infos::all(), interval).map(|_| ()))
+    pub(crate) fn check(
+        &self,
+        settings: &[Setting],
+        interval: Duration,
+    ) -> Result<Option<String>, ExperimentPlanError> {
+        let Some(plan) = &self.wanted else { return Ok(None) };
+        plan.resolve(settings, setting_infos::all(), interval)?;
+        Ok(Some(plan.outlook()))
     }
 
     /// Requests an experiment, which starts with the next interval.
@@ -201,11 +195,10 @@ fn usual_metric(tick: &Tick<'_>, setting: &str) -> Result<ComparableFigure, Expe
 /// The figure that a setting of handshakes acts on; most of a client's latency contains no handshake.
 fn handshake_metric(setting: &str) -> Option<&'static str> {
     let concerns = |words: &[&str]| words.iter().any(|word| setting.contains(word));
-    if concerns(&["resum", "ticket", "session"]) {
-        // How much the load asks to resume is its own share of resumed handshakes.
-        return Some(if setting.starts_with("load.") { "cpu.per_handshake" } else { "resumed.ratio" });
+    if concerns(&["ticket", "session"]) {
+        return Some("resumed.ratio");
     }
-    concerns(&["tls-min", "tls-max", "cipher", "group", "certificate", "client-auth"])
+    concerns(&["resum", "tls-min", "tls-max", "cipher", "group", "certificate", "client-auth"])
         .then_some("cpu.per_handshake")
 }
 
@@ -245,6 +238,7 @@ mod tests {
         for (setting, metric) in [
             ("proxy.tickets", Some("resumed.ratio")),
             ("proxy.ticket-keys", Some("resumed.ratio")),
+            ("proxy.resumption", Some("cpu.per_handshake")),
             ("load.resume", Some("cpu.per_handshake")),
             ("proxy.groups", Some("cpu.per_handshake")),
             ("proxy.tls-min", Some("cpu.per_handshake")),

@@ -194,9 +194,13 @@ impl RunController {
     /// # Errors
     /// When a part of the program panicked, a worker of the proxy failed, or the experiment is not possible.
     pub(crate) fn run(mut self, commands: &Receiver<Command>) -> anyhow::Result<JournalOutcome> {
-        self.experiments
+        let outlook = self
+            .experiments
             .check(&self.workload.settings(), self.setup.interval)
             .map_err(|error| usage(format!("--ab {error}")))?;
+        if let Some(outlook) = outlook {
+            self.console.say(Level::Info, &format!("experiment: {outlook}"));
+        }
         if let Some(proxy) = &self.workload.proxy {
             self.host.listen_at(proxy.local_addrs());
         }
