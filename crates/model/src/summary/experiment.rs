@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::figures::FigureName;
 use crate::runs::{ComparedFigure, Experiment, Verdict};
 use records::kinds::{Estimate, ExperimentOutcome, Judged, Stage};
 
@@ -46,14 +47,17 @@ impl ExperimentSummary {
         }
     }
 
-    /// The verdicts of its stages in sentences, with their figures, the primary one first; or that there is none.
+    /// The verdicts in sentences, with their figures, the primary one first, and each before that of its A/A stage; or that
+    /// there is none.
     pub fn sentences(&self) -> Vec<(String, Option<Estimate>)> {
         let of = |compared: &ComparedFigureSummary| {
             let judged = self.judged(&compared.metric);
             let stages =
-                [(Stage::Calibration, &compared.calibration), (Stage::Comparison, &compared.verdict)];
+                [(Stage::Comparison, &compared.verdict), (Stage::Calibration, &compared.calibration)];
             let told = stages.map(|(stage, verdict)| {
-                verdict.as_ref().map(|verdict| (verdict.sentence(judged, stage), verdict.estimate))
+                let verdict = verdict.as_ref()?;
+                let sentence = verdict.sentence(judged, stage) + &both_figures(&compared.metric, verdict);
+                Some((sentence, verdict.estimate))
             });
             told.into_iter().flatten().collect::<Vec<_>>()
         };
@@ -79,5 +83,33 @@ impl ComparedFigureSummary {
             calibration: compared.calibration.clone(),
             verdict: compared.verdict.clone(),
         }
+    }
+}
+
+/// The figures of both values in their unit, to follow the sentence of a verdict that rests on them; else empty.
+pub fn both_figures(metric: &str, verdict: &Verdict) -> String {
+    let unit = metric.parse().map(|name: FigureName| name.unit());
+    match (verdict.estimate, unit) {
+        (Some(Estimate { a, b, .. }), Ok(unit)) if verdict.outcome != ExperimentOutcome::Inconclusive => {
+            format!("; A {}, B {}", unit.show(a), unit.show(b))
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_has_both_figures_with_their_unit_if_it_rests_on_them() {
+        let estimate = Some(Estimate { a: 420.0, b: 0.5, ..Estimate::default() });
+        let both = |metric: &str, outcome| {
+            both_figures(metric, &Verdict { outcome, reason: String::new(), estimate })
+        };
+        assert_eq!(both("exchange.p99", ExperimentOutcome::Better), "; A 0.42 ms, B 0.0005 ms");
+        assert_eq!(both("requests.rate", ExperimentOutcome::NoDifference), "; A 420/s, B 0.5/s");
+        assert_eq!(both("exchange.p99", ExperimentOutcome::Inconclusive), "");
+        assert_eq!(both("figure.of.later", ExperimentOutcome::Better), "");
     }
 }

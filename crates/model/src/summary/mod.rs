@@ -29,7 +29,7 @@ use records::values::ProcessCpu;
 pub use alert::AlertSummary;
 pub use certificates::CertificateSummary;
 pub use clients::ClientSummary;
-pub use experiment::{ComparedFigureSummary, ExperimentSummary};
+pub use experiment::{ComparedFigureSummary, ExperimentSummary, both_figures};
 pub use http::{ByDirection, Http2Summary, HttpNow, HttpRequestCounts, HttpSummary, RouteSummary};
 pub use load::{GeneratorSummary, LoadSummary, MessageBytes, Resumptions};
 pub use log::{LineCounts, LogSummary, QuicCounts};

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use experiment::{BlockValue, ComparableFigure, blocks_between};
 use model::runs::{ComparedFigure, Experiment};
+use model::summary::both_figures;
 use records::kinds::{Arm, Estimate, Stage, UNFINISHED};
 use records::metrics::KnownValue;
 use serde::Serialize;
@@ -120,7 +121,10 @@ impl ComparedExperiment {
 /// Says the verdict on each figure, the primary one first.
 fn verdict(experiment: &Experiment) -> String {
     let none = || experiment.state.judged().unfinished();
-    let sentence = |compared| format!("{}.", experiment.sentence(compared).unwrap_or_else(none));
+    let sentence = |compared: &ComparedFigure| {
+        let figures = compared.verdict.as_ref().map(|verdict| both_figures(&compared.metric, verdict));
+        format!("{}{}.", experiment.sentence(compared).unwrap_or_else(none), figures.unwrap_or_default())
+    };
     let mut sentences: Vec<_> = experiment.metrics.iter().map(sentence).collect();
     // Without a verdict each figure says the same.
     sentences.dedup();

@@ -7,7 +7,8 @@ use records::values::LogFigure;
 
 use super::events::EventKind;
 use crate::assert::AssertionOutcome;
-use crate::numbers::{DASH, fixed, grouped, iso, ms, percent, short};
+use crate::compare::probability;
+use crate::numbers::{DASH, fixed, grouped, iso, ms, percent};
 use crate::report::Report;
 use crate::table::Heading::{Number, Words};
 use crate::table::ReportTable;
@@ -226,13 +227,10 @@ impl Report<'_> {
     pub(crate) fn experiment_rows(&self) -> ReportTable {
         let rows = self.summary.experiments.iter().flat_map(ExperimentSummary::sentences);
         let rows = rows.map(|(sentence, estimate)| {
-            let figures = estimate.map_or_else(
-                || [String::new(), String::new(), String::new()],
-                |estimate| [short(estimate.a), short(estimate.b), format!("{:.4}", estimate.p_value)],
-            );
-            std::iter::once(sentence).chain(figures).collect()
+            let p = estimate.map_or_else(String::new, |estimate| probability(estimate.p_value));
+            vec![sentence, p]
         });
-        let columns = [Words("verdict"), Number("A"), Number("B"), Number("p")];
+        let columns = [Words("verdict"), Number("p")];
         ReportTable::new("Experiments", columns, rows)
     }
 

@@ -6,18 +6,18 @@ use super::figures::line;
 
 pub(super) fn lines(experiments: &[ExperimentSummary], out: &mut String) {
     for experiment in experiments {
+        for (at, (sentence, estimate)) in experiment.sentences().iter().enumerate() {
+            let p = estimate.map_or_else(String::new, |estimate| format!("; p {:.4}", estimate.p_value));
+            line(out, if at == 0 { "experiment" } else { "" }, format_args!("{sentence}{p}"));
+        }
         let ExperimentSummary { setting, a, b, block_s, seed, .. } = experiment;
         line(
             out,
-            "experiment",
+            "",
             format_args!(
                 "{setting}: {a} (A) against {b} (B), in pairs of blocks of {block_s} s, seed {seed}"
             ),
         );
-        for (sentence, estimate) in experiment.sentences() {
-            let p = estimate.map_or_else(String::new, |estimate| format!("; p {:.4}", estimate.p_value));
-            line(out, "", format_args!("{sentence}{p}"));
-        }
     }
     if !experiments.is_empty() {
         out.push('\n');
