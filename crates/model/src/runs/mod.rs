@@ -45,6 +45,7 @@ pub use run::traffic::named::{
     NamedPart, NamedSeries, NamedStats, NamedTable, NamedWindow, RouteStats, RouteWindow, UpstreamStats,
     UpstreamWindow,
 };
+pub use run::traffic::recent::{RECENT_MAX, RecentUse};
 pub use run::traffic::requests::{RecordedRequest, Requests};
 pub use run::traffic::usage::Usage;
 pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run, WorkerActivity};

@@ -28,7 +28,7 @@ use records::values::ProcessCpu;
 
 pub use alert::AlertSummary;
 pub use certificates::CertificateSummary;
-pub use clients::ClientSummary;
+pub use clients::{ClientSummary, RecentClients};
 pub use experiment::{ComparedFigureSummary, ExperimentSummary, both_figures};
 pub use http::{ByDirection, Http2Summary, HttpNow, HttpRequestCounts, HttpSummary, RouteSummary};
 pub use load::{GeneratorSummary, LoadSummary, MessageBytes, Resumptions};

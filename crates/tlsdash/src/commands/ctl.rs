@@ -2,19 +2,30 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use records::text::quantity::{self, moment};
+use records::text::quantity::{fixed, grouped, moment, three_digits};
+use records::text::table::TextTable;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
 use crate::cli::Format;
 use crate::control::client::{ask, find_socket};
-use crate::control::protocol::{ControlRequest, ControlResponse, SettingData};
+use crate::control::protocol::{ControlRequest, ControlResponse, SettingData, recent_time};
 use crate::summary;
-use crate::value::{ParsedValue, PositiveDuration, whole};
+use crate::value::{ParsedValue, PositiveDuration, time, whole};
+
+/// Shown below the help.
+const EXAMPLES: &str = "Examples:
+  tlsdash ctl status
+  tlsdash ctl set proxy.idle-timeout 30s --for 10m
+  tlsdash ctl mark before the deployment
+  tlsdash ctl clients --last 1m  # who uses most
+  tlsdash ctl upstream app:80 drain";
 
 #[derive(Args, Debug)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct CtlArgs {
     /// Socket of the service's --control [default: control.sock in $RUNTIME_DIRECTORY or /run/tlsdash]
     #[arg(long, value_name = "PATH", global = true)]
@@ -38,7 +49,7 @@ pub(crate) enum CtlRequest {
         name: String,
         /// Its new value, with or without the unit
         value: String,
-        /// Put the former value back after this time, even if this program is gone
+        /// Put the former value back after this time; even if this program is gone
         #[arg(long, value_name = "TIME")]
         r#for: Option<ParsedValue<PositiveDuration>>,
     },
@@ -48,17 +59,17 @@ pub(crate) enum CtlRequest {
         #[arg(value_name = "TEXT")]
         text: Vec<String>,
     },
-    /// Read the configuration file, certificates and keys again, as SIGHUP does
+    /// Read the configuration file, certificates and keys again; as SIGHUP does
     Reload,
-    /// Start the program anew and leave the clients to it, as SIGUSR2 does
+    /// Start the program anew and leave the clients to it; as SIGUSR2 does
     Upgrade,
-    /// Serve open connections to their end, then end, as SIGTERM does
+    /// Serve open connections to their end, then end; as SIGTERM does
     Drain,
     /// Forget sessions and ticket keys: the next handshake of every client is full
     ForgetSessions,
     /// Make a new ticket key; tickets of the former keys are still accepted
     RotateTickets,
-    /// Start or stop the built-in load of a service that was started with one
+    /// Start or stop the built-in load; of a service that was started with one
     Load {
         /// What it shall do
         switch: LoadSwitch,
@@ -71,17 +82,21 @@ pub(crate) enum CtlRequest {
         /// What it shall do
         action: UpstreamAction,
     },
-    /// Compare two values of a setting, in the words of --ab, such as workers=1..2,pairs=12
+    /// Compare two values of a setting; in the words of --ab, such as workers=1..2,pairs=12
     Ab {
         /// The plan; `end` ends the experiment that is under way
         #[arg(value_name = "WORDS")]
         words: String,
     },
-    /// The clients, the one with the most bytes first
+    /// The clients with rates and totals; those with most bytes first
     Clients {
         /// How many at most
         #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole::<usize>(1..=1_000_000))]
         limit: usize,
+        /// Sort by the bytes of this time, and tell its rates: up to 5m, rounded up to steps of 10 s; without it, by
+        /// those since the start, and rates of a minute
+        #[arg(long, value_name = "TIME", value_parser = recent)]
+        last: Option<Duration>,
     },
     /// The certificates, the one that ends first at the top
     Certificates,
@@ -103,6 +118,11 @@ pub(crate) enum UpstreamAction {
     Drain,
     /// Get new connections again.
     Return,
+}
+
+fn recent(text: &str) -> Result<Duration, String> {
+    let last = time(text).map_err(|error| error.to_string())?;
+    recent_time(last.as_secs_f64())
 }
 
 pub(crate) fn run(args: &CtlArgs) -> anyhow::Result<()> {
@@ -143,7 +163,9 @@ fn request(args: &CtlRequest) -> ControlRequest {
         }
         CtlRequest::Ab { words } if words == "end" => ControlRequest::EndExperiment {},
         CtlRequest::Ab { words } => ControlRequest::Experiment { words: words.clone() },
-        CtlRequest::Clients { limit } => ControlRequest::Clients { limit: *limit },
+        CtlRequest::Clients { limit, last } => {
+            ControlRequest::Clients { limit: *limit, last_s: last.map(|time| time.as_secs_f64()) }
+        }
         CtlRequest::Certificates => ControlRequest::Certificates {},
         CtlRequest::Calibrate => ControlRequest::Calibrate {},
     }
@@ -174,21 +196,42 @@ fn settings(data: &Json, text: &mut String) {
 }
 
 fn clients(data: &Json, text: &mut String) {
-    for client in data.as_array().into_iter().flatten() {
-        let number = |name: &str| client[name].as_u64().unwrap_or(0);
-        let bytes = |name: &str| quantity::shown(client[name].as_f64().unwrap_or(0.0), "B");
-        let _ = writeln!(
-            text,
-            "{:<20} {:>8} connections  {:>8} full  {:>8} resumed  {:>10} in  {:>10} out  {:>6} errors",
-            client["client"].as_str().unwrap_or_default(),
-            number("connections"),
-            number("handshakes_full"),
-            number("handshakes_resumed"),
-            bytes("bytes_in"),
-            bytes("bytes_out"),
-            number("errors"),
-        );
-    }
+    let clients: Vec<_> = data.as_array().into_iter().flatten().collect();
+    let Some(span_s) = clients.first().and_then(|client| client["last"]["span_s"].as_f64()) else { return };
+    let number = |value: &Json| value.as_f64().unwrap_or(0.0);
+    let row = |client: &&Json| {
+        let rate = |name: &str| number(&client["last"][name]);
+        let total = |name: &str| number(&client[name]);
+        let mb = |bytes: f64| fixed(bytes / 1e6, 3);
+        let count = |name: &str| grouped(total(name));
+        [
+            word(&client["client"]).to_owned(),
+            mb(rate("bytes_in_per_s")),
+            mb(rate("bytes_out_per_s")),
+            three_digits(rate("connections_per_s")),
+            mb(total("bytes_in")),
+            mb(total("bytes_out")),
+            count("connections"),
+            count("handshakes_full"),
+            count("handshakes_resumed"),
+            count("errors"),
+        ]
+    };
+    let headings = [
+        "client",
+        "MB/s in",
+        "MB/s out",
+        "conn/s",
+        "MB in",
+        "MB out",
+        "connections",
+        "full",
+        "resumed",
+        "errors",
+    ];
+    let rows: Vec<_> = clients.iter().map(row).collect();
+    let _ = writeln!(text, "rates of the last {span_s:.0} s, totals since the start");
+    text.push_str(&TextTable::of_rows(headings, &(1..10), &rows).text());
 }
 
 fn certificates(data: &Json, text: &mut String) {

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use model::runs::RECENT_MAX;
 use records::setting::Setting;
+use records::text::quantity;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::configuration::source::SettingOrigin;
@@ -23,10 +25,13 @@ pub(crate) enum ControlRequest {
     Status {},
     /// Every setting with its value, unit and range.
     Settings {},
-    /// The clients, those with the most bytes first.
+    /// The clients with their rates, those with the most bytes first.
     Clients {
         #[serde(default = "clients_default")]
         limit: usize,
+        /// Seconds: those are first that used most bytes in this time. Without it the rates are those of a minute.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last_s: Option<f64>,
     },
     /// The certificates, the one that ends first at the top.
     Certificates {},
@@ -177,6 +182,19 @@ impl ControlRequest {
     }
 }
 
+/// The time of clients' rates.
+///
+/// # Errors
+/// If it is none, or longer than what is kept.
+pub(crate) fn recent_time(last_s: f64) -> Result<Duration, String> {
+    let last = Duration::try_from_secs_f64(last_s).ok();
+    let last = last.filter(|last| !last.is_zero() && *last <= RECENT_MAX);
+    last.ok_or_else(|| {
+        let most = quantity::shown(RECENT_MAX.as_secs_f64(), "s");
+        format!("expected a time up to {most}; `tlsdash report --since` knows longer ones")
+    })
+}
+
 /// The time after which a setting is restored.
 ///
 /// # Errors
@@ -210,7 +228,7 @@ mod tests {
     fn requests_are_what_the_document_says() {
         for (line, expected) in [
             (r#"{"request":"status"}"#, ControlRequest::Status {}),
-            (r#"{"request":"clients"}"#, ControlRequest::Clients { limit: 20 }),
+            (r#"{"request":"clients"}"#, ControlRequest::Clients { limit: 20, last_s: None }),
             (
                 r#"{"request":"set","name":"load.rate","value":"200","for_s":600}"#,
                 ControlRequest::Set { name: "load.rate".into(), value: "200".into(), for_s: Some(600.0) },
@@ -235,6 +253,14 @@ mod tests {
         ] {
             let reason = ControlRequest::parse(line.as_bytes()).unwrap_err();
             assert!(reason.starts_with("this is not a request: "), "{line}: {reason}");
+        }
+    }
+
+    #[test]
+    fn rates_are_of_a_time_that_is_kept() {
+        assert_eq!(recent_time(60.0), Ok(Duration::from_secs(60)));
+        for bad in [0.0, -1.0, f64::NAN, 301.0] {
+            assert!(recent_time(bad).unwrap_err().contains("up to 5m"), "{bad}");
         }
     }
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use model::runs::Model;
-use model::summary::CertificateSummary;
+use model::summary::{CertificateSummary, RecentClients};
 use proxy_core::UpstreamChange;
 use records::ids::RunId;
 use records::text::quantity::counted;
@@ -24,7 +24,7 @@ use tui::{DashboardSender, Event};
 
 use super::access::{Access, AccessRules, ControlPeer};
 use super::conversation::{IDLE, converse, line, send};
-use super::protocol::{AccessData, ControlRequest, ControlResponse, revert_after};
+use super::protocol::{AccessData, ControlRequest, ControlResponse, recent_time, revert_after};
 use super::{ControlAction, ControlAnswer, ControlCommand, ServiceChange};
 use crate::service;
 use crate::service::accepting::AcceptStop;
@@ -41,6 +41,8 @@ const OWNERS_MAX: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest time for an upgrade. It exceeds the time that a new process may take to be ready.
 const UPGRADE_PATIENCE: Duration = Duration::from_secs(13);
+/// The time of clients' rates, unless a request has another.
+const RECENT: Duration = Duration::from_secs(60);
 /// How often the server checks for the first record of the run.
 const FIRST_RECORD_POLL: Duration = Duration::from_millis(20);
 
@@ -229,7 +231,7 @@ impl ControlTarget {
             ControlRequest::CompareConfiguration { text } => {
                 return self.ask(ControlAction::CompareConfiguration(text.clone()), by);
             }
-            ControlRequest::Clients { limit } => return self.clients(*limit),
+            ControlRequest::Clients { limit, last_s } => return self.clients(*limit, *last_s),
             ControlRequest::Certificates {} => return self.certificates(),
             ControlRequest::Drain {} => return self.drain(by),
             ControlRequest::Set { name, value, for_s } => match revert_after(*for_s) {
@@ -331,15 +333,18 @@ impl ControlTarget {
         })
     }
 
-    fn clients(&self, limit: usize) -> ControlResponse {
+    fn clients(&self, limit: usize, last_s: Option<f64>) -> ControlResponse {
+        let last = match last_s.map(recent_time).transpose() {
+            Ok(last) => last.unwrap_or(RECENT),
+            Err(reason) => return ControlResponse::refused(format!("last_s: {reason}")),
+        };
+        let chosen = RecentClients { limit, last, is_by_last: last_s.is_some() };
         self.read(move |model, run| {
             let run = model.run(run)?;
-            let clients = model.summary(run, None).clients;
-            let data = serde_json::to_value(clients.iter().take(limit).collect::<Vec<_>>()).ok()?;
-            Some(ControlResponse::data(
-                format!("{} of {} clients", clients.len().min(limit), clients.len()),
-                data,
-            ))
+            let (clients, all) = (chosen.of(run), run.clients().len());
+            let by = if chosen.is_by_last { ", by their last bytes" } else { "" };
+            let text = format!("{} of {all} clients{by}", clients.len());
+            Some(ControlResponse::data(text, serde_json::to_value(clients).ok()?))
         })
     }
 

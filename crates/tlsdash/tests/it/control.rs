@@ -51,6 +51,30 @@ fn setting(folder: &Path, socket: &Path, name: &str) -> Value {
 }
 
 #[test]
+fn a_service_tells_which_client_used_most_and_how_fast() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let (running, socket) = service(folder, &[]);
+    let asked = ["clients", "--limit", "1", "--last", "5m", "--format", "json"];
+    let first = || json(&ctl(folder, &socket, &asked))["data"][0].clone();
+    let number = |value: &Value| value.as_f64().unwrap_or(0.0);
+    until("the load has a record", || number(&first()["bytes_out"]) > 0.0);
+    let client = first();
+    let last = &client["last"];
+    let counted = number(&last["bytes_out_per_s"]) * number(&last["span_s"]);
+    assert!((counted - number(&client["bytes_out"])).abs() < 1.0, "all of it was in this time: {client}");
+    let told = done(&ctl(folder, &socket, &["clients", "--last", "1m"]));
+    assert!(
+        told.contains(", by their last bytes\nrates of the last ") && told.contains("127.0.0."),
+        "{told}"
+    );
+    let too_long = ctl(folder, &socket, &["clients", "--last", "1h"]);
+    assert_eq!(too_long.status.code(), Some(2));
+    assert!(stderr(&too_long).contains("--last 1h: expected a time up to 5m"), "{}", stderr(&too_long));
+    assert_eq!(running.end().0, 0);
+}
+
+#[test]
 fn a_service_is_tuned_marked_and_drained() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -111,8 +135,6 @@ fn a_service_is_tuned_marked_and_drained() {
     let certificate = &certificates["data"][0];
     assert_eq!((&certificate["default"], &certificate["replaced"]), (&true.into(), &false.into()));
     assert!(certificate["days_left"].as_i64().unwrap() > 0 && certificate["chain"] == 1, "{certificates}");
-    let clients = json(&ctl(folder, &socket, &["clients", "--limit", "1", "--format", "json"]));
-    assert_eq!(clients["data"].as_array().unwrap().len(), 1);
     done(&ctl(folder, &socket, &["drain"]));
     assert_eq!(running.wait().0, 0);
     assert!(!socket.exists(), "the socket goes with the service");

@@ -14,6 +14,7 @@ use crate::runs::run::traffic::client::{ClientRate, ClientStats};
 use crate::runs::run::traffic::clients::Clients;
 use crate::runs::run::traffic::failures::Failures;
 use crate::runs::run::traffic::named::NamedTable;
+use crate::runs::run::traffic::recent::{RECENT_MAX, RecentUse, step_before};
 use crate::runs::run::traffic::requests::Requests;
 use crate::runs::run::traffic::usage::Usage;
 use crate::runs::series::MetricSeries;
@@ -266,6 +267,14 @@ impl Run {
         };
         clients.sort_by(|(a, of_a), (b, of_b)| bytes(of_b).cmp(&bytes(of_a)).then(a.id.cmp(&b.id)));
         clients
+    }
+
+    /// What a client used lately, and in how many seconds: `last`, in whole steps of 10 s, or since the run began.
+    pub fn recent_use(&self, client: &ClientStats, last: Duration) -> (RecentUse, f64) {
+        let now_us = self.proxy().map_or(0, MetricSeries::last_us);
+        let from_us = step_before(now_us, last.min(RECENT_MAX));
+        let span_us = now_us.saturating_sub(from_us.max(self.began_us()));
+        (client.recent.since(from_us), span_us as f64 / 1e6)
     }
 
     /// Changed clients whose record was deferred in the last interval.

@@ -9,6 +9,8 @@ use records::kinds::heap_size::HeapSize;
 use records::kinds::{ClientRecord, ConnectionRecord, Stamp};
 use records::metrics::{ClientCounter, Counters};
 
+use super::recent::RecentSteps;
+
 /// Records with latencies kept of each client: with five seconds each they cover the same time.
 const SKETCHES_MAX: usize = 12;
 
@@ -51,6 +53,7 @@ pub struct ClientStats {
     /// Records of the run that were known to be lost when its last record was read.
     lost_before: u64,
     history: VecDeque<ClientRate>,
+    pub(in crate::runs) recent: RecentSteps,
     /// Latencies of its exchanges, all that were read.
     pub(in crate::runs) exchange: Sketch,
     /// The latest of them, each with the moment of its record, oldest first.
@@ -73,6 +76,7 @@ impl ClientStats {
             present: Counters::default(),
             lost_before: 0,
             history: VecDeque::new(),
+            recent: RecentSteps::default(),
             exchange: Sketch::default(),
             sketches: VecDeque::new(),
             connections: [None, None],
@@ -97,6 +101,7 @@ impl ClientStats {
             present,
             lost_before: _,
             history: _,
+            recent: _,
             exchange,
             sketches: _,
             connections: _,
@@ -112,6 +117,7 @@ impl ClientStats {
             present: *present,
             lost_before: 0,
             history: VecDeque::new(),
+            recent: RecentSteps::default(),
             exchange: exchange.clone(),
             sketches: VecDeque::new(),
             connections: [None, None],
@@ -155,6 +161,7 @@ impl ClientStats {
     }
 
     pub(in crate::runs) fn remember(&mut self, rate: ClientRate, history: usize) {
+        self.recent.add(&rate);
         make_place(&mut self.history, history);
         self.history.push_back(rate);
     }
@@ -249,6 +256,7 @@ fn make_place<T>(kept: &mut VecDeque<T>, max: usize) {
 impl HeapSize for ClientStats {
     fn heap_bytes(&self) -> usize {
         self.history.capacity() * size_of::<ClientRate>()
+            + self.recent.heap_bytes()
             + self.exchange.heap_bytes()
             + self.sketches.capacity() * size_of::<(u64, Sketch)>()
             + self.sketches.iter().map(|(_, sketch)| sketch.heap_bytes()).sum::<usize>()

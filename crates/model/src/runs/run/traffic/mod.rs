@@ -8,5 +8,6 @@ pub(in crate::runs) mod http_gauges;
 pub(in crate::runs) mod measured;
 pub(in crate::runs) mod named;
 pub(in crate::runs) mod proxy;
+pub(in crate::runs) mod recent;
 pub(in crate::runs) mod requests;
 pub(in crate::runs) mod usage;
