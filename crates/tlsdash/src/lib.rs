@@ -35,8 +35,6 @@ mod value;
 
 use std::process::ExitCode;
 
-use clap::CommandFactory;
-
 use crate::cli::Flags;
 use crate::command_line::{Cli, InternalCommand, Mode};
 use crate::commands::observed::{observe, wire};
@@ -131,7 +129,7 @@ fn run(cli: Cli, flags: Flags) -> anyhow::Result<()> {
         Some(Mode::Report(args)) => report::run(&args),
         Some(Mode::Selftest(args)) => selftest::run(&args),
         Some(Mode::Completions { shell }) => {
-            clap_complete::generate(shell, &mut Cli::command(), "tlsdash", &mut std::io::stdout());
+            clap_complete::generate(shell, &mut Cli::described(), "tlsdash", &mut std::io::stdout());
             Ok(())
         }
         Some(Mode::Man { command }) => manual(command.as_deref()),
@@ -140,7 +138,7 @@ fn run(cli: Cli, flags: Flags) -> anyhow::Result<()> {
 
 /// Prints the manual page of the program, or of one of its commands.
 fn manual(command: Option<&str>) -> anyhow::Result<()> {
-    let mut program = Cli::command();
+    let mut program = Cli::described();
     program.build();
     let page = match command {
         None => program,

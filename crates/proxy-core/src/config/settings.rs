@@ -50,25 +50,25 @@ const LIMITS: [OptionSpec<Limits>; 14] = [
         ("connections-per-client", BOUND_MAX),
         Applies::NewConnections,
         |limits| &mut limits.connections_per_client,
-        "Connections at once of a client address (IPv6: /64); more are closed",
+        "Connections at once of a client address; more are closed. Of IPv6 a /64 counts as one",
     )
     .absent("no bound", "100"),
     rate(
         "connection-rate",
         |limits| &mut limits.connection_rate,
-        "Connections that a client address (IPv6: /64) may open in a second or minute; more are reset",
+        "Rate of connections of a client address, such as 100/s or 6000/m; more are reset. Of IPv6 a /64 counts as one",
     ),
     rate(
         "handshake-rate",
         |limits| &mut limits.handshake_rate,
-        "Handshakes that a client address (IPv6: /64) may begin in a second or minute; connections of more are reset",
+        "Rate of handshakes of a client address, such as 100/s or 6000/m; connections of more are reset. Of IPv6 a /64 counts as one",
     ),
     OptionSpec::new(
         ("pending-max", "SIZE"),
         Applies::Live,
         OptionKind::Memory { range: PENDING_RANGE, at: |limits| &mut limits.pending_bytes_max },
-        "Memory that all connections together hold for peers that do not read; beyond it, those are cut that hold far more \
-         than others, then those whose peer has read nothing for longest",
+        "Memory for peers that do not read; of all connections together. Beyond it, those are cut that hold far more than \
+         others, then those whose peer has read nothing for longest",
     ),
     OptionSpec::new(
         ("memory-max", "SIZE"),
@@ -82,12 +82,12 @@ const LIMITS: [OptionSpec<Limits>; 14] = [
     timeout(
         "idle-timeout",
         |limits| &mut limits.idle_timeout,
-        "Close a connection after this time without a byte",
+        "Close a connection this long without a byte",
     ),
     timeout(
         "send-timeout",
         |limits| &mut limits.send_timeout,
-        "Reset a client that takes none of its waiting bytes for this time",
+        "Time that a client may take no byte; one whose bytes wait is then reset",
     ),
     timeout(
         "half-closed-timeout",
@@ -98,7 +98,7 @@ const LIMITS: [OptionSpec<Limits>; 14] = [
     timeout(
         "drain-timeout",
         |limits| &mut limits.drain_timeout,
-        "Time that connections get to finish when the program ends",
+        "Time for connections to finish at the end",
     ),
     timeout(
         "drain-quiet",

@@ -75,32 +75,32 @@ const OPTIONS: [OptionSpec<HttpLimits>; 16] = [
     timeout(
         "body-timeout",
         |limits| &mut limits.body_timeout,
-        "Time without progress after which a request's body is given up",
+        "Time without progress of a request's body; then it is given up",
     ),
     timeout(
         "response-timeout",
         |limits| &mut limits.response_timeout,
-        "Deadline of the upstream for beginning its response",
+        "Time for the upstream to begin to respond",
     ),
     timeout(
         "keep-alive-timeout",
         |limits| &mut limits.keep_alive_timeout,
-        "Close a client's connection after this time without a request",
+        "Time without requests on a connection; then it is closed",
     ),
     timeout(
         "queue-timeout",
         |limits| &mut limits.queue_timeout,
-        "Deadline of a request that waits for an upstream connection",
+        "Time a request waits for an upstream; for a connection to it",
     ),
     live_count(
         ("queue-max", (0.0, 1_000_000.0)),
         |limits| &mut limits.queue_max,
-        "Requests of a worker that wait for an upstream connection; more are refused",
+        "Requests that wait for upstreams; of each worker. More are refused",
     ),
     timeout(
         "upstream-idle-timeout",
         |limits| &mut limits.upstream_idle_timeout,
-        "Close an unused upstream connection after this time",
+        "Time an upstream connection may be unused; then it is closed",
     ),
     live_count(
         ("upstream-connections-max", (1.0, 1_000_000.0)),
@@ -116,14 +116,14 @@ const OPTIONS: [OptionSpec<HttpLimits>; 16] = [
         ("requests-per-connection", "N"),
         Applies::Live,
         OptionKind::Bound { max: 1e9, at: |limits: &mut HttpLimits| &mut limits.requests_per_connection },
-        "Requests after which a client's connection is closed",
+        "Requests until a client's connection ends",
     )
     .absent("no bound", "10000"),
     OptionSpec::new(
         ("request-rate", "RATE"),
         Applies::Live,
         OptionKind::Rate(|limits: &mut HttpLimits| &mut limits.request_rate),
-        "Requests that a client address (IPv6: /64) may make in a second or minute; more are refused with 429",
+        "Rate of requests of a client address, such as 100/s or 6000/m; more are refused with 429. Of IPv6 a /64 counts as one",
     )
     .absent("no bound", "100/s,burst=200"),
     count(
@@ -148,13 +148,13 @@ const OPTIONS: [OptionSpec<HttpLimits>; 16] = [
     count(
         ("resets-max", (1.0, 1_000_000.0)),
         |limits| &mut limits.resets_max,
-        "Resets of streams in 30 s, beyond every fourth, after which an HTTP/2 connection is ended",
+        "Resets of streams in 30 s; beyond every fourth. After more an HTTP/2 connection is ended",
     ),
     count(
         ("control-frames-max", (1.0, 1_000_000.0)),
         |limits| &mut limits.control_frames_max,
-        "PING, SETTINGS, PRIORITY and WINDOW_UPDATE frames in 30 s, beyond those that requests explain, after which an \
-         HTTP/2 connection is ended",
+        "Control frames in 30 s: PING, SETTINGS, PRIORITY and WINDOW_UPDATE, beyond those that requests explain. After more \
+         an HTTP/2 connection is ended",
     ),
 ];
 

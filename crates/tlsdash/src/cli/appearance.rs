@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use tui::{AlertNotify, ColourScheme, Colours, Glyphs, Keymap, Zone};
 
 use super::flags::without_flags;
+use super::help::DASHBOARD;
 use crate::error::usage;
 use crate::value::{InvalidValue, ParsedValue};
 
@@ -15,6 +16,7 @@ use crate::value::{InvalidValue, ParsedValue};
 #[derive(Args, Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+#[command(next_help_heading = DASHBOARD)]
 pub(crate) struct AppearanceOptions {
     /// Draw with ASCII characters only
     #[arg(long)]
@@ -22,13 +24,13 @@ pub(crate) struct AppearanceOptions {
     /// Print sentences instead of a screen: for screen readers and logs
     #[arg(long)]
     pub(crate) plain: bool,
-    /// Colours: auto, dark, light, 16 for the terminal's own, or none
+    /// Colours of the screen: auto, dark, light, 16 for the terminal's own, or none
     #[arg(long, value_name = "NAME", default_value = "auto")]
     theme: ParsedValue<ThemeName>,
     /// Leave the mouse to the terminal
     #[arg(long)]
     pub(crate) no_mouse: bool,
-    /// Show times in UTC, not in the zone of TZ or of this machine
+    /// Show times in UTC; else in the zone of TZ or of this machine
     #[arg(long)]
     pub(crate) utc: bool,
     /// Tell by the terminal that an alert fires: off, bell, or desktop for a notification (OSC 9 or 777)

@@ -11,6 +11,7 @@ pub(crate) mod appearance;
 pub(crate) mod configuration;
 mod flags;
 mod format;
+pub(crate) mod help;
 pub(crate) mod options;
 mod run_options;
 mod runs;

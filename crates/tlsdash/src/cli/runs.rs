@@ -5,19 +5,21 @@ use std::ffi::OsString;
 use clap::Args;
 use model::history::Moment;
 
+use super::help::RUNS;
 use crate::journals::reading::{RecordLimit, RunChoice, RunPrefix, RunQuery};
 use crate::journals::writers::WriterArgs;
 use crate::value::ParsedValue;
 
 /// Which runs are read, and of when.
 #[derive(Args, Debug)]
+#[command(next_help_heading = RUNS)]
 pub(crate) struct RunsArgs {
     /// Journals to read: a file with its archives, a folder of files, `system`, `namespace:NAME`, or a log store as
     /// logs+http://HOST:PORT; runs of several are merged. @FROM..TO behind one selects a time range, such as
     /// @13:05..13:10 (UTC), @-10m.. or @mark:2..mark:3 [default: where `--journal auto` writes]
     #[arg(value_name = "SOURCE")]
     pub(crate) sources: Vec<OsString>,
-    /// The run, by its id (TLSDASH_RUN) or the first characters of it [default: the newest of each host]
+    /// The run, by its id (TLSDASH_RUN); or the first characters of it [default: the newest of each host]
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<RunPrefix>,
     /// The newest run of the host of this name only (_HOSTNAME)
@@ -41,9 +43,9 @@ pub(crate) struct RunsArgs {
 /// How exactly long times are read.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct RecordsArg {
-    /// Read so many records one by one, or `all`; if there are more, their minutes or hours are read in their place
+    /// Records to read one by one, or `all`; if there are more, their minutes or hours are read in their place
     /// [default: 250000]
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = RUNS, value_name = "N")]
     pub(crate) records: Option<RecordLimit>,
 }
 

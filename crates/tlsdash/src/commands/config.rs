@@ -10,7 +10,13 @@ use crate::cli::{Format, ProxyOptions, read_file};
 use crate::control::protocol::ControlRequest;
 use crate::summary;
 
+/// Shown below the help.
+const EXAMPLES: &str = "Examples:
+  tlsdash config check tlsdash.toml  # before a start or reload
+  tlsdash config diff tlsdash.toml   # what a reload would change";
+
 #[derive(Args, Debug)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct ConfigArgs {
     #[command(subcommand)]
     pub(crate) request: ConfigRequest,
@@ -18,7 +24,7 @@ pub(crate) struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigRequest {
-    /// Check a file as the start of a proxy does, with the certificates and keys that it names
+    /// Check a file as the start of a proxy does; with the certificates and keys that it names
     Check {
         /// The configuration file
         file: PathBuf,

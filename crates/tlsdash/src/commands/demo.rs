@@ -10,6 +10,7 @@ use proxy_core::{ListenAddr, ListenerSource, ProxyConfig, TlsSettings, Upstream}
 use proxy_http::{HttpConfig, Route};
 
 use crate::cli::appearance::{Appearance, AppearanceOptions};
+use crate::cli::help::CERTIFICATES;
 use crate::cli::options::http::ALPN;
 use crate::cli::options::load::{BuiltInLoad, LoadOptionError};
 use crate::cli::options::mode::ProxyMode;
@@ -22,7 +23,16 @@ use crate::session::{Channels, RunConfiguration, SessionConfig};
 use crate::value::options::OptionValues;
 use crate::value::{self, ParsedValue, PositiveDuration};
 
+/// Shown below the help.
+const EXAMPLES: &str = "Examples:
+  tlsdash demo                            # with the dashboard; q ends it
+  tlsdash demo --mode http                # HTTP/2, with two routes
+  tlsdash demo --load rate=300,resume=0%  # every handshake is full
+  tlsdash demo --headless --duration 10s  # a summary, without a screen
+  tlsdash demo --record demo.journal      # keep it for watch and report";
+
 #[derive(Args, Debug)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct DemoArgs {
     /// Address of the proxy [default: a free port of 127.0.0.1]
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", hide_default_value = true)]
@@ -30,8 +40,8 @@ pub(crate) struct DemoArgs {
     /// What the proxy does: tcp forwards bytes, http speaks HTTP/2 and shows two routes
     #[arg(long, value_name = "MODE", default_value = "tcp")]
     pub(crate) mode: ProxyMode,
-    /// Changes to the demo's load plan,
-    /// rate=1000,connections=32,source-addresses=16,keep-alive=10,resume=80%; in HTTP mode also http2=on,streams=4. Or
+    /// Changes to the demo's load plan, such as rate=300; it is
+    /// rate=1000,connections=32,source-addresses=16,keep-alive=10,resume=80%, in HTTP mode also http2=on,streams=4. Or
     /// like=RECORDING: a load like recorded traffic
     #[arg(long, value_name = "PLAN", default_value = "", hide_default_value = true)]
     pub(crate) load: String,
@@ -41,12 +51,12 @@ pub(crate) struct DemoArgs {
     /// End after this time and print a summary
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<ParsedValue<PositiveDuration>>,
-    /// Configuration file in TOML, for the dashboard's colours and keys
+    /// Configuration file in TOML; for the dashboard's colours and keys
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = CERTIFICATES)]
     pub(crate) tls_files: TlsFileOptions,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "TLS")]
     pub(crate) tls: OptionValues<TlsSettings>,
     #[command(flatten)]
     pub(crate) run: RunOptions,

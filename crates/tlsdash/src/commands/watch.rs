@@ -14,6 +14,7 @@ use records::slice::RunSlice;
 use tui::{DashboardSender, Event, RemoteControl, ReplayStart, Speed};
 
 use crate::cli::appearance::{Appearance, AppearanceOptions};
+use crate::cli::help::{DASHBOARD, RUNS};
 use crate::cli::{Flags, Format, RecordsArg};
 use crate::control::remote;
 use crate::error::usage;
@@ -27,15 +28,23 @@ use crate::session::recording::run_recorder::RunRecorder;
 use crate::session::signals::{self, Reload, SighupAction};
 use crate::summary;
 
+/// Shown below the help.
+const EXAMPLES: &str = "Examples:
+  tlsdash watch                                # the service of this machine
+  tlsdash watch run.journal                    # a recording, at its end
+  tlsdash watch run.journal --play=4           # played, four times as fast
+  tlsdash watch run.journal@-10m.. --headless  # the summary of ten minutes";
+
 #[derive(Args, Debug)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct WatchArgs {
     /// Journal to watch: a file with its archives, a folder of files, `system`, `namespace:NAME`, or a log store as
     /// logs+http://HOST:PORT; @FROM..TO behind it selects a time range, such as @13:05..13:10, @-10m.. or
     /// @mark:2..mark:3 [default: where `--journal auto` writes]
     #[arg(value_name = "SOURCE")]
     pub(crate) source: Option<OsString>,
-    /// Play the recording from its start, or from --from, at this speed: 1/4, 1/2, 1, 2, 4, 8, 16, 32 or 64
-    /// [default: 1]
+    /// Play the recording at this speed: 1/4, 1/2, 1, 2, 4, 8, 16, 32 or 64; from its start, or from --from [default:
+    /// 1]
     #[arg(long, value_name = "SPEED", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
     #[arg(conflicts_with = "headless")]
     pub(crate) play: Option<Speed>,
@@ -43,21 +52,21 @@ pub(crate) struct WatchArgs {
     /// its end, or mark:2
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "headless")]
     pub(crate) from: Option<Moment>,
-    /// The run to show, by its id (TLSDASH_RUN) or the first characters of it [default: the newest]
-    #[arg(long, value_name = "ID")]
+    /// The run to show, by its id (TLSDASH_RUN); or the first characters of it [default: the newest]
+    #[arg(long, help_heading = RUNS, value_name = "ID")]
     pub(crate) run: Option<RunPrefix>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = RUNS)]
     pub(crate) writers: WriterArgs,
     #[command(flatten)]
     pub(crate) records: RecordsArg,
     /// Print the summary of the journal, without a screen
-    #[arg(long)]
+    #[arg(long, help_heading = DASHBOARD)]
     pub(crate) headless: bool,
     /// Format of the summary
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long, help_heading = DASHBOARD, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: Format,
-    /// Configuration file in TOML, for the dashboard's colours and keys
-    #[arg(long, value_name = "FILE")]
+    /// Configuration file in TOML; for the dashboard's colours and keys
+    #[arg(long, help_heading = DASHBOARD, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) appearance: AppearanceOptions,

@@ -127,7 +127,7 @@ impl<T: DeclaredOptions> Args for OptionValues<T> {
             let default = defaults.text(option);
             let holds = default.as_deref().or_else(|| Some(option.absent?.holds));
             let range = option.range().and_then(|range| quantity::bounds(range, option.unit()));
-            let range = range.map_or_else(String::new, |range| format!(" ({range})"));
+            let range = range.map_or_else(String::new, |range| format!(" [{range}]"));
             Arg::new(option.name)
                 .long(option.name)
                 .value_name(option.value_name)

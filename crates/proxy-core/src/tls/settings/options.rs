@@ -54,7 +54,7 @@ const SETTINGS: [OptionSpec<TlsSettings>; 15] = [
         cipher_names,
         set_ciphers,
         AllowedValues::ListOf(known_ciphers),
-        "Cipher suites by IANA name, most preferred first",
+        "Cipher suites, most preferred first; by IANA name",
     )
     .absent("all, AES-128 first", "TLS_AES_128_GCM_SHA256,TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"),
     text(
@@ -69,14 +69,14 @@ const SETTINGS: [OptionSpec<TlsSettings>; 15] = [
         group_names,
         set_groups,
         AllowedValues::ListOf(known_groups),
-        "Key exchange groups that a client may choose from",
+        "Key exchange groups that clients may choose",
     ),
     text(
         ("alpn", "LIST"),
         |s| s.alpn.join(","),
         set_alpn,
         AllowedValues::Any,
-        "Application protocols of the upstream, most preferred first, such as h2,http/1.1",
+        "Application protocols of the upstream; most preferred first, such as h2,http/1.1",
     )
     .absent("ALPN is left out; h2,http/1.1 in HTTP mode", "h2,http/1.1"),
     text(
@@ -91,7 +91,7 @@ const SETTINGS: [OptionSpec<TlsSettings>; 15] = [
         |s| word(RESUMPTIONS, s.resumption),
         |s, text| choose(RESUMPTIONS, text).map(|resumption| s.resumption = resumption),
         AllowedValues::OneOf(|| words(RESUMPTIONS)),
-        "Resumption: tickets, cache (sessions in memory) or off",
+        "How sessions are resumed: tickets, cache (sessions in memory) or off",
     ),
     number(
         ("tickets", "N"),
@@ -108,12 +108,12 @@ const SETTINGS: [OptionSpec<TlsSettings>; 15] = [
     number(
         ("ticket-lifetime", "TIME"),
         OptionKind::Time { range: TICKET_TIME_RANGE, at: |s| &mut s.ticket_lifetime },
-        "Lifetime of a session, from its first handshake on",
+        "Lifetime of a session; from its first handshake on",
     ),
     number(
         ("ticket-rotation", "TIME"),
         OptionKind::Time { range: TICKET_TIME_RANGE, at: |s| &mut s.ticket_rotation },
-        "Time after which a new key encrypts tickets, without --ticket-keys",
+        "Time until tickets have a new key; without --ticket-keys",
     ),
     number(
         ("session-cache", "N"),
@@ -121,7 +121,7 @@ const SETTINGS: [OptionSpec<TlsSettings>; 15] = [
         "Sessions kept with --resumption cache",
     ),
     text(
-        ("client-auth", "WHICH[,HOST=WHICH]..."),
+        ("client-auth", "WHICH"),
         |s| s.client_auth.to_string(),
         |s, text| ClientAuthPolicy::parse(text).map(|policy| s.client_auth = policy),
         AllowedValues::Any,
@@ -133,7 +133,7 @@ const SETTINGS: [OptionSpec<TlsSettings>; 15] = [
         |s| word(CRL_EXPIRED, s.crl_expired),
         |s, text| choose(CRL_EXPIRED, text).map(|what| s.crl_expired = what),
         AllowedValues::OneOf(|| words(CRL_EXPIRED)),
-        "What becomes of clients whose certificates' --client-crl has expired: refuse or accept",
+        "What an expired --client-crl does to clients: refuse or accept",
     )
     .absent("refuse with --client-crl", "refuse"),
 ];

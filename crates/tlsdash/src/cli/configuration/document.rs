@@ -1,26 +1,37 @@
 //! docs/options.md, which `just schema` writes, and tests of other documents that name options.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
+use super::HTTP_MODE;
 use crate::cli::ProxyArgs;
 
 /// Renders docs/options.md: a table with a line for each option of the proxy.
 fn options_document() -> String {
-    const HEADING: &str = "| option | value | meaning |\n|---|---|---|\n";
-    let mut text = format!(
+    let mut text = String::from(
         "# Options of the proxy\n\nEach is a flag and a word of the configuration file; `[[route]]` and `[[pass]]` tables are those of a \
          file. A time is a number with `ns`, `us`, `ms`, `s`, `m`, `h` or `d`, else in \
-         seconds; a rate without `/s` is a second's. Made by `just schema`, checked by the tests.\n\n{HEADING}"
+         seconds; a rate without `/s` is a second's. Made by `just schema`, checked by the tests.\n",
     );
     let command = ProxyArgs::command();
-    let flags = command.get_arguments().filter(|argument| argument.get_long().is_some());
-    let (plain, of_http): (Vec<_>, Vec<_>) = flags.partition(|flag| flag.get_help_heading().is_none());
-    text.push_str(&rows(&plain));
-    let _ = write!(
-        text,
-        "\n## HTTP mode\n\nThey go with `--mode http` only ([http.md](http.md)).\n\n{HEADING}{}",
-        rows(&of_http)
-    );
+    let flags: Vec<_> = command.get_arguments().filter(|argument| argument.get_long().is_some()).collect();
+    let mut groups: Vec<_> = flags.iter().map(|flag| flag.get_help_heading()).collect();
+    let mut seen = HashSet::new();
+    groups.retain(|group| seen.insert(*group));
+    for group in groups {
+        let flags: Vec<_> = flags.iter().copied().filter(|flag| flag.get_help_heading() == group).collect();
+        let heading = group.unwrap_or("The configuration file");
+        let about = if group == Some(HTTP_MODE) {
+            "They go with `--mode http` only ([http.md](http.md)).\n\n"
+        } else {
+            ""
+        };
+        let _ = write!(
+            text,
+            "\n## {heading}\n\n{about}| option | value | meaning |\n|---|---|---|\n{}",
+            rows(&flags)
+        );
+    }
     text
 }
 

@@ -15,8 +15,8 @@ use crate::value::one_or_many;
 #[serde(rename_all = "kebab-case", default)]
 #[expect(clippy::struct_field_names, reason = "the names of the flags")]
 pub(crate) struct AcmeOptions {
-    /// Domain of a certificate that is ordered by ACME and renewed (docs/certificates.md); may be repeated: all are in one
-    /// certificate. It agrees to the authority's terms of service
+    /// Domain of an ordered certificate; ACME orders and renews it (docs/certificates.md). May be repeated: all are in
+    /// one certificate. It agrees to the authority's terms of service
     #[arg(long, value_name = "DOMAIN")]
     #[serde(deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub(crate) acme_domain: Vec<String>,
@@ -28,7 +28,7 @@ pub(crate) struct AcmeOptions {
     #[arg(long, value_name = "URL")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) acme_directory: Option<String>,
-    /// Authorities of the directory's own certificate, in PEM [default: the system's authorities]
+    /// Authorities of the directory itself, in PEM [default: the system's authorities]
     #[arg(long, value_name = "PEM")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) acme_ca: Option<PathBuf>,

@@ -19,12 +19,12 @@ pub(crate) struct BalancingOptions {
     #[arg(long, value_name = "CHECK")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upstream_check: Option<ParsedValue<UpstreamCheck>>,
-    /// How connections, or requests in HTTP mode, are spread over upstreams, by weight: least-connections, hash-client
-    /// (those of a client address to the same one), or hash-header:NAME in HTTP mode [default: least-connections]
+    /// Choice of the upstream, by weight: least-connections, hash-client (those of a client address to the same one),
+    /// or hash-header:NAME in HTTP mode, where each request has its own [default: least-connections]
     #[arg(long, value_name = "HOW")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) balance: Option<ParsedValue<Balance>>,
-    /// Time in which the share of an upstream grows that is up again or returned [default: none]
+    /// Time until a returned upstream has its share; also one that is up again [default: none]
     #[arg(long, value_name = "TIME")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) slow_start: Option<ParsedValue<PositiveDuration>>,

@@ -24,23 +24,25 @@ pub(crate) enum OnOff {
 #[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct HttpOptions {
-    /// Peers whose X-Forwarded-For, -Proto and -Host are believed and continued, such as 10.0.0.0/8 [default: none]
+    /// Peers whose X-Forwarded-* are believed; -For, -Proto and -Host are continued, such as of 10.0.0.0/8 [default:
+    /// none]
     #[arg(long, value_name = "CIDR,...")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) trust_forwarded: Option<ParsedValue<Networks>>,
-    /// Tell upstreams TLS version, cipher suite, server name, and verified client name and certificate, by X-TLS-* fields
+    /// Tell upstreams of TLS by X-TLS-* fields: version, cipher suite, server name, and verified client name and
+    /// certificate
     #[arg(long)]
     pub(crate) tls_headers: bool,
-    /// Change a field of requests: 'set NAME: VALUE', 'add NAME: VALUE' or 'remove NAME'; VALUE may have %{client},
-    /// %{tls_version} and %{server_name}; may be repeated
+    /// Change a field of requests; RULE is 'set NAME: VALUE', 'add NAME: VALUE' or 'remove NAME', and VALUE may have
+    /// %{client}, %{tls_version} and %{server_name}; may be repeated
     #[arg(long, value_name = "RULE")]
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_many")]
     pub(crate) request_header: Vec<ParsedValue<HeaderRule>>,
-    /// Change a field of responses, the proxy's own included; may be repeated
+    /// Change a field of responses; the proxy's own included; may be repeated
     #[arg(long, value_name = "RULE")]
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_many")]
     pub(crate) response_header: Vec<ParsedValue<HeaderRule>>,
-    /// Whether records of requests name their path, without the query [default: on]
+    /// Record the paths of requests: on or off; without the query [default: on]
     #[arg(long, value_name = "SWITCH")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) log_paths: Option<OnOff>,

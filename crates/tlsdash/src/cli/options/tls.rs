@@ -32,7 +32,7 @@ pub(crate) struct TlsFileOptions {
     #[arg(long, value_name = "PEM")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) client_ca: Option<PathBuf>,
-    /// Lists of the client certificates that --client-ca has revoked (CRLs), in PEM or DER; may be repeated
+    /// Lists of revoked client certificates; CRLs of --client-ca, in PEM or DER; may be repeated
     #[arg(long, value_name = "FILE")]
     #[serde(deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub(crate) client_crl: Vec<PathBuf>,

@@ -14,12 +14,12 @@ use crate::value::ParsedValue;
 #[serde(rename_all = "kebab-case", default)]
 #[expect(clippy::struct_field_names, reason = "the names of the flags")]
 pub(crate) struct UpstreamTlsOptions {
-    /// Authorities of upstreams that speak TLS, in PEM, or an upstream's own certificate [default: the system's
+    /// Authorities of upstreams that speak TLS; in PEM, or an upstream's own certificate [default: the system's
     /// authorities]
     #[arg(long, value_name = "PEM")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upstream_ca: Option<PathBuf>,
-    /// Certificate chain that the proxy presents to upstreams that ask for one, in PEM
+    /// Certificate chain for upstreams that ask for one; in PEM
     #[arg(long, value_name = "PEM")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upstream_cert: Option<PathBuf>,
@@ -27,12 +27,12 @@ pub(crate) struct UpstreamTlsOptions {
     #[arg(long, value_name = "PEM")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upstream_key: Option<PathBuf>,
-    /// Name that upstreams without ,name=NAME are asked for by TLS, and that their certificates must have [default: the
-    /// host of each, and localhost for a path]
+    /// Name in the certificates of upstreams; those without ,name=NAME are asked for it by TLS [default: the host of
+    /// each, and localhost for a path]
     #[arg(long, value_name = "NAME")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upstream_name: Option<ParsedValue<UpstreamName>>,
-    /// Accept any certificate of upstreams, without proof that they have its key: whoever is in between can read and
+    /// Accept any certificate of upstreams; without proof that they have its key, whoever is in between can read and
     /// change everything
     #[arg(long)]
     pub(crate) upstream_tls_insecure: bool,

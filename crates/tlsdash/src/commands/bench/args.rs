@@ -9,13 +9,15 @@ use crate::value::{InvalidValue, whole};
 /// Shown below the help.
 const EXAMPLES: &str = "Examples:
   tlsdash bench comparison.toml --save results --html results.html
-  tlsdash bench seed:003 --quick                       a published experiment, its short cells
-  tlsdash bench --resume results --rounds 12           go on after an interruption, or add rounds
-  tlsdash bench templates nginx-http                   a target to copy and change
-Exit codes: 0 done, 1 failed at run time, 2 wrong usage or scenario, 99 an assertion does not hold; docs/bench.md tells more";
+  tlsdash bench seed:003 --quick              # a published experiment, in short
+  tlsdash bench --resume results --rounds 12  # go on, or add rounds
+  tlsdash bench templates nginx-http          # a target to copy and change
+
+Exit codes:
+  0 done, 1 failed at run time, 2 wrong usage, 99 an assertion does not hold";
 
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+#[command(after_long_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     pub(crate) mode: Option<BenchMode>,
@@ -49,19 +51,19 @@ pub(crate) struct SelectionArgs {
     /// Seed of the random orders [default: random, and printed]
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub(crate) seed: Option<u64>,
-    /// Multiply all times and counts of requests by this factor, such as 0.5
+    /// Multiply all times and counts of requests by this, such as 0.5
     #[arg(long, value_name = "FACTOR", value_parser = factor, conflicts_with = "resume")]
     pub(crate) scale: Option<f64>,
     /// Run only these targets
     #[arg(long, value_name = "TARGET,...", value_delimiter = ',', conflicts_with = "resume")]
     pub(crate) only: Vec<String>,
-    /// Run only the cases whose name matches this pattern of * and ?
+    /// Run only the cases whose name matches; GLOB is a pattern of * and ?
     #[arg(long, value_name = "GLOB", conflicts_with = "resume")]
     pub(crate) case: Option<String>,
     /// Fail if the program of a target is missing; without this the others run
     #[arg(long)]
     pub(crate) require_all: bool,
-    /// Print the cells, the commands and how long they take, and run nothing
+    /// Print the cells and commands, and run nothing; also how long they take
     #[arg(long, conflicts_with = "resume")]
     pub(crate) dry_run: bool,
 }
@@ -69,7 +71,7 @@ pub(crate) struct SelectionArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct BenchOutputArgs {
-    /// Keep all results in this new folder, with a journal of each cell for report, compare and watch
+    /// Keep all results in this new folder; with a journal of each cell for report, compare and watch
     #[arg(long, value_name = "FOLDER", conflicts_with = "resume")]
     pub(crate) save: Option<PathBuf>,
     /// Go on with the comparison in this folder; with more --rounds, add rounds

@@ -32,14 +32,17 @@ const OTHER_REQUESTS: [&str; 10] = [
 
 /// Shown below the help.
 const EXAMPLES: &str = "Examples:
-  tlsdash load https://localhost:8443/ -c 64 -d 10s              closed loop, as wrk
-  tlsdash load https://localhost:8443/ -r 500 -d 30s             open loop, as vegeta and wrk2 -R
-  tlsdash load https://localhost:8443/ --http2 -c 16 -m 32 -n 100000      as h2load
-  tlsdash load https://localhost:8443/ -k 4 --resume 50%         full, resumed and keep-alive side by side
-Exit codes: 0 done, 1 failed at run time, 2 bad usage, 99 an assertion does not hold; docs/load.md tells more";
+  tlsdash load https://localhost:8443/ --insecure -c 64 -d 10s   # as wrk
+  tlsdash load https://localhost:8443/ --insecure -r 500 -d 30s  # as wrk2
+  tlsdash load https://localhost:8443/ --insecure --http2 -m 32  # as h2load
+  tlsdash load https://localhost:8443/ --ca ca.pem -k 4 --resume 50%
+  tlsdash load https://localhost:8443/ --ca ca.pem --assert 'response.p99 < 5ms'
+
+Exit codes:
+  0 done, 1 failed at run time, 2 wrong usage, 99 an assertion does not hold";
 
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct LoadArgs {
     /// Server and path: https:// or http://, or tls:// or tcp:// for an echo server
     #[arg(value_name = "URL")]
@@ -64,14 +67,14 @@ pub(crate) struct PlanArgs {
     /// Connections [default: 64]
     #[arg(short, long, value_name = "N", value_parser = whole::<u32>(1..=100_000))]
     pub(crate) connections: Option<u32>,
-    /// Requests a second on a fixed schedule (open loop), or stages such as 100..1000/30s+1000/60s; without it each
+    /// Requests a second on a fixed schedule; an open loop. Or stages such as 100..1000/30s+1000/60s. Without it each
     /// connection sends its next request after an answer (closed loop)
     #[arg(short, long, value_name = "RATE", short_alias = 'R')]
     pub(crate) rate: Option<Profile>,
     /// Spacing of the requests of an open loop: even or poisson [default: even]
     #[arg(long, value_name = "WHICH", requires = "rate")]
     pub(crate) arrivals: Option<Arrivals>,
-    /// Start --requests evenly over this time (open loop), like the threads of a JMeter plan
+    /// Start --requests evenly over this time; an open loop, like the threads of a JMeter plan
     #[arg(long, value_name = "TIME", requires = "requests", conflicts_with = "rate")]
     pub(crate) ramp_up: Option<ParsedValue<PositiveDuration>>,
     /// Length of the load, in seconds without a unit [default: 10s, unless --requests is given or the stages of --rate end]
@@ -86,7 +89,7 @@ pub(crate) struct PlanArgs {
     /// Requests a connection carries: on (no limit), off (one), or a number [default: on]
     #[arg(short, long, value_name = "WHICH")]
     pub(crate) keep_alive: Option<KeepAlive>,
-    /// Close a connection at its first request after this time
+    /// Close a connection after this time; at its next request
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) lifetime: Option<Duration>,
     /// Threads [default: 1]
@@ -95,7 +98,7 @@ pub(crate) struct PlanArgs {
     /// Cores of the generator, such as 0 or 0-3,8 [default: any core]
     #[arg(long, value_name = "LIST")]
     pub(crate) cpus: Option<Cpus>,
-    /// Connect from N loopback addresses, 127.0.0.2 and up
+    /// Connect from N loopback addresses; 127.0.0.2 and up
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=65_533))]
     pub(crate) source_addresses: Option<u32>,
     /// Fail a request without an answer after this time
@@ -104,10 +107,13 @@ pub(crate) struct PlanArgs {
     /// When the load begins, in microseconds of the monotonic clock; bench starts several loads together
     #[arg(long, value_name = "TIME", hide = true)]
     pub(crate) start_at_us: Option<u64>,
-    /// Repeat the load N times, and print median and spread
+    /// Repeat the load N times; prints median and spread
     #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, value_parser = whole::<u32>(1..=1_000))]
     pub(crate) repeat: u32,
 }
+
+/// The group of flags for requests that have times of their own.
+const AGAIN: &str = "Traffic to send again";
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "What is asked")]
@@ -116,23 +122,23 @@ pub(crate) struct RequestArgs {
     /// The method [default: GET, or POST with a body]
     #[arg(short = 'X', long, value_name = "WORD", conflicts_with = "targets")]
     pub(crate) method: Option<String>,
-    /// Header field to send along, such as 'Accept: text/html'; may be repeated
+    /// Header field to send along, such as Accept:text/html; may be repeated
     #[arg(short = 'H', long, value_name = "FIELD", conflicts_with = "targets")]
     pub(crate) header: Vec<Header>,
     /// File to send as the body
     #[arg(long, value_name = "FILE", conflicts_with_all = ["targets", "body_bytes"])]
     pub(crate) body: Option<PathBuf>,
-    /// Size of the body to send, or several such as 10,100,1000: one run for each
+    /// Size of the body to send; or several such as 10,100,1000: one run for each
     #[arg(long, value_name = "N,...", value_delimiter = ',', conflicts_with = "targets", value_parser = whole::<usize>(0..=67_108_864))]
     pub(crate) body_bytes: Vec<usize>,
     /// Require the answer's body to equal the request's
     #[arg(long, conflicts_with_all = ["targets", "expect_bytes"])]
     pub(crate) expect_echo: bool,
-    /// Require the answer's body to have this many bytes
+    /// Require the answer's body to have so many bytes
     #[arg(long, value_name = "N", conflicts_with = "targets", value_parser = whole::<u64>(0..=u64::MAX))]
     pub(crate) expect_bytes: Option<u64>,
-    /// File of requests with weights, - for standard input: lines such as 3 GET /path, then header fields, @BODY and
-    /// = EXPECTED, then a blank line (docs/load.md)
+    /// File of requests with weights; - for standard input: lines such as 3 GET /path, then header fields, @BODY and =
+    /// EXPECTED, then a blank line (docs/load.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) targets: Option<PathBuf>,
     /// Speak HTTP/2
@@ -141,42 +147,42 @@ pub(crate) struct RequestArgs {
     /// Requests at a time on each connection, with HTTP/2 [default: 1]
     #[arg(short = 'm', long, value_name = "N", requires = "http2", value_parser = whole::<u32>(1..=10_000))]
     pub(crate) streams: Option<u32>,
-    /// Send the requests of an access log of nginx or HAProxy, or of a list, at their own times, each client with its own
+    /// Send the requests of an access log; of nginx or HAProxy, or a list, at their own times, each client with its own
     /// connections, sessions and on loopback address; - for standard input (docs/load.md)
-    #[arg(long, value_name = "FILE", group = "script", conflicts_with_all = OTHER_REQUESTS)]
+    #[arg(long, help_heading = AGAIN, value_name = "FILE", group = "script", conflicts_with_all = OTHER_REQUESTS)]
     pub(crate) replay: Option<PathBuf>,
-    /// Send a load like the traffic of a recording or journal of the proxy, of observe or of wire: its arrivals,
+    /// Send a load like the traffic of a recording; or of a journal of the proxy, of observe or of wire: its arrivals,
     /// connections, resumption, versions, sizes and clients; @FROM..TO behind it selects a time range (docs/load.md)
-    #[arg(long, value_name = "SOURCE", group = "script", group = "mix", conflicts_with_all = OTHER_REQUESTS, conflicts_with_all = ["plan", "replay"])]
+    #[arg(long, help_heading = AGAIN, value_name = "SOURCE", group = "script", group = "mix", conflicts_with_all = OTHER_REQUESTS, conflicts_with_all = ["plan", "replay"])]
     pub(crate) like: Option<OsString>,
-    /// The run of --like, by its id or the first characters of it [default: the newest]
-    #[arg(long, value_name = "ID", requires = "like")]
+    /// The run of --like, by its id; or the first characters of it [default: the newest]
+    #[arg(long, help_heading = AGAIN, value_name = "ID", requires = "like")]
     pub(crate) run: Option<RunPrefix>,
-    /// Print what --like has read as a plan, a file that can be changed, and send nothing
-    #[arg(long, requires = "like")]
+    /// Print what --like has read as a plan; a file that can be changed. Nothing is sent
+    #[arg(long, help_heading = AGAIN, requires = "like", conflicts_with_all = ["record", "journal"])]
     pub(crate) print_plan: bool,
     /// With --like, keep the routes: the path of each request is that of a route before that of the URL, and a plan names
     /// the routes
-    #[arg(long, requires = "like")]
+    #[arg(long, help_heading = AGAIN, requires = "like")]
     pub(crate) with_paths: bool,
     /// Send the load of such a plan; - for standard input
-    #[arg(long, value_name = "FILE", group = "script", group = "mix", conflicts_with_all = OTHER_REQUESTS, conflicts_with = "replay")]
+    #[arg(long, help_heading = AGAIN, value_name = "FILE", group = "script", group = "mix", conflicts_with_all = OTHER_REQUESTS, conflicts_with = "replay")]
     pub(crate) plan: Option<PathBuf>,
-    /// With --like or --plan, so many times as many connections, requests and clients, such as 2 or 0.5
-    #[arg(long, value_name = "FACTOR", requires = "mix", default_value = "1", value_parser = factor)]
+    /// With --like or --plan, so many times the load: connections, requests and clients, such as 2 or 0.5
+    #[arg(long, help_heading = AGAIN, value_name = "FACTOR", requires = "mix", default_value = "1", value_parser = factor)]
     pub(crate) scale: f64,
-    /// Send a log, or a load like another, so many times as fast, such as 4 or 0.5
-    #[arg(long, value_name = "FACTOR", requires = "script", default_value = "1", value_parser = factor)]
+    /// Send such a load so many times as fast, such as 4 or 0.5
+    #[arg(long, help_heading = AGAIN, value_name = "FACTOR", requires = "script", default_value = "1", value_parser = factor)]
     pub(crate) speed: f64,
-    /// Send it so often, one round after the other
-    #[arg(long, value_name = "N", requires = "script", default_value_t = 1, hide_default_value = true, value_parser = whole::<u64>(1..=1_000_000))]
+    /// Send such a load so often; one round after the other
+    #[arg(long, help_heading = AGAIN, value_name = "N", requires = "script", default_value_t = 1, hide_default_value = true, value_parser = whole::<u64>(1..=1_000_000))]
     pub(crate) loops: u64,
-    /// Connect to this Unix socket instead of the URL's host
+    /// Connect to this Unix socket; not to the URL's host
     #[arg(long, value_name = "PATH", conflicts_with = "connect_to")]
     pub(crate) unix_socket: Option<PathBuf>,
-    /// Connect to ADDR:PORT if the URL has this host and port, as curl does; an empty part matches or keeps the URL's; may
-    /// be repeated, and the first that matches is taken
-    #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
+    /// Connect elsewhere, as curl does: HOST:PORT:ADDR:PORT connects to ADDR:PORT if the URL has this host and port; an
+    /// empty part matches or keeps the URL's. May be repeated, and the first that matches is taken
+    #[arg(long, value_name = "RULE")]
     pub(crate) connect_to: Vec<ConnectTo>,
 }
 
@@ -186,12 +192,12 @@ pub(crate) struct TlsArgs {
     /// Share of new connections that resume a session, such as 80%
     #[arg(long, value_name = "SHARE")]
     pub(crate) resume: Option<Share>,
-    /// Send the first request of resuming connections as early data (0-RTT) where the server's tickets allow it; only for
-    /// requests that may be repeated
+    /// Send first requests as early data (0-RTT); on resuming connections, where the server's tickets allow it. Only
+    /// for requests that may be repeated
     #[arg(long, requires = "resume")]
     pub(crate) early_data: bool,
-    /// Trust the authorities of this PEM file instead of the system's
-    #[arg(long, visible_alias = "cacert", value_name = "FILE", conflicts_with = "insecure")]
+    /// Trust the authorities of this PEM file; not the system's. --cacert is the same
+    #[arg(long, alias = "cacert", value_name = "FILE", conflicts_with = "insecure")]
     pub(crate) ca: Option<PathBuf>,
     /// Do not verify the server's certificate; every output says so
     #[arg(long)]
@@ -202,27 +208,27 @@ pub(crate) struct TlsArgs {
     /// The only cipher suites, such as TLS_AES_128_GCM_SHA256
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) ciphers: Vec<String>,
-    /// The only key exchange groups, such as x25519,secp256r1
-    #[arg(long, visible_alias = "curves", value_name = "NAME,...", value_delimiter = ',')]
+    /// The only key exchange groups, such as x25519,secp256r1; --curves is the same
+    #[arg(long, alias = "curves", value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) groups: Vec<String>,
-    /// Server name to request and verify instead of the URL's host
+    /// Server name to request and verify; not the URL's host
     #[arg(long, value_name = "NAME")]
     pub(crate) sni: Option<String>,
-    /// The client's certificate chain in PEM
-    #[arg(long, visible_alias = "cert", value_name = "FILE", requires = "client_key")]
+    /// The client's certificate chain in PEM; --cert is the same
+    #[arg(long, alias = "cert", value_name = "FILE", requires = "client_key")]
     pub(crate) client_cert: Option<PathBuf>,
-    /// Its private key in PEM
-    #[arg(long, visible_alias = "key", value_name = "FILE", requires = "client_cert")]
+    /// Its private key in PEM; --key is the same
+    #[arg(long, alias = "key", value_name = "FILE", requires = "client_cert")]
     pub(crate) client_key: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
-    /// Print the summary as vegeta, h2load, ab, wrk or jmeter do
+    /// Print the summary as another tool does: vegeta, h2load, ab, wrk or jmeter
     #[arg(long, value_name = "TOOL", conflicts_with = "format")]
     pub(crate) style: Option<ReportStyle>,
-    /// Print every figure by its name as CSV, one line per run
+    /// Print every figure by its name as CSV; one line per run
     #[arg(long, conflicts_with_all = ["format", "style"])]
     pub(crate) csv: bool,
     /// Fail with exit code 99 unless this holds, such as 'response.p99 < 5ms' or 'errors == 0' (docs/figures.md); may be
@@ -235,7 +241,7 @@ pub(crate) struct OutputArgs {
     /// Write an HdrHistogram log of all intervals; not with the dashboard
     #[arg(long, value_name = "FILE")]
     pub(crate) hlog: Option<PathBuf>,
-    /// Observe CPU, threads and memory of this process and its descendants; may be repeated, and the figures add up
+    /// Observe CPU, threads and memory of this process; with its descendants. May be repeated, and the figures add up
     #[arg(long, value_name = "PID", value_parser = whole::<u32>(1..=u64::from(u32::MAX)))]
     pub(crate) observe_pid: Vec<u32>,
 }

@@ -19,14 +19,14 @@ use crate::value::{ParsedValue, PositiveDuration};
 /// The options of every command that observes.
 #[derive(Args, Debug)]
 pub(crate) struct ObservingOptions {
-    /// Shake hands once with this address and record the certificate that it presents: ADDRESS:PORT, or NAME@ADDRESS:PORT
-    /// to ask for a server name; may be repeated
-    #[arg(long, value_name = "[NAME@]ADDRESS:PORT")]
+    /// Record the certificate of this address: ADDRESS:PORT, or NAME@ADDRESS:PORT to ask for a server name; one
+    /// handshake asks for it. May be repeated
+    #[arg(long, value_name = "ADDR")]
     pub(super) certificate_of: Vec<CertificateSource>,
     /// End after this time and print a summary
     #[arg(long, value_name = "TIME")]
     duration: Option<ParsedValue<PositiveDuration>>,
-    /// Configuration file in TOML, for the dashboard's colours and keys
+    /// Configuration file in TOML; for the dashboard's colours and keys
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
     #[command(flatten)]

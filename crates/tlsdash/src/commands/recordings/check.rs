@@ -12,10 +12,15 @@ use crate::error::{UnmetCondition, usage};
 use crate::journals::reading::{RecordedRun, run_name};
 use crate::summary;
 
+/// Shown below the help.
+const EXAMPLES: &str = "Examples:
+  tlsdash check run.journal --assert 'handshake_full.p99 < 8ms'
+  tlsdash check --since -1h --assert 'failed.ratio < 1%' --assert 'lost == 0'
+  tlsdash check run.journal --assert-file limits.txt --junit result.xml";
+
 #[derive(Args, Debug)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct CheckArgs {
-    #[command(flatten)]
-    pub(crate) runs: RunsArgs,
     /// Condition that must hold, such as 'handshake_full.p99 < 8ms', 'resumed.ratio > 90%' or 'lost == 0'; may be repeated
     /// (docs/figures.md names the figures)
     #[arg(long, value_name = "CONDITION")]
@@ -26,6 +31,8 @@ pub(crate) struct CheckArgs {
     /// Write the result of each condition as JUnit XML; - is standard output, and replaces the text
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) runs: RunsArgs,
 }
 
 /// Prints the result of each condition, and fails if one does not hold.

@@ -17,6 +17,7 @@ use records::metrics::{LoadLatency, Metric, ProxyLatency};
 use records::text::quantity::counted;
 use tempfile::TempPath;
 
+use crate::cli::help::RUNS;
 use crate::error::usage;
 use crate::journals::bar::Bar;
 use crate::journals::contents::JournalContents;
@@ -25,7 +26,13 @@ use crate::journals::source::JournalSource;
 use crate::journals::writers::WriterArgs;
 use crate::session::recording::check_new;
 
+/// Shown below the help.
+const EXAMPLES: &str = "Examples:
+  tlsdash compact run.journal small.journal
+  tlsdash compact /var/lib/tlsdash/tlsdash.journal service.journal";
+
 #[derive(Args, Debug)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct CompactArgs {
     /// Journal to read: a file with its archives, a folder of files, `system`, `namespace:NAME`, or a log store as
     /// logs+http://HOST:PORT; it is not changed
@@ -34,7 +41,7 @@ pub(crate) struct CompactArgs {
     /// File to write, which must not exist
     #[arg(value_name = "FILE.journal")]
     pub(crate) out: PathBuf,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = RUNS)]
     pub(crate) writers: WriterArgs,
 }
 

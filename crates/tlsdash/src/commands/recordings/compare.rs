@@ -9,6 +9,7 @@ use clap::Args;
 use experiment::ComparableFigure;
 use mix::MixComparison;
 
+use crate::cli::help::RUNS;
 use crate::cli::{Format, RecordsArg};
 use crate::commands::output_files::OutputFiles;
 use crate::error::{UnmetCondition, usage};
@@ -19,7 +20,15 @@ use crate::service::environment::command;
 use crate::summary;
 use crate::value::{time, time_or_none};
 
+/// Shown below the help.
+const EXAMPLES: &str = "Examples:
+  tlsdash compare before.journal after.journal --html page.html
+  tlsdash compare run.journal@0s..10m run.journal@10m..20m
+  tlsdash compare a.journal b.journal --metric exchange.p99+cpu.per_exchange
+  tlsdash compare recorded.journal replayed.journal --as-mix";
+
 #[derive(Args, Debug)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct CompareArgs {
     /// Journal of the first run: a file with its archives, a folder of files, `system`, `namespace:NAME`, or a log
     /// store as logs+http://HOST:PORT; @FROM..TO behind it selects a time range, such as @13:05..13:10 (UTC), @-10m..
@@ -30,15 +39,11 @@ pub(crate) struct CompareArgs {
     #[arg(value_name = "B")]
     pub(crate) b: Option<OsString>,
     /// The first run, by its id or the first characters of it [default: the newest]
-    #[arg(long, value_name = "ID")]
+    #[arg(long, help_heading = RUNS, value_name = "ID")]
     pub(crate) run_a: Option<RunPrefix>,
     /// The second run
-    #[arg(long, value_name = "ID")]
+    #[arg(long, help_heading = RUNS, value_name = "ID")]
     pub(crate) run_b: Option<RunPrefix>,
-    #[command(flatten)]
-    pub(crate) writers: WriterArgs,
-    #[command(flatten)]
-    pub(crate) records: RecordsArg,
     /// Figures to compare, such as exchange.p99+cpu.per_exchange (docs/figures.md) [default: the usual ones that both have]
     #[arg(long, value_name = "M+M", value_delimiter = '+')]
     pub(crate) metric: Vec<ComparableFigure>,
@@ -52,8 +57,8 @@ pub(crate) struct CompareArgs {
     /// Compare runs that are not comparable too, such as of different loads; why they are not stands first
     #[arg(long)]
     pub(crate) force: bool,
-    /// Compare what the traffic of both was like, not what it cost: arrivals, connections, sizes, shares and clients; exit
-    /// code 99 if a feature differs by more than its limit
+    /// Compare what the traffic was like, not what it cost: arrivals, connections, sizes, shares and clients of both;
+    /// exit code 99 if a feature differs by more than its limit
     #[arg(long, conflicts_with_all = ["metric", "block", "discard", "force", "html", "json", "md"])]
     pub(crate) as_mix: bool,
     /// Format of the output
@@ -69,6 +74,10 @@ pub(crate) struct CompareArgs {
     /// Write the comparison as Markdown too
     #[arg(long, value_name = "FILE")]
     pub(crate) md: Option<PathBuf>,
+    #[command(flatten, next_help_heading = RUNS)]
+    pub(crate) writers: WriterArgs,
+    #[command(flatten)]
+    pub(crate) records: RecordsArg,
 }
 
 /// Intervals kept of each run: more than a day of seconds.

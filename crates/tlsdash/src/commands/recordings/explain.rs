@@ -17,16 +17,23 @@ use crate::journals::reading::{RecordedRun, run_name};
 use crate::journals::writers::WriterArgs;
 use crate::summary;
 
+/// Shown below the help.
+const EXAMPLES: &str = "Examples:
+  tlsdash explain                                # the newest run of the service
+  tlsdash explain run.journal
+  tlsdash explain --since -1h --fail-on warning  # exit code 99 if there is one";
+
 #[derive(Args, Debug)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct ExplainArgs {
-    #[command(flatten)]
-    pub(crate) runs: RunsArgs,
     /// Format of the output
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: Format,
-    /// End with exit code 99 if a finding of the run was so severe, or more: info, warning or critical
+    /// End with exit code 99 if a finding is so severe: info, warning or critical, or more
     #[arg(long, value_name = "SEVERITY")]
     pub(crate) fail_on: Option<FindingSeverity>,
+    #[command(flatten)]
+    pub(crate) runs: RunsArgs,
 }
 
 /// How severe a finding is.

@@ -15,14 +15,20 @@ use crate::journals::reading::RecordedRun;
 use crate::service::environment::command;
 use crate::value::time;
 
+/// Shown below the help.
+const EXAMPLES: &str = "Examples:
+  tlsdash report run.journal --md -           # tables on the terminal
+  tlsdash report run.journal --html run.html  # a page
+  tlsdash report --since -1h --csv hour.csv   # an hour of the service
+  tlsdash report run.journal --json - --anonymise";
+
 #[derive(Args, Debug)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct ReportArgs {
-    #[command(flatten)]
-    pub(crate) runs: RunsArgs,
     /// Write one page that needs no network and prints well; for this and all other files, - is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Write figures, settings and intervals as JSON (docs/reports.md)
+    /// Write figures, settings and intervals as JSON; docs/reports.md describes it
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
     /// Write the intervals as CSV: a line for each counter and each class of latencies
@@ -44,9 +50,11 @@ pub(crate) struct ReportArgs {
     /// Threshold T of the Apdex score: answers within it satisfy, those within four times as long are tolerated
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = time)]
     pub(crate) apdex: Duration,
-    /// Replace clients by numbers, and leave out hosts, addresses and names
+    /// Replace clients by numbers; hosts, addresses and names are left out
     #[arg(long)]
     pub(crate) anonymise: bool,
+    #[command(flatten)]
+    pub(crate) runs: RunsArgs,
 }
 
 /// Intervals kept of the run: more than a day of seconds.

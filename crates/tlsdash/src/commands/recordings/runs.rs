@@ -21,11 +21,19 @@ use records::text::table::TextTable;
 use serde::Serialize;
 
 use crate::cli::Format;
+use crate::cli::help::RUNS;
 use crate::journals::reading::{RecordLimit, RunChoice, SourcePart};
 use crate::journals::writers::WriterArgs;
 use crate::summary;
 
+/// Shown below the help.
+const EXAMPLES: &str = "Examples:
+  tlsdash runs            # where --journal auto writes
+  tlsdash runs journals/  # all files of a folder
+  tlsdash runs system --format json";
+
 #[derive(Args, Debug)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct ListRunsArgs {
     /// Journal to read: a file with its archives, a folder of files, `system`, `namespace:NAME`, or a log store as
     /// logs+http://HOST:PORT; @FROM..TO behind it selects a time range [default: where `--journal auto` writes]
@@ -34,7 +42,7 @@ pub(crate) struct ListRunsArgs {
     /// Format of the output
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: Format,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = RUNS)]
     pub(crate) writers: WriterArgs,
 }
 

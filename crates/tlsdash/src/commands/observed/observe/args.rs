@@ -7,8 +7,16 @@ use observe::{LogKind, SocketAddress};
 
 use crate::commands::observed::session::ObservingOptions;
 
+/// Shown below the help.
+const EXAMPLES: &str = "Examples:
+  tlsdash observe setup nginx              # the lines to paste
+  tlsdash observe nginx --syslog unix:/run/tlsdash/observe.sock
+  tlsdash observe haproxy --journal-unit haproxy.service
+  tlsdash observe nginx --file access.log  # a log that is whole";
+
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct ObserveArgs {
     #[command(subcommand)]
     pub(crate) command: Option<ObserveCommand>,
@@ -28,16 +36,16 @@ pub(crate) struct ObserveArgs {
     /// the time that it spans asks for
     #[arg(long, value_name = "PATH")]
     pub(crate) file: Option<PathBuf>,
-    /// Follow what this systemd unit writes to the system journal, such as haproxy.service
+    /// Follow what this unit writes to the journal, such as haproxy.service
     #[arg(long, value_name = "UNIT", conflicts_with = "file")]
     pub(crate) journal_unit: Option<String>,
-    /// Follow the file from its end, over rotations, as it grows
+    /// Follow the file from its end; over rotations, as it grows
     #[arg(long, requires = "file")]
     pub(crate) follow: bool,
-    /// Observe this process of the terminator with its descendants: CPU time, memory, threads; may be repeated
+    /// Observe this process and its descendants: CPU time, memory, threads of the terminator; may be repeated
     #[arg(long, value_name = "PID")]
     pub(crate) pid: Vec<u32>,
-    /// Observe the processes of this systemd unit in the same way
+    /// Observe the processes of this systemd unit; as --pid does
     #[arg(long, value_name = "UNIT")]
     pub(crate) unit: Option<String>,
     #[command(flatten)]
@@ -46,7 +54,7 @@ pub(crate) struct ObserveArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ObserveCommand {
-    /// Print the lines to paste into a terminator's configuration, or check a configuration
+    /// Print the lines to paste into a terminator's configuration; or check one
     Setup(SetupArgs),
 }
 
@@ -61,7 +69,7 @@ pub(crate) struct SetupArgs {
     /// Print the lines for this version [default: that of the installed program]
     #[arg(long = "for", value_name = "VERSION")]
     pub(crate) version: Option<observe::setup::Version>,
-    /// Say what of it this configuration lacks, - is standard input; exit code 1 if something is missing
+    /// Say what of it this configuration lacks; - is standard input; exit code 1 if something is missing
     #[arg(long, value_name = "CONFIG")]
     pub(crate) check: Option<PathBuf>,
 }
