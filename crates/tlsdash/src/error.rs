@@ -49,10 +49,17 @@ pub(crate) fn refused_words(error: &clap::Error) -> String {
     words.join("; ").replace(":;", ":")
 }
 
-/// What somebody may have meant by a flag that is another one's elsewhere.
+/// What somebody may have meant by a flag that is another one's elsewhere, or what has it.
 pub(crate) fn meant(error: &clap::Error) -> &'static str {
     let flag = context(error, ContextKind::InvalidArg).unwrap_or_default();
-    if flag.starts_with("--keep-alive ") { "; curl's -k is --insecure here" } else { "" }
+    match flag.split(' ').next() {
+        Some("--keep-alive") => "; curl's -k is --insecure here",
+        Some("--record") => "; only tlsdash, demo, load, observe and wire make records (in watch, press R)",
+        Some("--journal") => {
+            "; only tlsdash, demo, load, observe and wire make records; others read a SOURCE"
+        }
+        _ => "",
+    }
 }
 
 fn context(error: &clap::Error, kind: ContextKind) -> Option<&str> {

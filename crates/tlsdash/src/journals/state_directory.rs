@@ -6,6 +6,8 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context;
 use journal::{FileOptions, FileWriter, WriteError};
 
+/// The name of the first file that `--journal auto` takes.
+const OWN_FILE: &str = "tlsdash.journal";
 /// Size at which a file is archived and the next begun. Our values are short, so the hash table, whose size depends on
 /// this limit, is full first: at about 19 MB, ten minutes of the demo. A reader of a growing file keeps its values in
 /// memory, at some three times their size, until the next file begins, so this limits the memory of watching.
@@ -74,13 +76,18 @@ pub(crate) fn make_at(folder: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("cannot make the state directory {}", folder.display()))
 }
 
+/// The first file that `--journal auto` takes; `None` without a folder.
+pub(crate) fn own_file() -> Option<PathBuf> {
+    path().ok().map(|folder| folder.join(OWN_FILE))
+}
+
 /// Creates the first of `tlsdash.journal`, `tlsdash-2.journal` and so on that no running tlsdash writes.
 ///
 /// # Errors
 /// When no file can be created in the folder.
 pub(crate) fn begin_in(folder: &Path) -> anyhow::Result<FileWriter> {
     for n in 1..=WRITERS_MAX {
-        let name = if n == 1 { "tlsdash.journal".to_owned() } else { format!("tlsdash-{n}.journal") };
+        let name = if n == 1 { OWN_FILE.to_owned() } else { format!("tlsdash-{n}.journal") };
         let options = FileOptions {
             size_max: FILE_BYTES_MAX,
             age_max: Some(FILE_AGE_MAX),

@@ -18,6 +18,7 @@ use crate::cli::{Format, ProxyOptions, RunOptions};
 use crate::control::ControlOptions;
 use crate::error::usage;
 use crate::journals::choice::JournalChoice;
+use crate::journals::state_directory;
 use crate::upgrade::program::UpgradeProgram;
 use crate::value;
 
@@ -77,6 +78,19 @@ impl SessionConfig {
         let upload = run.upload.as_deref().cloned().map(UploadTarget::new).transpose();
         let upload = upload.map_err(|error| usage(format!("--upload {error}")))?;
         let journal = if upload.is_some() { journal.in_file()? } else { journal };
+        let file_of_journal = match &journal {
+            JournalChoice::File(path) => Some(path.clone()),
+            JournalChoice::Auto | JournalChoice::OwnFile(_) => state_directory::own_file(),
+            _ => None,
+        };
+        if let (Some(file), Some(record)) = (file_of_journal, &run.record)
+            && is_same_file(&file, record)
+        {
+            let (record, journal) = (record.display(), run.journal.text());
+            return Err(usage(format!(
+                "--record {record}: --journal {journal} is the same file; name another"
+            )));
+        }
         let record = run.record.as_deref().map(|path| RecordingFile::check(path, run.append)).transpose()?;
         if run.metrics.is_some() && journal == JournalChoice::Off {
             return Err(usage(
@@ -96,14 +110,6 @@ impl SessionConfig {
             return Err(usage(
                 "--append goes with --record FILE.journal: it says what becomes of a file that exists",
             ));
-        }
-        if let (JournalChoice::File(journal), Some(record)) = (&journal, &run.record)
-            && is_same_file(journal, record)
-        {
-            let (record, journal) = (record.display(), journal.display());
-            return Err(usage(format!(
-                "--record {record}: --journal file:{journal} is the same file; name another"
-            )));
         }
         if let Some((plan, duration)) = run.ab.as_ref().zip(duration)
             && duration <= plan.length()

@@ -79,6 +79,28 @@ fn a_recording_into_the_journal_itself_is_refused_before_anything_starts() {
         assert!(said.contains("is the same file") && said.lines().count() == 1, "{said}");
         assert!(!file.exists(), "nothing is begun");
     }
+    let own = folder.path().join("tlsdash.journal");
+    let output = record(folder.path(), "auto", &own);
+    assert!(stderr(&output).contains("--journal auto is the same file"), "{}", stderr(&output));
+    assert!(output.status.code() == Some(2) && !own.exists());
+}
+
+#[test]
+fn a_recording_of_what_makes_no_records_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let reading = |command: &'static str| vec![command, "--record", "y.journal"];
+    let of_ctl = vec!["ctl", "status", "--record", "y.journal"];
+    for args in ["watch", "report", "runs", "bench"].map(reading).into_iter().chain([of_ctl]) {
+        let output = run(folder.path(), &args);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("only tlsdash, demo, load, observe and wire make records"), "{said}");
+    }
+    let url = "http://127.0.0.1:1/";
+    let output =
+        run(folder.path(), &["load", url, "--like", "x.journal", "--print-plan", "--record", "y.journal"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("'--print-plan' cannot be used with '--record"), "{}", stderr(&output));
 }
 
 #[test]
