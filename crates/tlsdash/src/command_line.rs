@@ -122,7 +122,7 @@ pub(crate) enum Mode {
     #[command(after_long_help = MANUALS)]
     Man {
         /// The command, such as demo
-        command: Option<String>,
+        command: Vec<String>,
     },
 }
 

@@ -39,8 +39,8 @@ use crate::cli::Flags;
 use crate::command_line::{Cli, InternalCommand, Mode};
 use crate::commands::observed::{observe, wire};
 use crate::commands::recordings::{check, compact, compare, explain, report, runs};
-use crate::commands::{bench, bench_upstream, config, ctl, demo, first_screen, load, proxy, selftest, watch};
-use crate::error::{UnmetCondition, UsageError, line, meant, refused_value, refused_words, usage};
+use crate::commands::{bench, bench_upstream, config, ctl, demo, first_screen, load, man, proxy, selftest, watch};
+use crate::error::{UnmetCondition, UsageError, line, meant, refused_value, refused_words};
 use crate::say::say;
 use crate::service::signals;
 
@@ -132,20 +132,6 @@ fn run(cli: Cli, flags: Flags) -> anyhow::Result<()> {
             clap_complete::generate(shell, &mut Cli::described(), "tlsdash", &mut std::io::stdout());
             Ok(())
         }
-        Some(Mode::Man { command }) => manual(command.as_deref()),
+        Some(Mode::Man { command }) => man::run(Cli::described(), &command),
     }
-}
-
-/// Prints the manual page of the program, or of one of its commands.
-fn manual(command: Option<&str>) -> anyhow::Result<()> {
-    let mut program = Cli::described();
-    program.build();
-    let page = match command {
-        None => program,
-        Some(name) => {
-            let found = program.find_subcommand(name).cloned();
-            found.ok_or_else(|| usage(format!("man {name}: there is no such command")))?
-        }
-    };
-    Ok(clap_mangen::Man::new(page).render(&mut std::io::stdout())?)
 }

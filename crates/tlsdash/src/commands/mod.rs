@@ -14,6 +14,7 @@ pub(crate) mod ctl;
 pub(crate) mod demo;
 pub(crate) mod first_screen;
 pub(crate) mod load;
+pub(crate) mod man;
 pub(crate) mod observed;
 mod output_files;
 pub(crate) mod proxy;

@@ -1,12 +1,14 @@
 //! Beginning, watching and ending, as an operator does them.
 
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 
 use crate::common::{
     TlsdashProcess, connects, journal, on_small_disk, outside, proxy, run, stderr, tlsdash, until, upstream,
 };
-use crate::terminal::TestTerminal;
+use crate::terminal::{NOTHING, TestTerminal};
 use rustix::process::Signal;
 
 #[test]
@@ -398,6 +400,27 @@ fn completions_and_the_manual_are_printed() {
     assert!(page.contains(".TH tlsdash-load") && page.contains("insecure"), "{page}");
     let manual = String::from_utf8(run(folder.path(), &["man"]).stdout).unwrap();
     assert!(manual.contains(".TH") && manual.contains("resumed handshakes"), "{manual}");
+    assert!(manual.contains(".SH EXAMPLES\n.nf\n\\&tlsdash demo"), "{manual}");
+    let nested = String::from_utf8(run(folder.path(), &["man", "ctl", "set"]).stdout).unwrap();
+    assert!(nested.contains("\\fBtlsdash ctl set\\fR [OPTIONS] <NAME> <VALUE>"), "{nested}");
+}
+
+#[test]
+fn a_terminal_shows_the_manual_with_man_or_else_as_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let shown_with = |path: &Path, expected: &str| {
+        let mut command = std::process::Command::new("env");
+        command.args(["-u", "PAGER"]).arg(format!("PATH={}", path.display()));
+        command.args([env!("CARGO_BIN_EXE_tlsdash"), "man", "completions"]);
+        let mut terminal = TestTerminal::of(NOTHING, folder.path(), &command);
+        terminal.shows(expected);
+        assert_eq!(terminal.ended(), 0);
+    };
+    shown_with(Path::new("/nowhere"), "Usage: tlsdash completions");
+    let man = folder.path().join("man");
+    std::fs::write(&man, "#!/bin/sh\nread line\necho \"man $1 $2 got ${line%% *}\"\n").unwrap();
+    std::fs::set_permissions(&man, std::fs::Permissions::from_mode(0o755)).unwrap();
+    shown_with(folder.path(), "man -l - got .ie");
 }
 
 #[test]
