@@ -39,7 +39,9 @@ use crate::cli::Flags;
 use crate::command_line::{Cli, InternalCommand, Mode};
 use crate::commands::observed::{observe, wire};
 use crate::commands::recordings::{check, compact, compare, explain, report, runs};
-use crate::commands::{bench, bench_upstream, config, ctl, demo, first_screen, load, man, proxy, selftest, watch};
+use crate::commands::{
+    bench, bench_upstream, config, ctl, demo, first_screen, load, man, proxy, selftest, watch,
+};
 use crate::error::{UnmetCondition, UsageError, line, meant, refused_value, refused_words};
 use crate::say::say;
 use crate::service::signals;

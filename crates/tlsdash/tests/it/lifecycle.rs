@@ -208,7 +208,7 @@ fn another_terminal_watches_a_running_proxy() {
     terminal.shows("LIVE");
     terminal.shows("127.0.0.2");
     terminal.press("l");
-    terminal.shows("read-only");
+    terminal.shows("no control");
     assert_eq!(running.end().0, 0);
     terminal.shows("ENDED");
     terminal.press("q");

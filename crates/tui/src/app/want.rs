@@ -178,7 +178,7 @@ fn change_span(state: &mut State, direction: Direction, now: ClockReading) {
 }
 
 fn edit_setting(state: &mut State, edit: SettingEdit, now: ClockReading) -> Vec<Effect> {
-    if refuse_if_read_only(state, now) {
+    if refuse_without_control(state, now) {
         return vec![DRAW];
     }
     let mut effects = vec![DRAW];
@@ -194,14 +194,14 @@ fn edit_setting(state: &mut State, edit: SettingEdit, now: ClockReading) -> Vec<
 }
 
 fn compare(state: &mut State, now: ClockReading) {
-    if !refuse_if_read_only(state, now) {
+    if !refuse_without_control(state, now) {
         state.tuning.complaint = None;
         state.type_experiment();
     }
 }
 
 fn adjust(state: &mut State, control: QuickControl, direction: Direction, now: ClockReading) -> Vec<Effect> {
-    if refuse_if_read_only(state, now) {
+    if refuse_without_control(state, now) {
         return vec![DRAW];
     }
     let run = crate::state::shown_run(&state.model, &state.options);
@@ -210,7 +210,7 @@ fn adjust(state: &mut State, control: QuickControl, direction: Direction, now: C
 }
 
 fn send(state: &mut State, command: Command, now: ClockReading) -> Vec<Effect> {
-    if refuse_if_read_only(state, now) {
+    if refuse_without_control(state, now) {
         return vec![DRAW];
     }
     vec![DRAW, Effect::Send(command)]
@@ -249,7 +249,7 @@ fn write_configuration(state: &mut State, now: ClockReading) -> Vec<Effect> {
 }
 
 /// Says why nothing can be changed, if so.
-fn refuse_if_read_only(state: &mut State, now: ClockReading) -> bool {
+fn refuse_without_control(state: &mut State, now: ClockReading) -> bool {
     let Some(why) = state.obstacle() else { return false };
     state.access.doubt();
     state.answer(Level::Warning, why, now);

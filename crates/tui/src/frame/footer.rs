@@ -21,7 +21,7 @@ use crate::theme::format;
 use crate::widgets::parts::put;
 
 /// Shown at the right if keys that change anything are missing.
-const READ_ONLY: &str = "read-only";
+const NO_CONTROL: &str = "no control";
 
 /// Draws as many hints as fit.
 pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
@@ -44,8 +44,8 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         spans.extend([Span::styled(keys, theme.heading()), Span::styled(word, theme.quiet())]);
     }
     let room = usize::from(area.width).saturating_sub(used);
-    if state.options.watches && state.obstacle().is_some() && room >= READ_ONLY.len() {
-        spans.push(Span::styled(format!("{READ_ONLY:>room$}"), theme.quiet()));
+    if state.options.watches && state.obstacle().is_some() && room >= NO_CONTROL.len() {
+        spans.push(Span::styled(format!("{NO_CONTROL:>room$}"), theme.quiet()));
     }
     put(frame, area, &[Line::from(spans)]);
 }

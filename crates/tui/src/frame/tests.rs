@@ -293,7 +293,7 @@ fn a_frozen_view_keeps_its_sparklines() {
 }
 
 #[test]
-fn a_read_only_dashboard_says_so_and_sends_nothing() {
+fn a_dashboard_without_control_says_so_and_sends_nothing() {
     let mut stage = TestDashboard::live(Options { watches: true, ..options() }, 3);
     for intent in [
         Intent::Adjust(QuickControl::Running, Direction::Up),

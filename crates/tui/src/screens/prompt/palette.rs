@@ -152,8 +152,8 @@ mod tests {
         stage.press('t');
         let on_settings = listed(&stage);
         assert!(on_settings.contains(&"step-up") && !on_settings.contains(&"choose"), "{on_settings:?}");
-        let read_only = listed(&TestDashboard::live(watching(), 3));
-        assert!(!read_only.contains(&"mark") && read_only.contains(&"suspend"), "{read_only:?}");
+        let watched = listed(&TestDashboard::live(watching(), 3));
+        assert!(!watched.contains(&"mark") && watched.contains(&"suspend"), "{watched:?}");
     }
 
     #[test]

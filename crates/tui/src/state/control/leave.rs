@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_only_dashboard_cannot_record() {
+    fn a_dashboard_without_control_cannot_record() {
         let mut stage = TestDashboard::live(crate::Options { watches: true, ..options() }, 3);
         stage.want(Intent::Record);
         assert!(stage.state.prompt.is_none());

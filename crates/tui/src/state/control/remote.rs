@@ -10,7 +10,7 @@ use crate::clock::ClockReading;
 use crate::options::remote::{RemoteAction, RemoteRequest};
 use crate::state::State;
 
-const ONLY_WATCHES: &str = "read-only: this dashboard only watches";
+const ONLY_WATCHES: &str = "no control: this dashboard only watches";
 
 impl State {
     /// Why keys cannot change the shown run; `None` if they can, as far as is known.
@@ -25,7 +25,7 @@ impl State {
         if let Err(why) = self.socket_of(run) {
             return Some(why);
         }
-        self.access.refusal(run.id()).map(|why| format!("read-only: {why}"))
+        self.access.refusal(run.id()).map(|why| format!("no control: {why}"))
     }
 
     /// The control socket of a run on this host.
@@ -33,7 +33,7 @@ impl State {
         let host = self.options.remote.as_ref().map_or("", |remote| &remote.host);
         let Some(began) = run.began() else {
             return Err(
-                "read-only: the run's first record, which names its control socket, was not read".to_owned()
+                "no control: the run's first record, which names its control socket, was not read".to_owned()
             );
         };
         if run.stopped().is_some() {
@@ -41,12 +41,12 @@ impl State {
         }
         if began.host != host || run.writer().is_remote {
             return Err(format!(
-                "read-only: the run is on another host, {}; `tlsdash watch` changes it there",
+                "no control: the run is on another host, {}; `tlsdash watch` changes it there",
                 began.host
             ));
         }
         if began.control_socket.is_empty() {
-            return Err("read-only: the run has no control socket; --control gives it one".to_owned());
+            return Err("no control: the run has no control socket; --control gives a proxy one".to_owned());
         }
         Ok(Path::new(&began.control_socket))
     }

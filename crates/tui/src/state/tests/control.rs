@@ -142,7 +142,7 @@ fn an_experiment_is_begun_by_its_plan_and_ended() {
 }
 
 #[test]
-fn a_read_only_dashboard_offers_no_key_that_changes_anything() {
+fn a_dashboard_without_control_offers_no_key_that_changes_anything() {
     let mut stage = TestDashboard::live(Options { watches: true, ..options() }, 3);
     stage.want(Intent::Help);
     let screen = stage.screen(120, 80);
@@ -151,7 +151,7 @@ fn a_read_only_dashboard_offers_no_key_that_changes_anything() {
     }
     stage.want(Intent::Tune);
     press(&mut stage, "e\n");
-    assert!(stage.screen(120, 40).contains("read-only"));
+    assert!(stage.screen(120, 40).contains("no control"));
 }
 
 #[test]

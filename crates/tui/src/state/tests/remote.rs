@@ -67,7 +67,7 @@ fn a_run_on_this_host_is_changed_over_its_socket() {
     let sent = stage.state.remote_command(command.clone());
     assert_eq!(sent, Some(request(RemoteAction::Command(command))));
     let screen = stage.screen(120, 24);
-    assert!(screen.contains("t tune") && !screen.contains("read-only"), "{screen}");
+    assert!(screen.contains("t tune") && !screen.contains("no control"), "{screen}");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn keys_say_why_a_run_cannot_be_changed() {
         happens(&mut stage);
         stage.prepare();
         let screen = stage.screen(120, 24);
-        assert!(!screen.contains("t tune") && screen.contains("read-only"), "{why}: {screen}");
+        assert!(!screen.contains("t tune") && screen.contains("no control"), "{why}: {screen}");
         for keys in ["m", "l", "te", "u"] {
             let effects = press(&mut stage, keys);
             assert!(!effects.iter().any(|effect| matches!(effect, Effect::Send(_))), "{keys}: {effects:?}");
@@ -129,7 +129,7 @@ fn a_refused_key_checks_access_again() {
     stage.want(Intent::Mark);
     assert_eq!(stage.state.access_request(), Some(request(RemoteAction::CheckAccess)));
     answer(&mut stage, Err("permission denied"));
-    assert!(stage.screen(120, 24).contains("read-only: permission denied"), "another reason is told");
+    assert!(stage.screen(120, 24).contains("no control: permission denied"), "another reason is told");
     stage.want(Intent::Mark);
     stage.state.access_request();
     answer(&mut stage, Ok(()));
