@@ -12,12 +12,17 @@ use crate::service::environment;
 use crate::summary::print_text;
 use crate::value::{ParsedValue, PositiveDuration};
 
+const EXAMPLES: &str = "Examples:
+  tlsdash selftest
+  tlsdash selftest --json --duration 20s";
+
 #[derive(Args, Debug)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct SelftestArgs {
     /// Print one JSON object at the end, such as an issue should have
     #[arg(long)]
     pub(crate) json: bool,
-    /// Length of each of the two runs, in TCP mode and in HTTP mode
+    /// Length of each of the two runs: in TCP mode and in HTTP mode
     #[arg(long, value_name = "TIME", default_value = "5s")]
     pub(crate) duration: ParsedValue<PositiveDuration>,
 }
