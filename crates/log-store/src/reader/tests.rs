@@ -187,7 +187,7 @@ fn a_range_with_many_records_is_read_in_one_go_too() {
         store.lock().unwrap().add_record(seq, RUN, seq);
     }
     for records in [1, 1_000] {
-        let mut reader = StoreReader::open_range(&url, "", (0, u64::MAX), records).unwrap();
+        let mut reader = StoreReader::open_range(&url.parse().unwrap(), "", (0, u64::MAX), records).unwrap();
         assert_eq!(drain(&mut reader).unwrap(), (1..=100).collect::<Vec<_>>());
         assert!(reader.note().is_none(), "all were read one by one");
         let by_id = store.lock().unwrap().queries(&format!("TLSDASH_RUN:in({RUN})"));
