@@ -128,6 +128,8 @@ pub struct RunProgress {
     runs: HashMap<Box<str>, Progress>,
     /// The first number that each run is known to have.
     firsts: HashMap<Box<str>, u64>,
+    /// Clients have no latencies up to then, in microseconds since 1970: roll-ups lack some of each client.
+    counted_us: u64,
 }
 
 #[derive(Debug, Default)]
@@ -146,9 +148,10 @@ struct Progress {
 }
 
 impl RunProgress {
-    pub fn new(counted: &[RunCount]) -> Self {
+    /// Begins to read runs that were counted at this time, in microseconds since 1970.
+    pub fn new(counted: &[RunCount], counted_us: u64) -> Self {
         let firsts = counted.iter().map(|run| (run.run.as_str().into(), run.first)).collect();
-        Self { firsts, ..Self::default() }
+        Self { firsts, counted_us, ..Self::default() }
     }
 
     /// Whether former stages, or this one, have records of an entry's run.
@@ -176,7 +179,11 @@ impl RunProgress {
                 Some(run) if number <= run.through => {}
                 Some(run) => {
                     let given = run.given.saturating_add(number - run.through);
-                    each(&renumbered(entry, given, resolution));
+                    let mut record = renumbered(entry, given, resolution);
+                    if entry.realtime_us() <= self.counted_us {
+                        record.remove(&field::CLIENT_EXCHANGE_SKETCH.name);
+                    }
+                    each(&record);
                 }
             }
             return;
@@ -293,6 +300,7 @@ fn renumbered(entry: &Entry, number: u64, resolution: Resolution) -> Entry {
         && let Some(kind) = entry.text(kind_field)
     {
         record.replace(kind_field, ("TLSDASH_KIND", kind));
+        record.remove(&field::CLIENT_EXCHANGE_SKETCH.name);
         // It was written once its minute or hour was over.
         if let Some(at_us) = entry.text(&field::MONO.name).and_then(|text| text.parse().ok()) {
             record.move_back_to(at_us);

@@ -135,6 +135,12 @@ impl Entry {
         }
     }
 
+    /// Removes the fields with this name.
+    pub fn remove(&mut self, name: &str) {
+        let hash = name_hash(name);
+        self.fields.retain(|field| !field.has_name(name, hash));
+    }
+
     /// Moves it to an earlier time of its monotonic clock, in microseconds.
     pub fn move_back_to(&mut self, monotonic_us: u64) {
         let earlier_us = self.header.monotonic_us.saturating_sub(monotonic_us);

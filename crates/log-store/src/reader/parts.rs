@@ -157,7 +157,7 @@ mod tests {
             RunCount { hours: 0, ..count(RUN[3], 19_700, 0) },
         ];
         let stage = |resolution, until_s| Stage { resolution, until_s };
-        let mut progress = RunProgress::new(&counted);
+        let mut progress = RunProgress::new(&counted, 1_020_010_000_000);
         let found = |progress: &RunProgress, stage| {
             let parts = parts(progress, (&counted, 1_020_010), stage, ("", ""));
             parts.into_iter().map(|part| (part.filter, part.within_s)).collect::<Vec<_>>()

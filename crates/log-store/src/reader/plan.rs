@@ -108,7 +108,7 @@ impl StagedRange {
             finest,
             stages: rollups::stages(finest, *from_s, *until_s).into(),
             parts: VecDeque::new(),
-            progress: RunProgress::new(&counted),
+            progress: RunProgress::new(&counted, planned_s * 1_000_000),
             counted,
             planned_s,
         })))

@@ -60,6 +60,7 @@ struct StagedReading {
     counted: Vec<RunCount>,
     /// When runs ended, in microseconds since 1970.
     ends: HashMap<Box<str>, u64>,
+    opened_us: u64,
     /// What a person should know of it.
     note: Option<String>,
     stage: Stage,
@@ -103,14 +104,14 @@ impl<F: Fn(Start) -> Result<Tail, ReadError>> StagedFiles<F> {
     /// Begins the next part; returns false if there is none.
     fn go_on(&mut self) -> Result<bool, ReadError> {
         if let Plan::Census(census) = &mut self.plan {
-            self.plan = census.plan();
+            self.plan = census.plan(self.opened_us);
             if matches!(self.plan, Plan::Whole) {
                 self.parts.push_back(Part::of(&FIELDS, 0));
             }
         }
         if let Plan::Staged(staged) = &mut self.plan {
             while self.parts.is_empty() && staged.next_stage() {
-                self.parts = staged.parts(self.opened_us);
+                self.parts = staged.parts();
             }
         }
         let Some(part) = self.parts.front() else { return Ok(false) };
@@ -201,7 +202,7 @@ impl Census {
         }
     }
 
-    fn plan(&mut self) -> Plan {
+    fn plan(&mut self, opened_us: u64) -> Plan {
         let Self { filter: RunFilter { range, records_max, .. }, counted } = self;
         let records = counted.values().fold(0_u64, |sum, run| sum.saturating_add(run.intervals));
         // What clients had before a range is not in roll-ups, which lack most of them.
@@ -219,8 +220,9 @@ impl Census {
             note: rollups::note(finest, records, *records_max),
             stage: Stage { resolution: Resolution::Interval, until_s: 0 },
             stages: rollups::stages(finest, 0, until_s).into(),
-            progress: RunProgress::new(&counted),
+            progress: RunProgress::new(&counted, opened_us),
             ends: counted.iter().map(|run| (run.run.as_str().into(), run.to_us)).collect(),
+            opened_us,
             counted,
         })
     }
@@ -235,7 +237,7 @@ impl StagedReading {
     }
 
     /// Returns the parts of the present stage. The last one finds what follows, if the stage has no end.
-    fn parts(&self, opened_us: u64) -> VecDeque<Part> {
+    fn parts(&self) -> VecDeque<Part> {
         let Stage { resolution, until_s } = self.stage;
         if resolution != Resolution::Interval {
             return [Part::of(&[&resolution.kind_field().name], 0)].into();
@@ -256,7 +258,7 @@ impl StagedReading {
             }
         }
         if until_s == NO_END {
-            parts.push_back(Part::of(&FIELDS, opened_us.saturating_sub(UNSETTLED_US)));
+            parts.push_back(Part::of(&FIELDS, self.opened_us.saturating_sub(UNSETTLED_US)));
         }
         parts
     }
@@ -270,9 +272,10 @@ impl StagedReading {
             let end_us = run.and_then(|run| self.ends.get(run)).copied().unwrap_or(u64::MAX);
             self.stage.resolution != Resolution::Interval && at_us.saturating_add(END_US) > end_us
         };
-        if is_of_stage && at_us / 1_000_000 < self.stage.until_s && !is_of_end() {
-            self.progress.pass(entry, each);
+        if !is_of_stage || at_us / 1_000_000 >= self.stage.until_s || is_of_end() {
+            return;
         }
+        self.progress.pass(entry, each);
     }
 }
 

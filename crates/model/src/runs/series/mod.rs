@@ -228,8 +228,8 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
         self.intervals.iter()
     }
 
-    /// All kept intervals, oldest first: before [`Self::intervals`], intervals of ten seconds, of a condensed run more, with
-    /// latencies to two significant digits.
+    /// All kept intervals, oldest first: before [`Self::intervals`], intervals of ten seconds, more if their latencies have
+    /// many buckets or the run is condensed, with latencies to two significant digits.
     pub fn timeline(&self) -> impl DoubleEndedIterator<Item = &Arc<Interval<C, L>>> {
         self.rollup.iter().flat_map(Rollup::iter).chain(&self.intervals)
     }

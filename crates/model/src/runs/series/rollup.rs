@@ -9,7 +9,9 @@ use records::metrics::Metric;
 
 /// Length of a merged interval at first, in microseconds.
 const PERIOD_US: u64 = 10_000_000;
-/// Merged intervals that are kept: six hours.
+/// They get longer if their latencies have too many buckets, up to this, in microseconds.
+const PERIOD_MAX_US: u64 = 600_000_000;
+/// Merged intervals that are kept: six hours at first.
 const PERIODS_MAX: usize = 2_160;
 /// Latency buckets in all of them, eight bytes each: six hours of some 1,800 each, which is more than two digits of
 /// all classes take.
@@ -45,6 +47,9 @@ impl<C: Metric, L: Metric> Rollup<C, L> {
             self.periods.push_back(Arc::new(Interval::merged(span_us, &[interval], two_digits)));
         }
         self.buckets += self.periods.back().map_or(0, |last| last.buckets());
+        while self.buckets > BUCKETS_MAX && self.period_us < PERIOD_MAX_US {
+            self.widen(2 * self.period_us);
+        }
         while self.periods.len() > PERIODS_MAX || (self.buckets > BUCKETS_MAX && self.periods.len() > 1) {
             self.buckets -= self.periods.pop_front().map_or(0, |oldest| oldest.buckets());
         }
@@ -80,6 +85,7 @@ fn two_digits(units: u32) -> u32 {
 mod tests {
     use super::*;
     use records::histogram::Histogram;
+    use records::metrics::{Counters, ProxyCounter, ProxyLatency};
 
     #[test]
     fn two_digits_of_a_percentile_are_kept() {
@@ -93,5 +99,25 @@ mod tests {
             let (exact, kept) = (fine.quantile_ns(q).unwrap(), coarse.quantile_ns(q).unwrap());
             assert!(kept >= exact && kept - exact <= exact / 100, "q {q}: {kept} for {exact}");
         }
+    }
+
+    #[test]
+    fn a_day_of_full_minutes_is_kept_in_fewer_of_its_buckets() {
+        let minute_us = 60_000_000;
+        let mut histogram = Histogram::new();
+        (1..=6_000_u64).for_each(|i| histogram.record_ns(1_000 + i * i * 1_000));
+        let latencies = || ProxyLatency::ALL.iter().map(|_| histogram.to_sparse()).collect();
+        let mut rollup = Rollup::<ProxyCounter, ProxyLatency>::default();
+        for minute in 0..1_440 {
+            let span_us = (minute * minute_us, (minute + 1) * minute_us);
+            rollup.add(&Interval::new(span_us, false, Counters::default(), latencies()));
+            assert!(rollup.buckets <= BUCKETS_MAX);
+        }
+        let kept: Vec<_> = rollup.iter().collect();
+        assert_eq!((kept[0].start_us, kept[kept.len() - 1].end_us), (0, 1_440 * minute_us));
+        assert!(kept.is_sorted_by(|a, b| a.end_us == b.start_us), "without a hole");
+        let samples: u64 = kept.iter().map(|interval| interval.latency(ProxyLatency::Exchange).count()).sum();
+        assert_eq!(samples, 1_440 * histogram.count());
+        assert!((120_000_000..1_200_000_000).contains(&kept[0].length_us()), "{}", kept[0].length_us());
     }
 }
