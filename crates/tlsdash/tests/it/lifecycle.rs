@@ -97,7 +97,8 @@ fn a_terminal_that_goes_away_ends_the_program_in_order() {
     terminal.shows("LIVE");
     terminal.vanish();
     assert_eq!(terminal.ended(), 0);
-    let stop = crate::common::journalctl(&journal(folder.path()), &["TLSDASH_PHASE=stop"]);
+    let stop =
+        crate::common::journalctl(&journal(folder.path()), &["TLSDASH_KIND=run", "TLSDASH_PHASE=stop"]);
     assert_eq!(stop.len(), 1, "the run was closed");
 }
 
@@ -127,7 +128,7 @@ fn with_keep_running_a_lost_terminal_ends_only_the_dashboard() {
     until("the load still goes on", || sent() > before);
     terminal.signal(Signal::TERM);
     assert_eq!(terminal.ended(), 0);
-    assert_eq!(records(&["TLSDASH_PHASE=stop"]).len(), 1, "the run was closed");
+    assert_eq!(records(&["TLSDASH_KIND=run", "TLSDASH_PHASE=stop"]).len(), 1, "the run was closed");
 }
 
 #[test]
@@ -171,7 +172,11 @@ fn a_closed_reader_of_sentences_ends_the_run_in_order() {
     let said = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(0), "{said}");
     assert!(!said.contains("roken pipe") && !said.contains("panicked"), "{said}");
-    assert_eq!(crate::common::journalctl(&file, &["TLSDASH_PHASE=stop"]).len(), 1, "the run was closed");
+    assert_eq!(
+        crate::common::journalctl(&file, &["TLSDASH_KIND=run", "TLSDASH_PHASE=stop"]).len(),
+        1,
+        "the run was closed"
+    );
 }
 
 #[test]
