@@ -170,7 +170,8 @@ impl RunBuffer {
             | Body::Mark(_)
             | Body::Calibration(_)
             | Body::Experiment(_)
-            | Body::Alert(_) => {
+            | Body::Alert(_)
+            | Body::Unknown => {
                 self.flush(out);
                 self.emit(record, out);
             }
@@ -371,6 +372,7 @@ fn merge(a: &Record, b: Record) -> Record {
             | Body::Health(_)
             | Body::Notice(_)
             | Body::Alert(_)
+            | Body::Unknown
             // A record of another kind adds nothing.
             | Body::Usage(_)
             | Body::Certificate(_)

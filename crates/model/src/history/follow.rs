@@ -19,6 +19,7 @@ use crate::runs::Level;
 use records::codec;
 use records::codec::{Origin, SuppressedMessages, Writer};
 use records::ids::RunId;
+use records::kinds::Body;
 use records::kinds::heap_size::HeapSize as _;
 use records::wire::{DecodeError, field};
 
@@ -142,10 +143,10 @@ fn run(
     Ok(())
 }
 
-/// Whether records of a newer schema were seen: those are reported as such, not as malformed.
-enum NewerSchema {
+/// Whether records of a later version were seen, with a message about them.
+enum NewerRecords {
     NotSeen,
-    Seen(DecodeError),
+    Seen(String),
     Reported,
 }
 
@@ -159,7 +160,7 @@ struct BatchBuilder<F> {
     batch: Batch,
     /// Memory that its records take.
     batch_bytes: usize,
-    newer: NewerSchema,
+    newer: NewerRecords,
     filter: EntryFilter,
     /// Records that were read; copies of them are left out.
     seen: SeenRecords,
@@ -185,7 +186,7 @@ impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
             is_live: false,
             batch: Batch::default(),
             batch_bytes: 0,
-            newer: NewerSchema::NotSeen,
+            newer: NewerRecords::NotSeen,
             filter: EntryFilter::new(filter),
             seen: SeenRecords::default(),
             ignored: HashSet::default(),
@@ -211,9 +212,9 @@ impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
             self.batch.skipped_bytes += progress.skipped_bytes;
             self.bytes_read.fetch_add(progress.walked_bytes, Ordering::Relaxed);
             self.hand_over();
-            if let NewerSchema::Seen(error) = &self.newer {
-                let text = format!("the journal was {error}");
-                self.newer = NewerSchema::Reported;
+            if let NewerRecords::Seen(text) = &mut self.newer {
+                let text = std::mem::take(text);
+                self.newer = NewerRecords::Reported;
                 self.deliver(Update::Notice(Level::Warning, text));
             }
         }
@@ -248,6 +249,11 @@ impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
                 if !self.seen.insert(&origin, &record.stamp) {
                     return;
                 }
+                if record.body == Body::Unknown {
+                    self.batch.malformed += 1;
+                    let text = "the journal has records that only a newer tlsdash knows; update this one";
+                    self.note_newer(text.to_owned());
+                }
                 if self.batch.writer.origin != origin {
                     self.change_writer(&origin, entry);
                 }
@@ -257,10 +263,16 @@ impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
             Ok(None) => {}
             Err(error) => {
                 self.batch.malformed += 1;
-                if matches!((&error, &self.newer), (DecodeError::Newer(_), NewerSchema::NotSeen)) {
-                    self.newer = NewerSchema::Seen(error);
+                if matches!(error, DecodeError::Newer(_)) {
+                    self.note_newer(format!("the journal was {error}"));
                 }
             }
+        }
+    }
+
+    fn note_newer(&mut self, message: String) {
+        if matches!(self.newer, NewerRecords::NotSeen) {
+            self.newer = NewerRecords::Seen(message);
         }
     }
 

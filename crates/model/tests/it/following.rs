@@ -101,24 +101,46 @@ fn a_follower_ends_when_nobody_listens_and_does_not_ask_again() {
     assert_eq!(count.iter().count(), 1);
 }
 
-#[test]
-fn a_journal_of_a_later_version_is_told_once_and_not_as_damage() {
-    let (_folder, path, mut writer) = journal();
-    let later = |seq| {
-        let mut entry = EntryBuf::new();
-        for (name, value) in mark(seq).iter() {
-            entry.push(name, if name == "TLSDASH_SCHEMA" { b"2" } else { value });
-        }
-        entry
-    };
-    write(&mut writer, (1..=3).map(later));
-    let (follower, updates) = follow(&path);
-    follower.finish().unwrap();
-    let notices: Vec<_> = updates
+/// The entry with another value of a field.
+fn with(entry: &EntryBuf, field: &str, value: &[u8]) -> EntryBuf {
+    let mut changed = EntryBuf::new();
+    for (name, old) in entry.iter() {
+        changed.push(name, if name == field { value } else { old });
+    }
+    changed
+}
+
+fn notices(updates: &[Update]) -> Vec<&str> {
+    updates
         .iter()
-        .filter_map(|update| if let Update::Notice(_, text) = update { Some(text) } else { None })
-        .collect();
-    assert_eq!(notices, ["the journal was written by a newer tlsdash (schema 2); update this one"]);
+        .filter_map(|update| if let Update::Notice(_, text) = update { Some(&**text) } else { None })
+        .collect()
+}
+
+#[test]
+fn a_journal_of_a_later_schema_is_told_once_and_not_as_damage() {
+    let (_folder, path, mut writer) = journal();
+    write(&mut writer, (1..=3).map(|seq| with(&mark(seq), "TLSDASH_SCHEMA", b"2")));
+    let updates = read_only(&path, RunFilter::default());
+    assert_eq!(notices(&updates), ["the journal was written by a newer tlsdash (schema 2); update this one"]);
+}
+
+#[test]
+fn of_a_later_version_all_that_is_known_is_read_and_nothing_is_lost() {
+    let (_folder, path, mut writer) = journal();
+    let start = record(1, 5, Body::Run(Box::default()));
+    let mut more = mark(2);
+    more.push("TLSDASH_LATER", b"1");
+    let kind = |seq| with(&mark(seq), "TLSDASH_KIND", b"weather");
+    write(&mut writer, [mark(1), more, kind(3), kind(4), with(&start, "TLSDASH_PHASE", b"pause"), mark(6)]);
+    let updates = read_only(&path, RunFilter::default());
+    assert_eq!(
+        notices(&updates),
+        ["the journal has records that only a newer tlsdash knows; update this one"]
+    );
+    let model = model_of(batches_of(updates));
+    let reading = model.current().unwrap().reading();
+    assert_eq!((reading.read(), reading.lost(), model.malformed()), (6, 0, 3));
 }
 
 /// The entry of journald that says it dropped messages of this process, or of a unit.

@@ -34,7 +34,7 @@ pub fn priority(body: &Body) -> u8 {
         | Body::Calibration(_)
         | Body::Experiment(_)
         | Body::Alert(_) => 5,
-        Body::Connection(_) | Body::Request(_) | Body::Health(_) => 6,
+        Body::Connection(_) | Body::Request(_) | Body::Health(_) | Body::Unknown => 6,
         Body::Proxy(_)
         | Body::Tls(_)
         | Body::Usage(_)
@@ -85,6 +85,7 @@ pub fn sentence(record: &Record) -> String {
         }
         Body::Calibration(costs) => calibration_sentence(costs),
         Body::Mark(mark) => format!("mark {} {}", mark.number, mark.text).trim_end().to_owned(),
+        Body::Unknown => "a record of a later version".to_owned(),
         Body::Experiment(experiment) => experiment_sentence(experiment),
         Body::Host(host) => format!(
             "using {:.1} MB of memory (PSS {:.1} MB), {} descriptors, {} threads",

@@ -54,7 +54,7 @@ pub fn encode_as(record: &Record, coverage: Coverage, out: &mut EntryBuf) {
 /// Reads a record from an entry; `None` if the entry is not one of ours.
 ///
 /// # Errors
-/// When it claims to be ours and is not: a missing or malformed field, an unknown kind, or a newer schema.
+/// When it claims to be ours and is not: a missing or malformed field, or a newer schema.
 pub fn decode(entry: &Entry) -> Result<Option<Record>, DecodeError> {
     decode_from(entry, entry.realtime_us())
 }
@@ -80,6 +80,9 @@ pub(crate) fn decode_from(from: &dyn FieldSource, realtime_us: u64) -> Result<Op
         realtime_us,
         interval_us: get_parsed(&field::INTERVAL, from)?,
     };
-    let body = Body::get(kind, from).ok_or(DecodeError::UnknownKind)??;
+    let body = match Body::get(kind, from) {
+        None | Some(Err(DecodeError::UnknownWord(_))) => Body::Unknown,
+        Some(body) => body?,
+    };
     Ok(Some(Record { stamp, body }))
 }

@@ -199,7 +199,7 @@ impl HeapSize for Record {
             Body::Health(health) => health.error.heap_bytes(),
             Body::Experiment(experiment) => experiment.heap_bytes(),
             Body::Alert(alert) => alert.heap_bytes(),
-            Body::Host(_) => 0,
+            Body::Host(_) | Body::Unknown => 0,
         }
     }
 }

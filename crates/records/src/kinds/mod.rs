@@ -38,7 +38,8 @@ pub use tls::{TlsRecord, UsageRecord};
 pub use upstream::{UpstreamRecord, UpstreamState};
 pub use verdict::{Judged, UNFINISHED};
 
-/// Version of the record format that this program writes; a reader refuses a higher one.
+/// Version of the record format that this program writes; a reader refuses a higher one. It rises only if older versions
+/// would read wrong figures: new fields, kinds and words do not need it (docs/formats.md).
 pub const SCHEMA: u64 = 1;
 
 /// Where and when a record was made.
@@ -117,6 +118,8 @@ pub enum Body {
     Notice(NoticeRecord),
     /// An alert fired or resolved.
     Alert(Box<AlertRecord>),
+    /// A record of a kind, or with a word, that only a later version knows. It is counted, so that it is no loss.
+    Unknown,
 }
 
 keyword_enum! {

@@ -22,6 +22,8 @@ pub struct RecordKind {
     pub meaning: &'static str,
 }
 
+static UNKNOWN: RecordKind = RecordKind { word: "unknown", message_id: "", meaning: "" };
+
 macro_rules! kinds {
     ($($variant:ident($record:ty) $word:literal $id:literal $meaning:literal;)*) => {
         impl Body {
@@ -31,12 +33,12 @@ macro_rules! kinds {
             ];
 
             pub fn kind(&self) -> &'static RecordKind {
-                let word = match self { $(Self::$variant(_) => $word,)* };
+                let word = match self { $(Self::$variant(_) => $word,)* Self::Unknown => return &UNKNOWN };
                 Self::KINDS.iter().find(|kind| kind.word == word).expect("every variant stands in the list")
             }
 
             pub(crate) fn put(&self, out: &mut EntryBuf) {
-                match self { $(Self::$variant(record) => record.put_all(out),)* }
+                match self { $(Self::$variant(record) => record.put_all(out),)* Self::Unknown => {} }
             }
 
             pub(crate) fn get(kind: &str, from: &dyn FieldSource) -> Option<Result<Self, DecodeError>> {

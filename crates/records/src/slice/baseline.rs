@@ -119,7 +119,8 @@ impl SliceBaseline {
             | Body::Mark(_)
             | Body::Calibration(_)
             | Body::Experiment(_)
-            | Body::Alert(_) => {}
+            | Body::Alert(_)
+            | Body::Unknown => {}
         }
     }
 
@@ -207,7 +208,8 @@ impl SliceBaseline {
             | Body::Calibration(_)
             | Body::Experiment(_)
             | Body::Notice(_)
-            | Body::Alert(_) => {}
+            | Body::Alert(_)
+            | Body::Unknown => {}
         }
     }
 }

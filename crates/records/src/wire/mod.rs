@@ -24,8 +24,9 @@ pub enum DecodeError {
     /// A later version of tlsdash wrote it.
     #[error("written by a newer tlsdash (schema {0}); update this one")]
     Newer(u64),
-    #[error("unknown kind of record")]
-    UnknownKind,
+    /// A later version of tlsdash may have written it.
+    #[error("field {0} has an unknown word")]
+    UnknownWord(Cow<'static, str>),
 }
 
 pub trait FieldSource {
@@ -233,7 +234,8 @@ impl<K: Keyword> WireField for K {
     }
 
     fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
-        get_parsed(field, from)
+        let text = from.text(&field.name).ok_or_else(|| DecodeError::Missing(field.name.clone()))?;
+        text.parse().map_err(|_| DecodeError::UnknownWord(field.name.clone()))
     }
 }
 

@@ -84,7 +84,7 @@ impl Report<'_> {
             (health.upload_lost_total, "records did not get to the receiver of the upload"),
             (journal.suppressed, "messages were suppressed by journald's rate limit"),
             (journal.foreign, "records under this run's id were another process's and do not count"),
-            (journal.malformed, "entries of the journal claim to be records and are none"),
+            (journal.malformed, "records in the journal cannot be decoded"),
             (journal.skipped_bytes, "bytes of the journal could not be read"),
         ];
         told(counts).collect()

@@ -116,7 +116,8 @@ impl Run {
             | Body::Calibration(_)
             | Body::Experiment(_)
             | Body::Notice(_)
-            | Body::Alert(_) => return,
+            | Body::Alert(_)
+            | Body::Unknown => return,
             Body::Run(_)
             | Body::Proxy(_)
             | Body::Tls(_)
@@ -179,7 +180,7 @@ impl Run {
                 self.hosts.apply(&stamp, host, load_measures, self.retention.history.max(2));
             }
             Body::Health(health) => self.health = health,
-            Body::Notice(_) => {}
+            Body::Notice(_) | Body::Unknown => {}
             Body::Experiment(experiment) => self.experiments.apply(&stamp, *experiment),
             Body::Calibration(costs) => self.calibration = Some((stamp, costs)),
             Body::Mark(mark) => {

@@ -12,7 +12,7 @@ use model::history::{EntryFilter, RunFilter, SeenRecords};
 use model::runs::{Model, Run};
 use records::codec::Writer;
 use records::downsample::Downsampler;
-use records::kinds::Record;
+use records::kinds::{Body, Record};
 use records::metrics::{LoadLatency, Metric, ProxyLatency};
 use records::text::quantity::counted;
 use tempfile::TempPath;
@@ -198,6 +198,10 @@ impl CompactCopy {
         let record =
             records::codec::decode(entry).context("a record cannot be read, and is not to be lost")?;
         let Some(record) = record else { return self.keep(entry) };
+        ensure!(
+            record.body != Body::Unknown,
+            "it has records that only a newer tlsdash knows; update this one"
+        );
         let writer = Writer::of_entry(entry);
         if !self.seen.insert(&writer.origin, &record.stamp) {
             return Ok(());
