@@ -188,6 +188,29 @@ screenshot-wire:
     "$target/debug/examples/screenshot" "$picture" "$tlsdash" wire --port 15443,15444,15445 --theme dark \
         --journal file:wire.journal
 
+# Recordings of this version with their figures, which later versions must give too; for a release.
+golden:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --locked -p tlsdash
+    data=$PWD/crates/tlsdash/tests/data/golden folder=$(mktemp -d)
+    trap 'rm -rf "$folder"' EXIT
+    cp "$(realpath "${CARGO_TARGET_DIR:-target}/debug/tlsdash")" "$folder"
+    cd "$folder"
+    version=$(./tlsdash --version | cut -d' ' -f2)
+    echo 00000000000000000000000000000001 >machine-id
+    for mode in tcp http; do
+        name=$version-$mode
+        # The names of this machine are nobody's business.
+        unshare --map-root-user --uts --mount sh -euc 'hostname golden; mount --bind machine-id /etc/machine-id
+            exec "$@"' sh ./tlsdash demo --headless --duration 5s --mode $mode --load rate=100,connections=8 \
+            --journal off --record "$name.journal" >/dev/null
+        # Only figures: sentences may change.
+        ./tlsdash report "$name.journal" --json - | jq -c 'del(.environment, .settings, .happened, .headline, .warnings,
+            .quality, .summary.findings, .summary.journal.source)' >"$data/$name.json"
+        gzip -9n <"$name.journal" >"$data/$name.journal.gz"
+    done
+
 # Make everything in docs/examples anew, in six minutes; needs chromium for the pictures of pages.
 examples: screenshot
     #!/usr/bin/env bash

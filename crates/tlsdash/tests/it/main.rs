@@ -26,6 +26,7 @@ mod explain;
 mod first_screen;
 mod fleet;
 mod forged;
+mod golden;
 mod hosts;
 mod http;
 mod http_clients;
