@@ -37,6 +37,7 @@ package: dist
     for tool in cargo-deb cargo-generate-rpm; do
         command -v "$tool" >/dev/null || cargo install --locked "$tool"
     done
+    command -v cmark-gfm >/dev/null || .ci/setup cmark-gfm
     packaging/build "${CARGO_TARGET_DIR:-target}/dist/tlsdash"
 
 # Make the packages, and try each in a clean root; needs root or sudo.
@@ -84,6 +85,11 @@ grpc-interop *ARGS:
 # The documentation, warnings denied.
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --document-private-items
+
+# The documents as pages in target/site; a link that leads nowhere fails.
+site:
+    command -v cmark-gfm >/dev/null || .ci/setup cmark-gfm
+    packaging/site "${CARGO_TARGET_DIR:-target}/site"
 
 # Licences, sources and banned crates; advisories where their database can be reached.
 deny:
@@ -388,4 +394,4 @@ fuzz SECONDS="20" TARGET="":
     .ci/fuzz {{SECONDS}} {{TARGET}}
 
 # What CI runs.
-ci: test lint doc deny smoke h2spec axe bench-instructions fuzz
+ci: test lint doc site deny smoke h2spec axe bench-instructions fuzz
