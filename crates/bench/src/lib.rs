@@ -13,6 +13,7 @@
 //! |---|---|
 //! | [`scenario`] | the scenario file, its targets and cases |
 //! | [`template`] | the terminators and servers that the program can start by name |
+//! | [`against`] | the scenario of `--against` |
 //! | [`seeds`] | the scenarios that come with the program |
 //! | [`target`] | a target as processes: start, readiness, usage, stop |
 //! | [`run`] | the rounds, and a cell of them |
@@ -22,6 +23,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod against;
 pub mod compare;
 pub mod output;
 pub mod results;

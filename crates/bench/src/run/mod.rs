@@ -42,7 +42,7 @@ pub use load::RunPrograms;
 pub use missing_program::{MissingTarget, is_program};
 pub(crate) use plan::PLAN_FORMAT;
 pub use plan::{Cell, CommonRate, RunPlan};
-pub use preview::{commands, preview};
+pub use preview::{commands, preview, size};
 pub use recording::LoadRecording;
 pub use selection::{Selection, SelectionError};
 

@@ -58,9 +58,14 @@ pub fn preview(plan: &RunPlan, tlsdash: &Path) -> String {
     for cell in plan.cells().take_while(|cell| cell.round == 1) {
         let _ = writeln!(text, "  {}: {}", cell.case.name, cell.target.name);
     }
-    let cells = plan.cells().count();
-    let _ = writeln!(text, "\n{cells} cells in {} rounds, about {}", scenario.rounds, minutes(length(plan)));
+    let _ = writeln!(text, "\n{}", size(plan));
     text
+}
+
+/// How many cells a plan has, and how long they take.
+pub fn size(plan: &RunPlan) -> String {
+    let cells = plan.cells().count();
+    format!("{cells} cells in {} rounds, about {}", plan.scenario.rounds, minutes(length(plan)))
 }
 
 /// What is started for a target, a line each, as a shell would read it. Placeholders stay.

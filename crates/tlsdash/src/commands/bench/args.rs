@@ -8,6 +8,7 @@ use crate::value::{InvalidValue, whole};
 
 /// Shown below the help.
 const EXAMPLES: &str = "Examples:
+  tlsdash bench --against nginx,haproxy       # what tlsdash costs beside them
   tlsdash bench comparison.toml --save results --html results.html
   tlsdash bench seed:003 --quick              # a published experiment, in short
   tlsdash bench --resume results --rounds 12  # go on, or add rounds
@@ -22,8 +23,10 @@ pub(crate) struct BenchArgs {
     #[command(subcommand)]
     pub(crate) mode: Option<BenchMode>,
     /// Scenario to run: a file, or a published experiment, seed:000 to seed:004
-    #[arg(value_name = "SCENARIO", required_unless_present = "resume", conflicts_with = "resume")]
+    #[arg(value_name = "SCENARIO", conflicts_with = "resume")]
     pub(crate) scenario: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) against: AgainstArgs,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
     #[command(flatten)]
@@ -37,6 +40,14 @@ pub(crate) enum BenchMode {
         /// The template, such as nginx-http
         name: Option<String>,
     },
+}
+
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Without a scenario")]
+pub(crate) struct AgainstArgs {
+    /// Compare tlsdash with these terminators: nginx, haproxy, hitch, stunnel, nghttpx, go, or a template
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with_all = ["scenario", "resume"])]
+    pub(crate) against: Vec<String>,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -50,18 +50,13 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
         let folder = ResultsFolder::create(args.output.save.as_deref(), &plan).map_err(folder_error)?;
         (plan, folder)
     };
+    let requires_all = args.selection.require_all || args.scenario.is_none() && args.output.resume.is_none();
     let interrupted = signals::interruption()?;
     let watcher = Watcher::new(interrupted);
     let read = |path: &Path| recording::read(path).map_err(|error| format!("{error:#}"));
     let programs = RunPrograms { tlsdash, read_recording: &read };
-    crate::say(format_args!("seed {}", plan.seed));
-    // A scenario may come from someone else.
-    for target in &plan.scenario.targets {
-        for command in ::bench::run::commands(target) {
-            crate::say(format_args!("{}: {command}", target.name));
-        }
-    }
-    let ended = ::bench::run::run(&mut plan, &mut folder, &programs, &watcher, args.selection.require_all);
+    announce(&plan);
+    let ended = ::bench::run::run(&mut plan, &mut folder, &programs, &watcher, requires_all);
     watcher.clear();
     let end = ended.map_err(run_error)?;
     let written = output.write(&plan, &end, &folder);
@@ -71,11 +66,30 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     written
 }
 
+/// Says what is about to run, and how long it takes.
+fn announce(plan: &RunPlan) {
+    let scenario = &plan.scenario;
+    crate::say(format_args!("{}: {}; seed {}", scenario.name, scenario.title, plan.seed));
+    // A scenario may come from someone else.
+    for target in &scenario.targets {
+        for command in ::bench::run::commands(target) {
+            crate::say(format_args!("{}: {command}", target.name));
+        }
+    }
+    let cases: Vec<&str> = scenario.cases.iter().map(|case| &*case.name).collect();
+    crate::say(format_args!("cases: {}", cases.join("; ")));
+    crate::say(::bench::run::size(plan));
+}
+
 /// The plan of a new comparison.
 fn plan(args: &BenchArgs) -> anyhow::Result<RunPlan> {
-    // clap requires it unless a comparison is resumed.
-    let path = args.scenario.as_deref().unwrap_or_else(|| Path::new(""));
-    let scenario = read_scenario(path)?;
+    let scenario = match &args.scenario {
+        Some(path) => read_scenario(path)?,
+        None if args.against.against.is_empty() => {
+            return Err(usage("bench: name a scenario, or terminators: --against nginx,haproxy"));
+        }
+        None => ::bench::against::scenario(&args.against.against, &check_flags).map_err(usage)?,
+    };
     let SelectionArgs { quick, rounds, seed, scale, only, case, .. } = &args.selection;
     let pattern = WildMatch::new(case.as_deref().unwrap_or("*"));
     let selection = Selection {
