@@ -14,12 +14,14 @@
 //! | `missing_program` | programs that are not installed |
 //! | `error` | why a run or a load failed |
 //! | `load` | the generator, and the resources used during the load |
+//! | `disturbance` | what disturbs a measurement on this machine |
 //! | `cell` | a cell: its check, rate, turns and doubts |
 //! | `progress`, `preview` | the progress of a run, and its plan without running it |
 //! | `recording` | the contents of a cell's journal |
 
 mod cell;
 mod certificate;
+mod disturbance;
 mod error;
 mod load;
 mod missing_program;
@@ -37,6 +39,7 @@ use std::path::PathBuf;
 
 use rustix::process::geteuid;
 
+pub use disturbance::disturbances;
 pub use error::RunError;
 pub use load::RunPrograms;
 pub use missing_program::{MissingTarget, is_program};

@@ -4,15 +4,10 @@ use model::figures::{BUSY_MAX, generator_limits};
 use records::text::Cpus;
 
 use crate::results::{Doubt, DoubtScope, MachineUsage, NegotiatedParameters, ResourceUsage};
+use crate::run::disturbance::{self, percent};
 use crate::run::recording::{GENERATOR_BUSY, LoadRecording};
 use crate::scenario::LatencyBound;
 
-/// From this share of the cores' time on, other processes disturb latencies.
-const OTHERS_MAX: f64 = 0.1;
-/// And from this one on the cost too, through caches and frequency.
-const OTHERS_SPOIL_ALL: f64 = 0.5;
-/// From this share on, CPU time stolen by a hypervisor disturbs all figures.
-const STEAL_MAX: f64 = 0.05;
 /// From this share of the requests on, those that were answered in the turns of others disturb all figures.
 const OUTSIDE_MAX: f64 = 0.1;
 /// Below this CPU time, a process's occasional work matters: the kernel's clock is exact, but the load is not
@@ -47,8 +42,7 @@ pub(super) fn doubts(evidence: &CellEvidence<'_>) -> Vec<Doubt> {
     let latency = |reason: String| Doubt { spoils: DoubtScope::RateAndLatency, reason };
     let failed = failures(evidence).map(all);
     let other_parameters = negotiated(evidence).map(all);
-    let machine = machine(evidence.machine);
-    let other_processes = other_processes(evidence);
+    let machine = disturbance::doubts(evidence.machine, evidence.is_started);
     let outside = outside_turns(evidence).map(all);
     let too_little = too_little_cpu(evidence).map(|reason| Doubt { spoils: DoubtScope::Usage, reason });
     let (generator_busy, late) = (evidence.recording.figure(GENERATOR_BUSY), evidence.recording.late_share);
@@ -62,7 +56,6 @@ pub(super) fn doubts(evidence: &CellEvidence<'_>) -> Vec<Doubt> {
         .into_iter()
         .chain(other_parameters)
         .chain(machine)
-        .chain(other_processes)
         .chain(outside)
         .chain(too_little)
         .chain(limits)
@@ -85,34 +78,6 @@ fn negotiated(evidence: &CellEvidence<'_>) -> Option<String> {
     let expected = evidence.expected?;
     let other = evidence.recording.negotiated.iter().find(|found| !found.agrees_with(expected))?;
     Some(format!("connections negotiated {other} and not {expected}"))
-}
-
-fn machine(machine: &MachineUsage) -> Vec<Doubt> {
-    let mut doubts = Vec::new();
-    if machine.is_throttled {
-        let reason = "the clock of the cores was lowered (thermal throttling)".to_owned();
-        doubts.push(Doubt { spoils: DoubtScope::All, reason });
-    }
-    if machine.steal > STEAL_MAX {
-        let reason = format!("the hypervisor gave {} of the cores' time to others", percent(machine.steal));
-        doubts.push(Doubt { spoils: DoubtScope::All, reason });
-    }
-    doubts
-}
-
-/// A target that bench did not start may be among the other processes, with its helpers.
-fn other_processes(evidence: &CellEvidence<'_>) -> Option<Doubt> {
-    let other = evidence.machine.other;
-    if !evidence.is_started || other <= OTHERS_MAX {
-        return None;
-    }
-    let spoils = if other > OTHERS_SPOIL_ALL { DoubtScope::All } else { DoubtScope::RateAndLatency };
-    let reason = format!("other processes used {} of the cores' time", percent(other));
-    Some(Doubt { spoils, reason })
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
 }
 
 /// A load that began late, or a target that lags behind.

@@ -19,7 +19,7 @@ use wildmatch::WildMatch;
 
 use crate::commands::load::LoadArgs;
 use crate::error::usage;
-use crate::service::signals;
+use crate::service::{environment, signals};
 use crate::summary;
 pub(crate) use args::BenchArgs;
 use args::{BenchMode, SelectionArgs};
@@ -79,6 +79,11 @@ fn announce(plan: &RunPlan) {
     let cases: Vec<&str> = scenario.cases.iter().map(|case| &*case.name).collect();
     crate::say(format_args!("cases: {}", cases.join("; ")));
     crate::say(::bench::run::size(plan));
+    let placement = scenario.cpus.clone().unwrap_or_default();
+    let disturbances = ::bench::run::disturbances(&placement, &environment::header().governor);
+    if !disturbances.is_empty() {
+        crate::say(format_args!("noisy: {}", disturbances.join("; ")));
+    }
 }
 
 /// The plan of a new comparison.
