@@ -5,7 +5,7 @@ use records::text::table::{Align, TextTable, cut, cut_middle, wrap};
 
 use super::column::ColumnFormat;
 use super::wording::{self, UNKNOWN};
-use super::{CaseRemark, no_usable_round, remarks};
+use super::{CaseAnswer, CaseRemark, no_usable_round, remarks};
 use crate::compare::{BenchAssertionOutcome, BenchComparison, CaseComparison, TargetComparison};
 use crate::scenario::Question;
 
@@ -46,9 +46,11 @@ fn case_lines(case: &CaseComparison, baseline: &str) -> Vec<String> {
     let indented = |line: String| format!("  {line}");
     let remarks = CaseRemark::all(case);
     let none = no_usable_round(case, &remarks);
-    let first = match &none {
-        Some(text) => wrap(text, WIDTH - 2, "  "),
-        None => verdict_table(case, baseline).lines(WIDTH - 2),
+    let first = if let Some(text) = &none {
+        wrap(text, WIDTH - 2, "  ")
+    } else {
+        let answer = case.primary.then(|| CaseAnswer::of(case, baseline).headline);
+        answer.into_iter().chain(verdict_table(case, baseline).lines(WIDTH - 2)).collect()
     };
     lines.extend(first.into_iter().map(indented));
     let figures = figure_table(case, none.is_some());
