@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::scenario::{BenchTarget, CommandServer, Server};
+use crate::target::program_folders;
 
 /// A target that cannot run, since a program or a file is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub(super) fn missing_program(target: &BenchTarget, tlsdash: &Path) -> Option<St
     Some(format!("{}: there is no program {program}{package}", target.name))
 }
 
-/// True if the program is an executable file, of a path or in one of the folders of `PATH`.
+/// True if the program is an executable file, of a path or in a folder of programs.
 pub fn is_program(program: &str) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     let is_executable = |path: PathBuf| {
@@ -45,6 +46,5 @@ pub fn is_program(program: &str) -> bool {
     if program.contains('/') {
         return is_executable(program.into());
     }
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders).any(|folder| is_executable(folder.join(program)))
+    program_folders().iter().any(|folder| is_executable(folder.join(program)))
 }

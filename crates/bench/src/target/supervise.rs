@@ -27,6 +27,7 @@ use rustix::thread::{sched_getaffinity, sched_setaffinity};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use super::program_folders;
 use super::protocol::{CommandExit, ExitInfo, SupervisedCommand, SupervisorMessage};
 
 /// How often processes to kill are listed again: a process may fork before it is killed.
@@ -92,6 +93,7 @@ fn start(command: &SupervisedCommand) -> io::Result<Pid> {
     limit(command)?;
     let child = Command::new(program)
         .args(args)
+        .envs(std::env::join_paths(program_folders()).map(|folders| ("PATH", folders)))
         .envs(&command.environment)
         .current_dir(&command.directory)
         .stdin(Stdio::null())

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
+use bench::target::program_folders;
 use observe::LogKind;
 use observe::setup::{Version, lines, missing};
 
@@ -41,9 +42,6 @@ pub(super) fn run(args: &SetupArgs) -> anyhow::Result<()> {
     )
 }
 
-/// The folders of servers, which the `PATH` of an ordinary user may lack.
-const SYSTEM_FOLDERS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
-
 /// The names of a terminator's program.
 pub(crate) fn program_names(kind: LogKind) -> &'static [&'static str] {
     match kind {
@@ -55,8 +53,7 @@ pub(crate) fn program_names(kind: LogKind) -> &'static [&'static str] {
 
 /// The file of a terminator's program, if it is installed.
 pub(crate) fn installed_program(kind: LogKind) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<_> = std::env::split_paths(&path).chain(SYSTEM_FOLDERS.map(Into::into)).collect();
+    let folders = program_folders();
     let files = folders.iter().flat_map(|folder| program_names(kind).iter().map(|name| folder.join(name)));
     files.into_iter().find(|file| file.is_file())
 }
