@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use rcgen::{CertificateParams, KeyPair};
 
-use crate::scenario::KeyKind;
+use crate::scenario::{CertificatePaths, KeyKind};
 
 /// The name in it, which the generator asks for.
 pub(super) const SERVER_NAME: &str = "localhost";
 
-/// A self-signed certificate in files.
+/// A certificate in files.
 #[derive(Debug)]
 pub(super) struct CertificateFiles {
     /// The certificate, in PEM.
@@ -24,7 +24,7 @@ pub(super) struct CertificateFiles {
 }
 
 impl CertificateFiles {
-    /// Makes one and writes it into `folder`.
+    /// Makes a self-signed one and writes it into `folder`.
     ///
     /// # Errors
     /// If it cannot be made or written.
@@ -37,16 +37,32 @@ impl CertificateFiles {
         let pair = KeyPair::generate_for(algorithm).map_err(io::Error::other)?;
         let names = [SERVER_NAME, "127.0.0.1"].map(str::to_owned);
         let signed = CertificateParams::new(names).and_then(|params| params.self_signed(&pair));
-        let (certificate, secret) = (signed.map_err(io::Error::other)?.pem(), pair.serialize_pem());
-        let made = Self {
+        Self::write_pem(folder, &signed.map_err(io::Error::other)?.pem(), &pair.serialize_pem())
+    }
+
+    /// Copies the user's into `folder`.
+    ///
+    /// # Errors
+    /// If it cannot be read or written.
+    pub(super) fn copy(folder: &Path, paths: &CertificatePaths) -> io::Result<Self> {
+        let read = |path: &Path| {
+            let named =
+                |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+            fs::read_to_string(path).map_err(named)
+        };
+        Self::write_pem(folder, &read(&paths.cert)?, &read(&paths.key)?)
+    }
+
+    fn write_pem(folder: &Path, certificate: &str, secret: &str) -> io::Result<Self> {
+        let written = Self {
             chain: folder.join("cert.pem"),
             key: folder.join("key.pem"),
             both: folder.join("both.pem"),
         };
-        fs::write(&made.chain, &certificate)?;
-        write_secret(&made.key, &secret)?;
-        write_secret(&made.both, &(certificate + &secret))?;
-        Ok(made)
+        fs::write(&written.chain, certificate)?;
+        write_secret(&written.key, secret)?;
+        write_secret(&written.both, &format!("{}\n{secret}", certificate.trim_end()))?;
+        Ok(written)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::results::FolderError;
+use crate::scenario::Endpoint;
 
 /// Why a run cannot begin or continue.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +16,9 @@ pub enum RunError {
     /// The upstream of all targets.
     #[error("cannot start the upstream: {0}")]
     Upstream(String),
+    /// The user's upstream.
+    #[error("cannot connect to the upstream {endpoint}: {error}")]
+    Unreachable { endpoint: Endpoint, error: io::Error },
     /// A list of cores.
     #[error("cpus: {0}")]
     Cpus(String),

@@ -56,7 +56,7 @@ pub(super) struct RunningLoad {
     generator: Supervisor,
     journal: PathBuf,
     targets: Vec<UsageMeter>,
-    upstream: UsageMeter,
+    upstream: Option<UsageMeter>,
     load: UsageMeter,
     machine: MachineMeter,
 }
@@ -126,8 +126,9 @@ impl LoadRunner<'_> {
         let times = start.samples;
         let meter = |tree| UsageMeter::start(tree, times).map_err(|error| failed("cannot measure", &error));
         let targets = started.trees.iter().map(|tree| meter(tree.clone())).collect::<Result<Vec<_>, _>>()?;
-        let upstream = self.setup.upstream.supervisor.tree();
-        let upstream = meter(upstream.map_err(|error| failed("cannot observe the upstream", &error))?)?;
+        let upstream = self.setup.upstream.supervisor.as_ref().map(Supervisor::tree).transpose();
+        let upstream = upstream.map_err(|error| failed("cannot observe the upstream", &error))?;
+        let upstream = upstream.map(meter).transpose()?;
         let machine = MachineMeter::start(times).map_err(|error| failed("cannot measure", &error))?;
         let load_cores = core_count(self.setup.placement.load.as_deref());
         let mut arguments = Self::arguments(target, started, case, journal, load_cores);
@@ -164,7 +165,8 @@ impl LoadRunner<'_> {
             ..meter.usage(spans)
         });
         let used: Vec<ResourceUsage> = used.collect();
-        let [load, upstream] = [&load, &upstream].map(|meter| meter.usage(spans));
+        let load = load.usage(spans);
+        let upstream = upstream.map_or_else(ResourceUsage::default, |meter| meter.usage(spans));
         let delay = targets.iter().filter_map(|meter| meter.run_queue_delay(spans)).reduce(f64::max);
         let known: Vec<ResourceUsage> = used.iter().copied().chain([load, upstream]).collect();
         let machine = machine.usage(spans, &known, delay);

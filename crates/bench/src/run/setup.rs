@@ -3,20 +3,23 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::certificate::CertificateFiles;
+use super::certificate::{CertificateFiles, SERVER_NAME};
 use super::error::RunError;
 use crate::scenario::{Endpoint, KeyKind, Placement, Scenario, core_count};
 use crate::target::{SupervisedCommand, Supervisor, wait_until_ready};
 
 /// How long the upstream may take until it listens.
 const UPSTREAM_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the user's upstream may take to accept a connection.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
 /// Other users may enter, and open files whose name they know.
 const FOLDER_MODE: u32 = 0o711;
 const PUBLIC_FOLDER_MODE: u32 = 0o755;
@@ -33,16 +36,19 @@ pub(super) struct BenchSetup {
     /// The cores of target, generator and upstream.
     pub(super) placement: Placement,
     pub(super) upstream: SharedUpstream,
+    /// True if the certificates are the user's, whose name and issuer are unknown.
+    has_given_certificate: bool,
     certificates: Vec<(KeyKind, CertificateFiles)>,
     folder: TempDir,
 }
 
-/// The upstream of all targets, a separate process.
+/// The upstream of all targets: a separate process, or the user's, which has one endpoint.
 #[derive(Debug)]
 pub(super) struct SharedUpstream {
-    pub(super) supervisor: Supervisor,
-    pub(super) socket: PathBuf,
-    pub(super) tcp: SocketAddr,
+    /// `None` of the user's.
+    pub(super) supervisor: Option<Supervisor>,
+    pub(super) unix: Endpoint,
+    pub(super) tcp: Endpoint,
     pub(super) threads: u32,
 }
 
@@ -66,21 +72,41 @@ impl BenchSetup {
         for kind in scenario.targets.iter().map(|target| target.certificate) {
             if certificates.iter().all(|(known, _)| *known != kind) {
                 let own = path.join(format!("{kind:?}").to_lowercase());
-                let made = make_folder(&own).and_then(|()| CertificateFiles::write(&own, kind));
-                certificates.push((kind, made.map_err(RunError::files("the certificate"))?));
+                let made = make_folder(&own).and_then(|()| match &scenario.certificate {
+                    Some(paths) => CertificateFiles::copy(&own, paths),
+                    None => CertificateFiles::write(&own, kind),
+                });
+                let what = if scenario.certificate.is_some() {
+                    "a copy of the certificate"
+                } else {
+                    "the certificate"
+                };
+                certificates.push((kind, made.map_err(RunError::files(what))?));
             }
         }
         for name in ["build", "www", "www/bytes"] {
             make_folder(&path.join(name)).map_err(RunError::files("the temporary folder"))?;
         }
         write_static_files(scenario, &path.join("www/bytes")).map_err(RunError::files("the static files"))?;
-        let upstream = SharedUpstream::start(tlsdash, path, &placement)?;
-        Ok(Self { tlsdash: tlsdash.to_owned(), placement, upstream, certificates, folder })
+        let upstream = match &scenario.upstream {
+            Some(given) => SharedUpstream::given(given)?,
+            None => SharedUpstream::start(tlsdash, path, &placement)?,
+        };
+        let has_given_certificate = scenario.certificate.is_some();
+        let tlsdash = tlsdash.to_owned();
+        Ok(Self { tlsdash, placement, upstream, has_given_certificate, certificates, folder })
     }
 
     pub(super) fn certificate(&self, kind: KeyKind) -> &CertificateFiles {
         let found = self.certificates.iter().find(|(known, _)| *known == kind);
         &found.expect("each target's kind has one").1
+    }
+
+    /// The flags with which the generator trusts a certificate, and the name that it asks for.
+    pub(super) fn trust_flags(&self, kind: KeyKind) -> [String; 2] {
+        let ca = || format!("--ca={}", self.certificate(kind).chain.display());
+        let trust = if self.has_given_certificate { "--insecure".to_owned() } else { ca() };
+        [trust, format!("--sni={SERVER_NAME}")]
     }
 
     /// The folder for the output of the `prepare` command with this fingerprint. It is created if necessary.
@@ -115,6 +141,15 @@ impl BenchSetup {
 }
 
 impl SharedUpstream {
+    fn given(endpoint: &Endpoint) -> Result<Self, RunError> {
+        let connected = match endpoint {
+            Endpoint::Unix(path) => UnixStream::connect(path).map(drop),
+            Endpoint::Tcp(address) => TcpStream::connect_timeout(address, CONNECT_PATIENCE).map(drop),
+        };
+        connected.map_err(|error| RunError::Unreachable { endpoint: endpoint.clone(), error })?;
+        Ok(Self { supervisor: None, unix: endpoint.clone(), tcp: endpoint.clone(), threads: 0 })
+    }
+
     fn start(tlsdash: &Path, folder: &Path, placement: &Placement) -> Result<Self, RunError> {
         let socket = folder.join("upstream.sock");
         let tcp = free_address().map_err(RunError::files("a free port"))?;
@@ -131,12 +166,13 @@ impl SharedUpstream {
         command.cpus.clone_from(&placement.upstream);
         let failed = |error: &dyn std::fmt::Display| RunError::Upstream(error.to_string());
         let mut supervisor = Supervisor::start(tlsdash, &command).map_err(|error| failed(&error))?;
-        for endpoint in [Endpoint::Unix(socket.clone()), Endpoint::Tcp(tcp)] {
-            wait_until_ready(&mut supervisor, &endpoint, UPSTREAM_PATIENCE, &|| false)
+        let (unix, tcp) = (Endpoint::Unix(socket.clone()), Endpoint::Tcp(tcp));
+        for endpoint in [&unix, &tcp] {
+            wait_until_ready(&mut supervisor, endpoint, UPSTREAM_PATIENCE, &|| false)
                 .map_err(|error| failed(&error))?;
         }
         set_mode(&socket, SOCKET_MODE).map_err(RunError::files("the upstream's socket"))?;
-        Ok(Self { supervisor, socket, tcp, threads })
+        Ok(Self { supervisor: Some(supervisor), unix, tcp, threads })
     }
 }
 

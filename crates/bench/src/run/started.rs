@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use recorder::host::{ProcessTree, TreeMemory};
 use tempfile::TempDir;
 
-use super::certificate::SERVER_NAME;
 use super::error::LoadFailure;
 use super::server_starter::ServerStarter;
 use super::setup::{BenchSetup, free_address};
@@ -69,8 +68,8 @@ impl StartedTarget {
             let folder = setup.new_folder("t").map_err(|error| format!("cannot make a folder: {error}"))?;
             let upstream = match (&behind, server.upstream) {
                 (Some(behind), _) => Some(behind.clone()),
-                (None, UpstreamKind::Unix) => Some(Endpoint::Unix(setup.upstream.socket.clone())),
-                (None, UpstreamKind::Tcp) => Some(Endpoint::Tcp(setup.upstream.tcp)),
+                (None, UpstreamKind::Unix) => Some(setup.upstream.unix.clone()),
+                (None, UpstreamKind::Tcp) => Some(setup.upstream.tcp.clone()),
                 (None, UpstreamKind::None) => None,
             };
             // The previous server in the chain says how it reaches this one.
@@ -97,8 +96,7 @@ impl StartedTarget {
         let Some(Endpoint::Tcp(address)) = behind else { return Err("it has no servers".to_owned().into()) };
         let mut flags = Vec::new();
         if target.has_tls() {
-            flags.push(format!("--ca={}", setup.certificate(target.certificate).chain.display()));
-            flags.push(format!("--sni={SERVER_NAME}"));
+            flags.extend(setup.trust_flags(target.certificate));
             flags.extend(tls.load_flags());
         }
         let pids: Vec<u32> = supervisors.iter().map(Supervisor::pid).collect();

@@ -48,6 +48,12 @@ pub struct Scenario {
     pub cpus: Option<Placement>,
     /// The certificate and the TLS settings that all targets get.
     pub tls: BenchTlsConfig,
+    /// The user's certificate, which all targets get; `None` for one that is made.
+    #[serde(default)]
+    pub certificate: Option<CertificatePaths>,
+    /// The user's server behind all targets; `None` for one that is started.
+    #[serde(default)]
+    pub upstream: Option<Endpoint>,
     /// The targets, in the order of the file.
     pub targets: Vec<BenchTarget>,
     /// The cases, in the order of the file.
@@ -55,6 +61,13 @@ pub struct Scenario {
     pub assertions: Vec<BenchAssertion>,
     /// Published figures, shown beside the measured ones.
     pub published: Vec<PublishedFigure>,
+}
+
+/// PEM files with a certificate and its key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CertificatePaths {
+    pub cert: PathBuf,
+    pub key: PathBuf,
 }
 
 /// The absolute form of a path that the user gave, since generator and targets run in folders of their own. If this

@@ -54,6 +54,8 @@ impl Scenario {
             rounds: root.get("rounds")?.unwrap_or(ROUNDS),
             cpus: cpus(&mut root)?,
             tls: defaults.tls,
+            certificate: None,
+            upstream: None,
             assertions: assertions(root.tables("assert")?, &targets, &cases)?,
             published: published(root.tables("published")?, &targets, &cases)?,
             targets,

@@ -49,6 +49,8 @@ pub(crate) fn scenario(targets: &[&str], cases: &[(&str, Question)]) -> Scenario
             load: Some("1".to_owned()),
             upstream: Some("1".to_owned()),
         }),
+        certificate: None,
+        upstream: None,
         tls: BenchTlsConfig {
             key: KeyKind::Ecdsa,
             cipher: "TLS_AES_256_GCM_SHA384".to_owned(),

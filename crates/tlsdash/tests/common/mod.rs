@@ -211,21 +211,23 @@ pub(crate) fn upstream(folder: &Path, body: &'static [u8]) -> PathBuf {
     let listener = UnixListener::bind(&path).unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            std::thread::spawn(move || {
-                let mut stream = stream;
-                let mut head = Vec::new();
-                let mut byte = [0; 1];
-                while !head.ends_with(b"\r\n\r\n") {
-                    match stream.read(&mut byte) {
-                        Ok(1) => head.push(byte[0]),
-                        _ => return,
-                    }
-                }
-                let _ = stream.write_all(response(body).as_slice());
-            });
+            std::thread::spawn(move || answer(stream, body));
         }
     });
     path
+}
+
+/// Reads a request's head and answers with `body`.
+pub(crate) fn answer(mut stream: impl Read + Write, body: &[u8]) {
+    let mut head = Vec::new();
+    let mut byte = [0; 1];
+    while !head.ends_with(b"\r\n\r\n") {
+        match stream.read(&mut byte) {
+            Ok(1) => head.push(byte[0]),
+            _ => return,
+        }
+    }
+    let _ = stream.write_all(response(body).as_slice());
 }
 
 /// What [`upstream`] answers.

@@ -22,7 +22,7 @@ pub(super) struct CellEvidence<'a> {
     pub(super) load: &'a ResourceUsage,
     pub(super) upstream: Option<&'a ResourceUsage>,
     pub(super) machine: &'a MachineUsage,
-    /// True if bench started the target: all its processes are known.
+    /// True if bench started the target and its upstream: all their processes are known.
     pub(super) is_started: bool,
     /// The parameters that the target should negotiate.
     pub(super) expected: Option<&'a NegotiatedParameters>,

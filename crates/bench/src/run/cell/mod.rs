@@ -246,7 +246,8 @@ impl<'a> CellRunner<'a> {
             load: &load,
             upstream: upstream.as_ref(),
             machine: &machine,
-            is_started: matches!(cell.target.server, Server::Commands(_)),
+            is_started: matches!(cell.target.server, Server::Commands(_))
+                && setup.upstream.supervisor.is_some(),
             expected: expected.as_ref(),
             bound: cell.case.bound,
             is_lower_bound,

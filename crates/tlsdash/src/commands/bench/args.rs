@@ -9,10 +9,10 @@ use crate::value::{InvalidValue, whole};
 /// Shown below the help.
 const EXAMPLES: &str = "Examples:
   tlsdash bench --against nginx,haproxy       # what tlsdash costs beside them
+  tlsdash bench --against nginx --upstream 127.0.0.1:8080  # before your server
   tlsdash bench comparison.toml --save results --html results.html
   tlsdash bench seed:003 --quick              # a published experiment, in short
   tlsdash bench --resume results --rounds 12  # go on, or add rounds
-  tlsdash bench templates nginx-http          # a target to copy and change
 
 Exit codes:
   0 done, 1 failed at run time, 2 wrong usage, 99 an assertion does not hold";
@@ -48,6 +48,15 @@ pub(crate) struct AgainstArgs {
     /// Compare tlsdash with these terminators: nginx, haproxy, hitch, stunnel, nghttpx, go, or a template
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with_all = ["scenario", "resume"])]
     pub(crate) against: Vec<String>,
+    /// The server behind them all: HOST:PORT, http://HOST:PORT/PATH or unix:PATH [default: one that is started]
+    #[arg(long, value_name = "TARGET", requires = "against")]
+    pub(crate) upstream: Option<String>,
+    /// The certificate of them all, in PEM [default: one that is made, for ECDSA with P-256]
+    #[arg(long, value_name = "FILE", requires_all = ["against", "key"])]
+    pub(crate) cert: Option<PathBuf>,
+    /// Its private key, in PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub(crate) key: Option<PathBuf>,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -6,11 +6,12 @@ mod recording;
 mod watcher;
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use ::bench::against::Against;
 use ::bench::results::ResultsFolder;
 use ::bench::run::{RunError, RunPlan, RunPrograms, Selection};
-use ::bench::scenario::{Placement, Scenario};
+use ::bench::scenario::{CertificatePaths, Placement, Scenario};
 use ::bench::seeds::Seed;
 use ::bench::template::ServerTemplate;
 use anyhow::Context;
@@ -22,7 +23,7 @@ use crate::error::usage;
 use crate::service::{environment, signals};
 use crate::summary;
 pub(crate) use args::BenchArgs;
-use args::{BenchMode, SelectionArgs};
+use args::{AgainstArgs, BenchMode, SelectionArgs};
 use output::{BenchOutput, folder_error};
 use watcher::Watcher;
 
@@ -93,7 +94,7 @@ fn plan(args: &BenchArgs) -> anyhow::Result<RunPlan> {
         None if args.against.against.is_empty() => {
             return Err(usage("bench: name a scenario, or terminators: --against nginx,haproxy"));
         }
-        None => ::bench::against::scenario(&args.against.against, &check_flags).map_err(usage)?,
+        None => against(&args.against)?,
     };
     let SelectionArgs { quick, rounds, seed, scale, only, case, .. } = &args.selection;
     let pattern = WildMatch::new(case.as_deref().unwrap_or("*"));
@@ -108,6 +109,18 @@ fn plan(args: &BenchArgs) -> anyhow::Result<RunPlan> {
     scenario.cpus.get_or_insert_with(Placement::split);
     let seed = seed.unwrap_or_else(|| fastrand::u64(..SEED_MAX));
     Ok(RunPlan { changes, ..RunPlan::new(scenario, seed) })
+}
+
+/// The scenario of `--against`.
+fn against(args: &AgainstArgs) -> anyhow::Result<Scenario> {
+    // A comparison may be resumed in another folder.
+    let absolute = |path: &PathBuf| std::path::absolute(path).with_context(|| path.display().to_string());
+    let certificate = match (&args.cert, &args.key) {
+        (Some(cert), Some(key)) => Some(CertificatePaths { cert: absolute(cert)?, key: absolute(key)? }),
+        _ => None,
+    };
+    let upstream = args.upstream.as_deref();
+    Against { names: &args.against, certificate, upstream }.scenario(&check_flags).map_err(usage)
 }
 
 /// Reads a scenario from a file, or one of the program's own.
@@ -194,8 +207,10 @@ fn run_error(error: RunError) -> anyhow::Error {
     match error {
         RunError::Folder(error) => folder_error(error),
         RunError::Cpus(_) => usage(error),
-        RunError::Files { .. } | RunError::Upstream(_) | RunError::Missing(_) | RunError::NoTarget(_) => {
-            anyhow::Error::new(error)
-        }
+        RunError::Files { .. }
+        | RunError::Upstream(_)
+        | RunError::Unreachable { .. }
+        | RunError::Missing(_)
+        | RunError::NoTarget(_) => anyhow::Error::new(error),
     }
 }

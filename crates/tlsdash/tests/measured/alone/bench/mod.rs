@@ -5,10 +5,12 @@
 //! | `runs` | whole runs: figures, files, exit codes, what the documents show |
 //! | `failures` | what goes wrong names its line and quotes the target, and nothing is left running |
 //! | `interruption` | Ctrl-C, SIGKILL, and going on |
+//! | `against` | comparisons without a scenario |
 //! | `access_logs` | figures beside the targets' own logs and `pidstat` |
 //! | `other_users` | targets whose workers run as another user |
 
 mod access_logs;
+mod against;
 mod failures;
 mod interruption;
 mod other_users;
