@@ -159,12 +159,9 @@ mod tests {
     fn targets(names: &[&str]) -> Result<Vec<String>, String> {
         let scenario = scenario(names, None)?;
         assert_eq!(scenario.baseline, TLSDASH);
-        let template = |server: &Server| match server {
-            Server::Commands(servers) => servers[0].template.clone(),
-            Server::Address(_) => String::new(),
-        };
-        let target = scenario.targets.iter();
-        Ok(target.map(|target| format!("{} {}", target.name, template(&target.server))).collect())
+        let shown =
+            |target: &BenchTarget| format!("{} {}", target.name, target.template().unwrap_or_default());
+        Ok(scenario.targets.iter().map(shown).collect())
     }
 
     #[test]

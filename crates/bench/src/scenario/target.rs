@@ -25,6 +25,12 @@ pub(super) struct Defaults {
 }
 
 impl BenchTarget {
+    /// The template of the server that clients reach; `None` if it has none.
+    pub fn template(&self) -> Option<&str> {
+        let Server::Commands(servers) = &self.server else { return None };
+        servers.first().map(|server| &*server.template).filter(|template| !template.is_empty())
+    }
+
     /// Whether clients reach it over TLS.
     pub fn has_tls(&self) -> bool {
         match &self.server {

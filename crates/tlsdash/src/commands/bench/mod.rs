@@ -31,6 +31,8 @@ use watcher::Watcher;
 const CHECKED_URL: &str = "https://localhost/";
 /// The largest seed that is drawn: it is easy to type.
 const SEED_MAX: u64 = 1_000_000;
+/// How the configurations of terminators are named.
+const CONFIGURATIONS: [&str; 2] = [".conf", ".cfg"];
 /// How the scenario of a published experiment is named.
 const SEED_PREFIX: &str = "seed:";
 
@@ -51,12 +53,13 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
         let folder = ResultsFolder::create(args.output.save.as_deref(), &plan).map_err(folder_error)?;
         (plan, folder)
     };
-    let requires_all = args.selection.require_all || args.scenario.is_none() && args.output.resume.is_none();
+    let is_against = !args.against.against.is_empty();
+    let requires_all = args.selection.require_all || is_against;
     let interrupted = signals::interruption()?;
     let watcher = Watcher::new(interrupted);
     let read = |path: &Path| recording::read(path).map_err(|error| format!("{error:#}"));
     let programs = RunPrograms { tlsdash, read_recording: &read };
-    announce(&plan);
+    announce(&plan, is_against);
     let ended = ::bench::run::run(&mut plan, &mut folder, &programs, &watcher, requires_all);
     watcher.clear();
     let end = ended.map_err(run_error)?;
@@ -67,14 +70,22 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     written
 }
 
-/// Says what is about to run, and how long it takes.
-fn announce(plan: &RunPlan) {
+/// Says what is about to run, how long it takes, and what disturbs it.
+fn announce(plan: &RunPlan, is_against: bool) {
     let scenario = &plan.scenario;
     crate::say(format_args!("{}: {}; seed {}", scenario.name, scenario.title, plan.seed));
-    // A scenario may come from someone else.
     for target in &scenario.targets {
-        for command in ::bench::run::commands(target) {
-            crate::say(format_args!("{}: {command}", target.name));
+        match target.template().filter(|_| is_against) {
+            Some(template) => {
+                crate::say(format_args!(
+                    "{}: as `tlsdash bench templates {template}` prints it",
+                    target.name
+                ));
+            }
+            // A scenario may come from someone else.
+            None => ::bench::run::commands(target)
+                .iter()
+                .for_each(|command| crate::say(format_args!("{}: {command}", target.name))),
         }
     }
     let cases: Vec<&str> = scenario.cases.iter().map(|case| &*case.name).collect();
@@ -132,6 +143,12 @@ fn read_scenario(path: &Path) -> anyhow::Result<Scenario> {
             usage(format!("bench {name}: there is no such experiment; there are {}", names.join(", ")))
         })?;
         return Scenario::parse(&name, seed.text, &check_flags).map_err(usage);
+    }
+    if CONFIGURATIONS.iter().any(|end| name.ends_with(end)) {
+        return Err(usage(format!(
+            "bench {name}: a configuration is no scenario; compare terminators by name, such as --against nginx,haproxy, \
+             or start this one and write its address in a scenario"
+        )));
     }
     let text = std::fs::read_to_string(path)
         .map_err(|error| usage(format!("bench {name}: cannot read the scenario: {error}")))?;

@@ -34,6 +34,7 @@ fn terminators_are_compared_by_their_names() {
     assert!(output.status.success(), "{text}{said}");
     let announced = [
         "tlsdash: --against nginx,haproxy: HTTP proxies beside tlsdash; seed ",
+        "tlsdash: nginx: as `tlsdash bench templates nginx-http` prints it\n",
         "tlsdash: cases: full handshake; resumed handshake; 10 kB kept alive\n",
         "tlsdash: 9 cells in 1 rounds, about ",
     ];
@@ -81,7 +82,14 @@ fn a_named_terminator_that_is_missing_is_an_error() {
     assert_eq!(output.status.code(), Some(1));
     let words = "stunnel: there is no program stunnel4; Debian's package stunnel4 has it\n";
     assert!(stderr(&output).ends_with(words), "{}", stderr(&output));
-    let neither = run(folder.path(), &["bench"]);
-    assert_eq!(neither.status.code(), Some(2));
-    assert!(stderr(&neither).contains("name a scenario, or terminators"), "{}", stderr(&neither));
+}
+
+#[test]
+fn whoever_has_no_scenario_is_told_of_against() {
+    let folder = tempfile::tempdir().unwrap();
+    for args in [&["bench"][..], &["bench", "/etc/nginx/nginx.conf"], &["bench", "haproxy.cfg"]] {
+        let output = run(folder.path(), args);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains("--against nginx,haproxy"), "{}", stderr(&output));
+    }
 }
