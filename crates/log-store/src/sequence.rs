@@ -5,12 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use journal::Entry;
-use records::rollups::key_and_number;
+use records::rollups::{entry_bytes, key_and_number};
 
 /// The bytes of records behind holes, of all runs together: beyond them, the run with most no longer waits.
 const WAITING_BYTES_MAX: usize = 32 << 20;
-/// What a field takes besides.
-const FIELD_BYTES: usize = 64;
 /// The runs whose numbers are kept; beyond them all begin anew.
 const RUNS_MAX: usize = 10_000;
 
@@ -54,8 +52,8 @@ impl RunSequences {
             if run.waiting.is_empty() {
                 run.since = now;
             }
-            let bytes = size(&entry);
-            let copy = run.waiting.insert(number, entry).as_ref().map_or(0, size);
+            let bytes = entry_bytes(&entry);
+            let copy = run.waiting.insert(number, entry).as_ref().map_or(0, entry_bytes);
             run.bytes = run.bytes + bytes - copy;
             self.bytes = self.bytes + bytes - copy;
             if self.bytes > WAITING_BYTES_MAX
@@ -71,8 +69,8 @@ impl RunSequences {
             while let Some(entry) = run.waiting.remove(&run.next) {
                 each(&entry);
                 run.next += 1;
-                run.bytes -= size(&entry);
-                self.bytes -= size(&entry);
+                run.bytes -= entry_bytes(&entry);
+                self.bytes -= entry_bytes(&entry);
             }
             run.since = now;
         }
@@ -120,11 +118,6 @@ impl RunSequence {
         }
         std::mem::take(&mut self.bytes)
     }
-}
-
-/// The bytes of an entry's fields.
-fn size(entry: &Entry) -> usize {
-    entry.iter().map(|(name, value)| name.len() + value.len() + FIELD_BYTES).sum()
 }
 
 #[cfg(test)]

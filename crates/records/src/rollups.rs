@@ -25,8 +25,13 @@ const MARGIN_S: u64 = 30;
 const ROLLUPS_MIN: u64 = 20;
 /// What is read behind a range, in seconds: the next records show that runs went on.
 const BEHIND_S: u64 = 120;
-/// Roll-ups that may be written together.
-const TOGETHER_MAX: usize = 10_000;
+/// The bytes of roll-ups that wait for the last one written with them, of all runs: whoever may write to a journal may
+/// write roll-ups without a last one. A run that passes the bound is read without them.
+const WAITING_BYTES_MAX: usize = 32 << 20;
+/// The processes whose roll-ups are read: each may write under any run.
+const WRITERS_MAX: usize = 2 * RUNS_MAX;
+/// What a field takes besides its name and value.
+const FIELD_BYTES: usize = 64;
 
 /// The records of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -130,6 +135,8 @@ pub struct RunProgress {
     firsts: HashMap<Box<str>, u64>,
     /// Clients have no latencies up to then, in microseconds since 1970: roll-ups lack some of each client.
     counted_us: u64,
+    /// Of the roll-ups that wait.
+    waiting_bytes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -143,6 +150,7 @@ struct Progress {
     last_us: u64,
     /// Roll-ups behind the last ones that stand for records, by their numbers.
     together: BTreeMap<u64, Entry>,
+    waiting_bytes: usize,
     /// Roll-ups of this stage are missing: the rest is read in the next.
     is_cut: bool,
 }
@@ -163,9 +171,10 @@ impl RunProgress {
     pub fn next_stage(&mut self, resolution: Resolution) {
         self.resolution = resolution;
         for run in self.runs.values_mut() {
-            run.together.clear();
+            run.forget_waiting();
             run.is_cut = false;
         }
+        self.waiting_bytes = 0;
         self.runs.retain(|_, run| run.through > 0);
     }
 
@@ -188,13 +197,24 @@ impl RunProgress {
             }
             return;
         }
+        let is_run = entry.text("TLSDASH_RUN").is_some_and(|run| run.parse::<RunId>().is_ok());
+        if !is_run || (self.runs.len() >= WRITERS_MAX && !self.runs.contains_key(&key)) {
+            return;
+        }
         let run = self.runs.entry(key).or_default();
         if run.run.is_empty() {
             run.run = entry.text("TLSDASH_RUN").unwrap_or_default().into();
         }
         if !run.is_cut {
             let first = self.firsts.get(&run.run).copied().unwrap_or(u64::MAX);
+            let before = run.waiting_bytes;
             run.take_rollup(entry, (number, first), resolution, each);
+            self.waiting_bytes = self.waiting_bytes + run.waiting_bytes - before;
+            if self.waiting_bytes > WAITING_BYTES_MAX {
+                self.waiting_bytes -= run.waiting_bytes;
+                run.forget_waiting();
+                run.is_cut = true;
+            }
         }
     }
 
@@ -244,6 +264,11 @@ impl RunProgress {
 }
 
 impl Progress {
+    fn forget_waiting(&mut self) {
+        self.together = BTreeMap::new();
+        self.waiting_bytes = 0;
+    }
+
     /// Passes roll-ups on once all that belong together are there.
     fn take_rollup(
         &mut self,
@@ -252,14 +277,15 @@ impl Progress {
         resolution: Resolution,
         each: &mut dyn FnMut(&Entry),
     ) {
-        self.together.insert(number, entry.clone());
+        let copy = self.together.insert(number, entry.clone());
+        self.waiting_bytes = self.waiting_bytes + entry_bytes(entry) - copy.as_ref().map_or(0, entry_bytes);
         let field = |field: &Field| entry.text(&field.name).and_then(|text| text.parse::<u64>().ok());
         let batch = field(&field::AFTER).zip(field(&field::THROUGH)).zip(field(&field::BATCH));
         let Some(((after, through), rollups)) = batch else {
-            self.is_cut = self.together.len() > TOGETHER_MAX;
             return;
         };
         let mut together = std::mem::take(&mut self.together);
+        self.waiting_bytes = 0;
         if through <= self.through {
             return;
         }
@@ -281,6 +307,11 @@ impl Progress {
         }
         self.through = through;
     }
+}
+
+/// The memory of an entry's fields, in bytes.
+pub fn entry_bytes(entry: &Entry) -> usize {
+    entry.iter().map(|(name, value)| name.len() + value.len() + FIELD_BYTES).sum()
 }
 
 /// The run and its writer, and the number of a record; `None` if it has none.
@@ -313,6 +344,8 @@ fn renumbered(entry: &Entry, number: u64, resolution: Resolution) -> Entry {
 mod tests {
     use super::*;
 
+    const RUN: &str = "00000000000000000000000000000001";
+
     /// A record or a roll-up; the last of those that were written together says what they stand for.
     fn record(run: &str, kind: &str, number: u64, second: u64, batch: Option<[u64; 3]>) -> Entry {
         let number = number.to_string();
@@ -331,7 +364,7 @@ mod tests {
         let kind_field = progress.resolution.kind_field();
         let mut given = Vec::new();
         for (number, batch) in records {
-            let entry = record("a", &kind_field.name, *number, 10, *batch);
+            let entry = record(RUN, &kind_field.name, *number, 10, *batch);
             progress.pass(&entry, &mut |entry| {
                 assert_eq!(entry.text("TLSDASH_KIND"), Some("x"));
                 given.push(entry.text("TLSDASH_SEQ").unwrap().parse().unwrap());
@@ -399,5 +432,26 @@ mod tests {
         assert_eq!(resolutions(minute, 70), [(hour, 70), (minute, 500), (interval, 620)]);
         assert_eq!(resolutions(interval, 70), [(hour, 70), (minute, 70), (interval, 620)]);
         assert_eq!(resolutions(minute, 0), [(minute, 500), (interval, 620)]);
+    }
+
+    #[test]
+    fn roll_ups_that_nobody_ends_need_bounded_memory() {
+        let mut progress = at(Resolution::Minute);
+        let long = "x".repeat(1 << 20);
+        let unended = |number: u64| {
+            let number = number.to_string();
+            let fields = [("TLSDASH_RUN", RUN), ("TLSDASH_SEQ", &number), ("TLSDASH_MINUTE", &long)];
+            Entry::from_fields(0, fields)
+        };
+        for number in 1..=100 {
+            progress.pass(&unended(number), &mut |_| panic!("it has no end"));
+            assert!(progress.waiting_bytes <= WAITING_BYTES_MAX);
+        }
+        assert!(progress.runs.values().all(|run| run.is_cut && run.together.is_empty()));
+        for writer in 0..WRITERS_MAX + 100 {
+            let fields = [("TLSDASH_RUN", RUN), ("TLSDASH_SEQ", "1"), ("_PID", &*writer.to_string())];
+            progress.pass(&Entry::from_fields(0, fields), &mut |_| panic!("it has no end"));
+        }
+        assert_eq!(progress.runs.len(), WRITERS_MAX);
     }
 }

@@ -8,6 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use journal::{Entry, EntrySource, PollProgress, ReadError, Start, Tail, Timestamps};
 use model::history::RunFilter;
 use records::codec::Resolution;
+use records::ids::RunId;
 use records::rollups::{self, NO_END, RECORDS_MAX, RUNS_MAX, RunCount, RunProgress, Stage};
 use records::wire::field;
 
@@ -53,12 +54,13 @@ struct Census {
     filter: RunFilter,
     /// By their ids.
     counted: HashMap<Box<str>, RunCount>,
+    /// When runs ended, in microseconds since 1970. Anybody may write that one ended early: then more is read.
+    ends: HashMap<Box<str>, u64>,
 }
 
 /// A range with many records.
 struct StagedReading {
     counted: Vec<RunCount>,
-    /// When runs ended, in microseconds since 1970.
     ends: HashMap<Box<str>, u64>,
     opened_us: u64,
     /// What a person should know of it.
@@ -94,7 +96,7 @@ impl<F: Fn(Start) -> Result<Tail, ReadError>> StagedFiles<F> {
             stop_us: until_us.saturating_add(BEHIND_US + CLOCK_STEP_US),
             opened_us,
             tail,
-            plan: Plan::Census(Census { filter, counted: HashMap::new() }),
+            plan: Plan::Census(Census { filter, counted: HashMap::new(), ends: HashMap::new() }),
             parts: VecDeque::new(),
             skipped_bytes: 0,
             skipped_bytes_of_part: 0,
@@ -164,10 +166,9 @@ impl<F: Fn(Start) -> Result<Tail, ReadError>> EntrySource for StagedFiles<F> {
 impl Census {
     /// Adds what an entry says of its run.
     fn take(&mut self, entry: &Entry) {
-        let Self { filter, counted } = self;
-        let Some(run) = entry.text(&field::RUN.name).filter(|run| run.starts_with(&*filter.id_prefix)) else {
-            return;
-        };
+        let Self { filter, counted, ends } = self;
+        let is_wanted = |run: &&str| run.starts_with(&*filter.id_prefix) && run.parse::<RunId>().is_ok();
+        let Some(run) = entry.text(&field::RUN.name).filter(is_wanted) else { return };
         // With one more, all is read record by record.
         if counted.len() > RUNS_MAX && !counted.contains_key(run) {
             return;
@@ -175,7 +176,7 @@ impl Census {
         let new = || RunCount {
             run: run.to_owned(),
             from_us: u64::MAX,
-            // Until its end is found.
+            // Each run may go on.
             to_us: u64::MAX,
             first: u64::MAX,
             last: u64::MAX,
@@ -188,7 +189,8 @@ impl Census {
             let seq = number(&field::SEQ.name).unwrap_or(u64::MAX);
             of_run.first = of_run.first.min(seq);
             if kind == "run" && entry.text(&field::PHASE.name) == Some("stop") {
-                (of_run.last, of_run.to_us) = (seq, at_us);
+                let end_us = ends.entry(run.into()).or_insert(at_us);
+                *end_us = at_us.min(*end_us);
             }
         }
         let is_minute = entry.text(&field::MINUTE.name).is_some();
@@ -203,7 +205,7 @@ impl Census {
     }
 
     fn plan(&mut self, opened_us: u64) -> Plan {
-        let Self { filter: RunFilter { range, records_max, .. }, counted } = self;
+        let Self { filter: RunFilter { range, records_max, .. }, counted, ends } = self;
         let records = counted.values().fold(0_u64, |sum, run| sum.saturating_add(run.intervals));
         // What clients had before a range is not in roll-ups, which lack most of them.
         if counted.len() > RUNS_MAX || records <= *records_max || range.from_us > 0 {
@@ -221,7 +223,7 @@ impl Census {
             stage: Stage { resolution: Resolution::Interval, until_s: 0 },
             stages: rollups::stages(finest, 0, until_s).into(),
             progress: RunProgress::new(&counted, opened_us),
-            ends: counted.iter().map(|run| (run.run.as_str().into(), run.to_us)).collect(),
+            ends: std::mem::take(ends),
             opened_us,
             counted,
         })
