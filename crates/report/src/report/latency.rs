@@ -21,8 +21,8 @@ pub(crate) const PERCENTILES: [Percentile; 6] = [
 const BY_WEIGHT: [LatencyClass; 11] = [
     LatencyClass::Load(LoadLatency::Response),
     LatencyClass::Load(LoadLatency::Service),
-    LatencyClass::Http(HttpLatency::Upstream),
     LatencyClass::Http(HttpLatency::FirstByte),
+    LatencyClass::Http(HttpLatency::Upstream),
     LatencyClass::Proxy(ProxyLatency::Exchange),
     LatencyClass::Proxy(ProxyLatency::HandshakeFull),
     LatencyClass::Proxy(ProxyLatency::HandshakeResumed),

@@ -14,6 +14,10 @@ use report::{Assertion, AssertionOutcome, CompareOptions, Figures, Report, compa
 
 /// Thirty seconds with so many milliseconds at the upstream, on two routes with hostile names.
 fn model(id: u128, upstream_ms: u64) -> Model {
+    model_with_first_byte(id, upstream_ms, None)
+}
+
+fn model_with_first_byte(id: u128, upstream_ms: u64, first_byte: Option<Duration>) -> Model {
     let mut publisher = Publisher::new(RunId::from_bits(id), Vec::new(), 60, at(0));
     publisher.name_routes(vec!["/".to_owned(), format!("{HOST}/{HOSTILE}")]);
     publisher.start(RunRecord::default(), at(0));
@@ -34,7 +38,7 @@ fn model(id: u128, upstream_ms: u64) -> Model {
                 failure,
                 queue: None,
                 upstream_time: Some(Duration::from_micros(upstream_ms * 1_000 + n as u64)),
-                first_byte: None,
+                first_byte,
                 duration: Some(Duration::from_millis(upstream_ms + 1)),
                 body_in: Some(0),
                 body_out: Some(10_000),
@@ -51,6 +55,17 @@ fn model(id: u128, upstream_ms: u64) -> Model {
 
 fn report(model: &Model) -> Report<'_> {
     Report::new(model, model.current().unwrap(), "file:x.journal", "tlsdash report".to_owned())
+}
+
+#[test]
+fn what_a_request_waits_for_an_upstream_connection_is_in_the_headline() {
+    let model = model_with_first_byte(2, 2, Some(Duration::from_secs(1)));
+    let report = report(&model);
+    assert!(report.html().contains("Proxy: HTTP first byte"));
+    let json: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();
+    assert_eq!(json["headline"][1]["title"], "HTTP first byte p99");
+    assert_eq!(json["headline"][1]["value"], "1,000 ms");
+    assert_eq!(json["apdex"]["score"], 0.5, "{}", json["apdex"]);
 }
 
 #[test]

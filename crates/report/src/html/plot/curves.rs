@@ -11,9 +11,10 @@ const NINES_MAX: f64 = 6.0;
 /// Points of a curve.
 const STEPS: u32 = 60;
 
-pub(crate) const CURVES: [LatencyClass; 6] = [
+pub(crate) const CURVES: [LatencyClass; 7] = [
     LatencyClass::Load(LoadLatency::Response),
     LatencyClass::Load(LoadLatency::Service),
+    LatencyClass::Http(HttpLatency::FirstByte),
     LatencyClass::Http(HttpLatency::Upstream),
     LatencyClass::Proxy(ProxyLatency::Exchange),
     LatencyClass::Proxy(ProxyLatency::HandshakeFull),

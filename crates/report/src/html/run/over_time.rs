@@ -4,8 +4,8 @@ use maud::{Markup, html};
 use model::runs::{Experiment, MetricSeries};
 use records::codec::message::without_connection;
 use records::metrics::{
-    Counters, CpuGroup, HttpCounter, HttpLatency, LoadCounter, LoadLatency, Metric, ProxyCounter,
-    ProxyLatency,
+    Counters, CpuGroup, HttpCounter, HttpLatency, LatencyClass, LoadCounter, LoadLatency, Metric,
+    ProxyCounter, ProxyLatency,
 };
 
 use crate::html::plot::curves::curve_name;
@@ -26,7 +26,7 @@ pub(super) struct PlotColumns {
     marks: TimeMarks,
     /// With the name of its plot.
     load: Option<(String, Vec<PlotColumn<LoadCounter>>)>,
-    http: Option<Vec<PlotColumn<HttpCounter>>>,
+    http: Option<(String, Vec<PlotColumn<HttpCounter>>)>,
     proxy: Option<Vec<PlotColumn<ProxyCounter>>>,
 }
 
@@ -38,7 +38,10 @@ impl PlotColumns {
                 let (name, class) = load_class(series);
                 (name, columns(report, series, class))
             }),
-            http: report.run.http().map(|series| columns(report, series, HttpLatency::Upstream)),
+            http: report.run.http().map(|series| {
+                let (name, class) = http_class(series);
+                (name, columns(report, series, class))
+            }),
             proxy: report.run.proxy().map(|series| columns(report, series, ProxyLatency::Exchange)),
         }
     }
@@ -47,7 +50,7 @@ impl PlotColumns {
     pub(super) fn main_plot(&self) -> Markup {
         match self {
             Self { load: Some((name, columns)), marks, .. } => latency_plot(name, columns, marks),
-            Self { http: Some(columns), marks, .. } => latency_plot(HTTP_PLOT, columns, marks),
+            Self { http: Some((name, columns)), marks, .. } => latency_plot(name, columns, marks),
             Self { proxy: Some(columns), marks, .. } => latency_plot(PROXY_PLOT, columns, marks),
             Self { load: None, http: None, proxy: None, .. } => Markup::default(),
         }
@@ -60,8 +63,8 @@ impl Report<'_> {
         let PlotColumns { marks, load, http, proxy } = plots;
         html! {
             @if let Some((name, columns)) = load { (self.load_plots(name, columns, marks)) }
-            @if let Some(columns) = http {
-                @if load.is_some() { (latency_plot(HTTP_PLOT, columns, marks)) }
+            @if let Some((name, columns)) = http {
+                @if load.is_some() { (latency_plot(name, columns, marks)) }
                 (http_plots(columns, marks))
             }
             @if let Some(columns) = proxy {
@@ -151,7 +154,6 @@ impl Report<'_> {
     }
 }
 
-const HTTP_PLOT: &str = "Proxy: HTTP upstream";
 const PROXY_PLOT: &str = "Proxy: exchange";
 
 /// The latency of a load that matters most, with the name of its plot.
@@ -159,6 +161,14 @@ fn load_class(series: &MetricSeries<LoadCounter, LoadLatency>) -> (String, LoadL
     let is_open = !series.whole()[LoadLatency::Response].is_empty();
     let class = if is_open { LoadLatency::Response } else { LoadLatency::Service };
     (format!("Load: {}", curve_name(class.into())), class)
+}
+
+/// The same of a proxy in HTTP mode: queue and connecting to the upstream are in the time to the first byte. Logs have the
+/// upstream's time only.
+fn http_class(series: &MetricSeries<HttpCounter, HttpLatency>) -> (String, HttpLatency) {
+    let has_first_byte = !series.whole()[HttpLatency::FirstByte].is_empty();
+    let class = if has_first_byte { HttpLatency::FirstByte } else { HttpLatency::Upstream };
+    (format!("Proxy: {}", LatencyClass::from(class).title()), class)
 }
 
 fn http_plots(columns: &[PlotColumn<HttpCounter>], marks: &TimeMarks) -> Markup {
