@@ -102,6 +102,7 @@ fn a_service_is_tuned_marked_and_drained() {
     for (args, reason) in [
         (&["set", "load.speed", "80"][..], "there is no setting load.speed"),
         (&["set", "speed", "80"], "there is no setting speed"),
+        (&["set", "worker", "2"], "there is no setting worker; did you mean workers?"),
         (&["set", "load.rate", "fast"], "expected "),
         (&["set", "proxy.listen", "x"], "proxy.listen changes only at a restart"),
         (&["upstream", "app:80", "drain"], "there is no upstream app:80; expected one of unix:"),
