@@ -213,7 +213,9 @@ fn templates(name: Option<&str>) -> anyhow::Result<()> {
 
 fn say_how_to_resume(folder: &ResultsFolder) {
     if folder.is_temporary() {
-        crate::say("interrupted; nothing is kept: name a folder with --save to go on later");
+        crate::say(
+            "interrupted: what is shown are the rounds so far; name a folder with --save to go on later",
+        );
     } else {
         let path = folder.path().display();
         crate::say(format_args!("interrupted; go on with: tlsdash bench --resume {path}"));

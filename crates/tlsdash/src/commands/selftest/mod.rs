@@ -6,6 +6,7 @@ mod runs;
 use std::fmt;
 
 use clap::Args;
+use records::text::table::wrap;
 use serde::Serialize;
 
 use crate::service::environment;
@@ -76,13 +77,15 @@ impl Check {
     }
 }
 
-/// A line for people, whatever the texts quote.
+/// Lines for people, whatever the texts quote.
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, status, detail, remedy } = self;
         let remedy = remedy.as_ref().map_or_else(String::new, |remedy| format!("; {remedy}"));
         let text = records::text::clean::line(&format!("{detail}{remedy}"));
-        write!(f, "{status:<6}  {name:<15}  {text}")
+        let indent = " ".repeat(25);
+        let lines = wrap(&text, 80 - indent.len(), "");
+        write!(f, "{status:<6}  {name:<15}  {}", lines.join(&format!("\n{indent}")))
     }
 }
 
