@@ -147,7 +147,8 @@ impl<'a> Report<'a> {
         let began = self.run.began().filter(|_| !self.is_anonymous);
         match began.map(|began| (&*began.listen, &*began.upstream)) {
             None | Some(("", "")) => format!("run {}", self.run.id().short()),
-            Some(("", target)) => format!("load on {target}"),
+            Some(("", target)) if self.run.load().is_some() => format!("load on {target}"),
+            Some(("", target)) => target.to_owned(),
             Some((listen, upstream)) => format!("{listen} > {upstream}"),
         }
     }

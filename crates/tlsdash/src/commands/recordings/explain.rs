@@ -220,6 +220,10 @@ impl Explanation {
         }
         self.findings.iter().for_each(|finding| finding_text(finding, &mut out));
         self.certificates_text(&mut out);
+        if self.full_by_reason.is_empty() {
+            out.push_str("\nWhy handshakes were full is not known: the run has no proxy that counts it\n");
+            return out;
+        }
         self.reasons_text(&mut out);
         out.push_str("\nWhat would resume more\n");
         if self.advice.is_empty() {
