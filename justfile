@@ -40,6 +40,10 @@ package: dist
     command -v cmark-gfm >/dev/null || .ci/setup cmark-gfm
     packaging/build "${CARGO_TARGET_DIR:-target}/dist/tlsdash"
 
+# One file for glibc 2.28 and later (Debian 11 to 13, RHEL 8 and later): target/portable/tlsdash; fetches zig with pip.
+portable:
+    packaging/portable
+
 # Make the packages, and try each in a clean root; needs root or sudo.
 try-package: package
     .ci/package
