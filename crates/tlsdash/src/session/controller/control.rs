@@ -195,28 +195,11 @@ impl RunController {
         ControlAnswer { text: format!("{} settings", data.len()), data: Some(json!(data)) }
     }
 
-    /// Why there is no setting of this name, and what to do.
-    fn no_setting(&self, name: &str, settings: &[Setting]) -> String {
-        let of_load = |info: &SettingInfo| {
-            info.name.strip_prefix("load.").is_some_and(|short| [short, &*info.name].contains(&name))
-        };
-        let is_of_load = setting_infos::all().iter().any(of_load);
-        let names =
-            settings.iter().flat_map(|setting| [Some(&*setting.name), setting.name.split('.').next_back()]);
-        match nearest(name, names.flatten()) {
-            _ if is_of_load => {
-                format!("there is no setting {name}: this run has no load; start it with --load PLAN")
-            }
-            Some(meant) => format!("there is no setting {name}; did you mean {meant}?"),
-            None => format!("there is no setting {name}; `ctl settings` lists them"),
-        }
-    }
-
     /// Sets a setting to the value in a text.
     fn set_by(&mut self, name: &str, text: &str, at: Option<Instant>, by: &str) -> Result<String, String> {
         let settings = self.run_record().settings;
         let setting = find_setting(settings.iter(), name);
-        let setting = setting.ok_or_else(|| self.no_setting(name, &settings))?;
+        let setting = setting.ok_or_else(|| no_setting(name, &settings))?;
         let name = &*setting.name;
         let info = SettingInfo::find(setting_infos::all(), name);
         let value = setting.parse(info, text)?;
@@ -262,5 +245,22 @@ impl RunController {
     /// Records the user and the request.
     fn note(&mut self, by: &str, what: &str) {
         self.report(NoticeRecord::new(Level::Notice, "control", &format!("{what}: asked for by {by}")));
+    }
+}
+
+/// Why there is no setting of this name, and what to do.
+fn no_setting(name: &str, settings: &[Setting]) -> String {
+    let of_load = |info: &SettingInfo| {
+        info.name.strip_prefix("load.").is_some_and(|short| [short, &*info.name].contains(&name))
+    };
+    let is_of_load = setting_infos::all().iter().any(of_load);
+    let names =
+        settings.iter().flat_map(|setting| [Some(&*setting.name), setting.name.split('.').next_back()]);
+    match nearest(name, names.flatten()) {
+        _ if is_of_load => {
+            format!("there is no setting {name}: this run has no load; start it with --load PLAN")
+        }
+        Some(meant) => format!("there is no setting {name}; did you mean {meant}?"),
+        None => format!("there is no setting {name}; `ctl settings` lists them"),
     }
 }
