@@ -176,6 +176,15 @@ pub(crate) const fn align8(offset: u64) -> u64 {
     offset.next_multiple_of(8)
 }
 
+/// Returns the offset that an item of an entry, or of an array of entries, begins with: four bytes in compact files, else
+/// eight.
+pub(crate) fn offset_in(item: &[u8]) -> u64 {
+    match *item {
+        [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
+        _ => u64_at(item, 0),
+    }
+}
+
 /// Reads a number; the caller has checked that it lies within `bytes`.
 pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> u64 {
     let mut number = [0; 8];

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::object_reader::{ObjectHeader, ObjectReader};
-use crate::layout::{FileHeader, OBJECT_HEADER_BYTES, kind, u64_at};
+use crate::layout::{FileHeader, OBJECT_HEADER_BYTES, kind, offset_in, u64_at};
 
 /// The offsets of the numbers and items in an ENTRY object.
 const SEQNUM_AT: usize = 16;
@@ -55,10 +55,7 @@ impl<'a> EntryObject<'a> {
         let item_bytes = if self.is_compact { 4 } else { 16 };
         // The file may have changed since its header was read.
         let items = self.bytes.get(ITEMS_AT..size).unwrap_or_default();
-        items.chunks_exact(item_bytes).map(|item| match *item {
-            [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
-            _ => u64_at(item, 0),
-        })
+        items.chunks_exact(item_bytes).map(offset_in)
     }
 }
 

@@ -156,15 +156,14 @@ impl FileReader {
         self.cache.bound(cache_bytes_max);
         self.cache.begin_step();
         self.objects.refresh()?;
-        if !self.listed.is_empty() {
-            return self.read_listed();
-        }
-        if self.scanner.is_at_end(&self.objects) {
-            return Ok(ReadStep::CaughtUp);
-        }
         let start = self.scanner.position();
-        self.matches.refresh(&self.objects, &mut self.data)?;
-        self.list_entries()?;
+        if self.listed.is_empty() {
+            if self.scanner.is_at_end(&self.objects) {
+                return Ok(ReadStep::CaughtUp);
+            }
+            self.matches.refresh(&self.objects, &mut self.data)?;
+            self.list_entries()?;
+        }
         if !self.listed.is_empty() {
             return self.read_listed();
         }

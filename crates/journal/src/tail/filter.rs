@@ -173,9 +173,8 @@ impl MatchIndex {
         if self.is_unknown || self.values.len() as u64 > entries_max {
             return Ok(None);
         }
-        let mut entries = Vec::new();
+        let (len_max, mut entries) = (entries_max as usize, Vec::new());
         for value in &self.values {
-            let len_max = entries_max as usize;
             let len = if self.firsts.contains(value) { 1 } else { usize::MAX };
             if !objects.list_entries(*value, (len, len_max), &mut entries)? {
                 return Ok(None);
@@ -214,6 +213,7 @@ impl MatchIndex {
             }
             self.n_fields_searched = Some(header.n_fields);
         }
+        let before = self.values.len();
         for found in &mut self.found {
             let field_match = &self.filter.0[found.match_index];
             let known = self.values.len();
@@ -224,7 +224,9 @@ impl MatchIndex {
                 self.firsts.extend(&self.values[known..]);
             }
         }
-        self.values.sort_unstable();
+        if self.values.len() > before {
+            self.values.sort_unstable();
+        }
         Ok(Ok(()))
     }
 }

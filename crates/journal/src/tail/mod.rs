@@ -70,7 +70,7 @@ pub struct PollProgress {
     /// fields above the bound for a whole file.
     pub skipped_bytes: u64,
     /// The bytes of files that were scanned: in the end, the sizes of all files without the tables at their
-    /// beginnings.
+    /// beginnings, and without what lies between entries that are found by their lists.
     pub walked_bytes: u64,
     /// The state in the header of the file that is being read; for a folder, whether any file is being
     /// written.

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt as _;
 use super::compression::Compression;
 use crate::layout::{
     FileHeader, HEADER_BYTES, HEADER_BYTES_MIN, INCOMPATIBLE_COMPACT, INCOMPATIBLE_KEYED_HASH,
-    OBJECT_HEADER_BYTES, kind, u64_at,
+    OBJECT_HEADER_BYTES, kind, offset_in, u64_at,
 };
 
 /// The part of the file that is read in one step.
@@ -269,10 +269,7 @@ impl ObjectReader {
             if bytes.is_empty() {
                 return Ok(false);
             }
-            entries.extend(bytes.chunks_exact(item_bytes as usize).map(|item| match *item {
-                [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
-                _ => u64_at(item, 0),
-            }));
+            entries.extend(bytes.chunks_exact(item_bytes as usize).map(offset_in));
             array = next;
         }
         let listed = &entries[begin..];
