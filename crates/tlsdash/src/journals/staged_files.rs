@@ -49,7 +49,7 @@ enum Plan {
     Staged(StagedReading),
 }
 
-/// Counts the roll-ups of the runs of a range.
+/// Counts the roll-ups of the runs up to the end of a range.
 struct Census {
     filter: RunFilter,
     /// By their ids.
@@ -84,19 +84,20 @@ impl<F: Fn(Start) -> Result<Tail, ReadError>> StagedFiles<F> {
         is_of_one_writer: bool,
         open: F,
     ) -> Result<Self, ReadError> {
-        let [minutes, hours] = [Resolution::Minute, Resolution::Hour].map(|one| &*one.kind_field().name);
-        let run_records = format!("{}=run", field::KIND.name);
         let opened_us = Timestamps::now().realtime_us;
         let until_us = if is_of_one_writer { filter.range.until_us } else { u64::MAX };
-        let tail =
-            open(Start::Oldest)?.only_with_or_first_of(&[minutes, hours, &run_records], &field::RUN.name);
+        // What clients had before a range is not in roll-ups, which lack most of them.
+        let is_whole = filter.range.from_us > 0;
+        let tail = open(Start::Oldest)?;
+        let (tail, plan) =
+            if is_whole { (tail.only_with(&FIELDS), Plan::Whole) } else { Census::begin(tail, filter) };
         Ok(Self {
             name,
             open,
             stop_us: until_us.saturating_add(BEHIND_US + CLOCK_STEP_US),
             opened_us,
             tail,
-            plan: Plan::Census(Census { filter, counted: HashMap::new(), ends: HashMap::new() }),
+            plan,
             parts: VecDeque::new(),
             skipped_bytes: 0,
             skipped_bytes_of_part: 0,
@@ -164,6 +165,13 @@ impl<F: Fn(Start) -> Result<Tail, ReadError>> EntrySource for StagedFiles<F> {
 }
 
 impl Census {
+    fn begin(tail: Tail, filter: RunFilter) -> (Tail, Plan) {
+        let [minutes, hours] = [Resolution::Minute, Resolution::Hour].map(|one| &*one.kind_field().name);
+        let run_records = format!("{}=run", field::KIND.name);
+        let tail = tail.only_with_or_first_of(&[minutes, hours, &run_records], &field::RUN.name);
+        (tail, Plan::Census(Self { filter, counted: HashMap::new(), ends: HashMap::new() }))
+    }
+
     /// Adds what an entry says of its run.
     fn take(&mut self, entry: &Entry) {
         let Self { filter, counted, ends } = self;
@@ -207,8 +215,7 @@ impl Census {
     fn plan(&mut self, opened_us: u64) -> Plan {
         let Self { filter: RunFilter { range, records_max, .. }, counted, ends } = self;
         let records = counted.values().fold(0_u64, |sum, run| sum.saturating_add(run.intervals));
-        // What clients had before a range is not in roll-ups, which lack most of them.
-        if counted.len() > RUNS_MAX || records <= *records_max || range.from_us > 0 {
+        if counted.len() > RUNS_MAX || records <= *records_max {
             return Plan::Whole;
         }
         // Also what has no roll-ups has a record that made it known.
