@@ -5,6 +5,7 @@ use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
+use recorder::host::processes;
 use records::kinds::Timestamps;
 use records::text::clean;
 
@@ -96,7 +97,7 @@ fn busiest(before: &ProcessTimes, after: &ProcessTimes) -> Option<String> {
     let ticks_watched = LOOK.as_secs_f64() * rustix::param::clock_ticks_per_second() as f64;
     let share = |(id, (name, ticks)): (&u32, &(String, u64))| {
         let earlier = before.get(id).map_or(0, |(_, ticks)| *ticks);
-        (ticks.saturating_sub(earlier) as f64 / ticks_watched, name.clone())
+        (ticks.saturating_sub(earlier) as f64 / ticks_watched, clean::text(name))
     };
     let mut busy: Vec<(f64, String)> = after.iter().map(share).collect();
     busy.retain(|(share, _)| *share > OTHERS_MAX);
@@ -107,19 +108,7 @@ fn busiest(before: &ProcessTimes, after: &ProcessTimes) -> Option<String> {
 }
 
 fn process_times() -> ProcessTimes {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let times = |id| parse_times(&fs::read_to_string(format!("/proc/{id}/stat")).ok()?);
-    ids.filter_map(|id| Some((id, times(id)?))).collect()
-}
-
-/// The name, and the time in user and system mode in ticks, of a process that `/proc/PID/stat` describes
-/// (`proc_pid_stat(5)`).
-fn parse_times(stat: &str) -> Option<(String, u64)> {
-    let (before, fields) = stat.rsplit_once(')')?;
-    let (_, name) = before.split_once('(')?;
-    let mut times = fields.split_whitespace().skip(11).map_while(|field| field.parse::<u64>().ok());
-    Some((clean::text(name), times.next()? + times.next()?))
+    processes().into_iter().map(|process| (process.pid, (process.name, process.cpu_ticks))).collect()
 }
 
 pub(super) fn percent(share: f64) -> String {
@@ -132,10 +121,7 @@ mod tests {
 
     #[test]
     fn the_busiest_processes_are_named() {
-        let stat = |name: &str, ticks: u64| {
-            parse_times(&format!("7 ({name}) R 1 7 7 0 -1 4194304 9 0 0 0 {ticks} 5 0 0 20 0 1 0 99 1 2"))
-                .unwrap()
-        };
+        let stat = |name: &str, ticks: u64| (name.to_owned(), ticks + 5);
         let before = [(1, stat("init", 100)), (2, stat("a) b", 100))].into();
         let ticks = rustix::param::clock_ticks_per_second();
         let after =

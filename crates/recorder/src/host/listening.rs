@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use foldhash::{HashMap, HashSet};
 
+use super::processes::pids;
 use super::unit_processes::unit_of;
 
 /// The state of a listening socket in `/proc/net/tcp` (`TCP_LISTEN` of the kernel).
@@ -95,10 +96,7 @@ pub struct NamespaceListeners {
 
 /// The servers of this network namespace, and then those of the others whose processes we may look into.
 pub fn listening_processes() -> Vec<NamespaceListeners> {
-    let mut pids: Vec<u32> = fs::read_dir("/proc").map_or_else(
-        |_| Vec::new(),
-        |entries| entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect(),
-    );
+    let mut pids: Vec<u32> = pids().collect();
     pids.sort_unstable();
     let mut namespaces: Vec<(PathBuf, Vec<u32>)> =
         fs::read_link("/proc/self/ns/net").map(|own| (own, Vec::new())).into_iter().collect();

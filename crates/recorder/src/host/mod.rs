@@ -5,6 +5,7 @@ mod listen_drops;
 mod listening;
 mod process_observer;
 mod process_tree;
+mod processes;
 mod slow_reading;
 mod unit_processes;
 
@@ -21,6 +22,7 @@ pub use listen_drops::listening_sockets;
 pub use listening::{ListeningProcess, ListeningSocket, NamespaceListeners, listening_processes};
 pub use process_observer::ProcessObserver;
 pub use process_tree::{ProcessTree, ThreadSchedule, TreeMemory, TreeReading};
+pub use processes::{NamedProcess, processes};
 pub use slow_reading::SlowReading;
 pub use unit_processes::unit_processes;
 

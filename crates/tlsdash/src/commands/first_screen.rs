@@ -4,14 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
-use std::fs;
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use observe::LogKind;
-use recorder::host::{listening_processes, listening_sockets};
+use recorder::host::{listening_processes, listening_sockets, processes};
 use records::text::clean;
+use records::text::table::cut;
 
 use crate::commands::observed::observe::setup::{installed_program, program_names};
 use crate::journals::choice::auto_source;
@@ -81,7 +81,7 @@ impl Findings {
         let listening = listening_sockets().into_iter().map(|(port, _)| port);
         let ports = listening.filter(|port| TLS_PORTS.contains(port));
         let ports = ports.map(|port| (port, own.get(&port).map(|process| clean::text(&process.name))));
-        let running = running_programs();
+        let running: BTreeSet<String> = processes().into_iter().map(|process| process.name).collect();
         let state = |kind: LogKind| {
             let is_running = program_names(kind).iter().any(|name| running.contains(*name));
             (is_running || installed_program(kind).is_some()).then_some((kind, is_running))
@@ -114,7 +114,7 @@ impl Findings {
             .push((5514..).zip(&self.terminators).flat_map(|(port, it)| log_lines(own, port, *it)).collect());
         if let Some(journal) = &self.journal {
             sections.push(vec![
-                cut(&format!("Recorded runs, {journal}:")),
+                cut(&format!("Recorded runs, {journal}:"), COLUMNS),
                 command(&format!("{own} runs"), "the list"),
                 command(&format!("{own} watch"), "the dashboard over the newest"),
                 command(&format!("{own} report --html report.html"), "a page about it"),
@@ -169,23 +169,6 @@ fn command(command: &str, does: &str) -> String {
     let line = format!("    {command:<34} # {does}");
     let has_room = !does.is_empty() && line.chars().count() <= COLUMNS;
     if has_room { line } else { format!("    {command}") }
-}
-
-/// A line that fits.
-fn cut(line: &str) -> String {
-    if line.chars().count() <= COLUMNS {
-        return line.to_owned();
-    }
-    line.chars().take(COLUMNS - 1).chain(['…']).collect()
-}
-
-/// The names of all processes, as far as this user may see them.
-fn running_programs() -> BTreeSet<String> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let is_process = |name: &str| name.bytes().all(|b| b.is_ascii_digit());
-    let processes = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_process));
-    let name = |entry: fs::DirEntry| fs::read_to_string(entry.path().join("comm")).ok();
-    processes.filter_map(name).map(|name| name.trim_end().to_owned()).collect()
 }
 
 /// The journal that `tlsdash watch` reads, if it holds runs and says so in time.

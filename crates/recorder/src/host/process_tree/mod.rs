@@ -7,7 +7,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use self::process::Process;
+pub(super) use self::process::Process;
+use super::processes::pids;
 
 /// Most processes of a tree; more are not counted.
 const PROCESSES_MAX: usize = 10_000;
@@ -256,10 +257,8 @@ fn children(pid: u32) -> Vec<u32> {
 
 /// All processes by their parents, for kernels that do not list children.
 fn pids_by_parent() -> HashMap<u32, Vec<u32>> {
-    let Ok(entries) = fs::read_dir("/proc") else { return HashMap::new() };
-    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let mut by_parent: HashMap<u32, Vec<u32>> = HashMap::new();
-    for process in pids.filter_map(Process::read) {
+    for process in pids().filter_map(Process::read) {
         by_parent.entry(process.parent).or_default().push(process.pid);
     }
     by_parent

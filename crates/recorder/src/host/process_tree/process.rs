@@ -10,13 +10,13 @@ use super::TreeMemory;
 
 /// A process as `/proc/PID/stat` shows it, see `proc_pid_stat(5)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Process {
+pub(in crate::host) struct Process {
     pub(super) pid: u32,
     pub(super) parent: u32,
     /// When it started, in ticks since the machine did. A later process of the same id has another.
     pub(super) started_ticks: u64,
     /// CPU time of the process's own threads, including ended ones.
-    pub(super) own: CpuTicks,
+    pub(in crate::host) own: CpuTicks,
     /// CPU time of the ended children that it has waited for, and of the children that these had waited for.
     pub(super) waited: CpuTicks,
     pub(super) threads: u64,
@@ -25,9 +25,9 @@ pub(super) struct Process {
 
 /// CPU time in ticks, usually of 10 ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct CpuTicks {
-    pub(super) user: u64,
-    pub(super) system: u64,
+pub(in crate::host) struct CpuTicks {
+    pub(in crate::host) user: u64,
+    pub(in crate::host) system: u64,
 }
 
 /// The scheduler's counts of a thread, from its start.
@@ -45,7 +45,7 @@ impl Process {
         Self::parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    pub(super) fn parse(pid: u32, stat: &str) -> Option<Self> {
+    pub(in crate::host) fn parse(pid: u32, stat: &str) -> Option<Self> {
         // The name in brackets may hold anything, brackets and blanks included.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let number = |field: usize| fields.get(field - 3)?.parse::<i64>().ok()?.try_into().ok();
