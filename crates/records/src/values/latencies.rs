@@ -79,35 +79,86 @@ impl<M: Metric> std::ops::IndexMut<M> for Latencies<M> {
     }
 }
 
+/// The field of a class with samples in the interval. One field, as each costs a journal a hundred bytes beside its value.
+const LATENCY: &str = "LATENCY";
+/// The field of a class that had samples before.
+const SAMPLES_TOTAL: &str = "SAMPLES_TOTAL";
+
 /// The fields of one class, by their suffix.
-const SUFFIXES: [(&str, Unit, &str, &str); 5] = [
-    ("SAMPLES_TOTAL", Unit::Count, "240", "Samples of the run so far:"),
-    ("HIST", Unit::Histogram, "HISTFAAAAC…", "Samples of the interval (absent if none):"),
-    ("SUM_NS", Unit::Nanos, "901233012", "Exact sum over the interval:"),
-    ("MAX_NS", Unit::Nanos, "19822301", "Exact maximum of the interval:"),
-    ("SATURATED", Unit::Count, "1", "Samples of the interval above 60 s (absent if none):"),
+const SUFFIXES: [(&str, Unit, &str, &str); 2] = [
+    (LATENCY, Unit::Histogram, "total=240 sum=901233012 max=19822301 hist=HISTFAAAAC…", ""),
+    (
+        SAMPLES_TOTAL,
+        Unit::Count,
+        "240",
+        "In place of it, if the interval has no samples: those of the run so far.",
+    ),
 ];
 
 fn suffixed(prefix: &Field, suffix: &str) -> Cow<'static, str> {
     Cow::Owned(format!("{}_{suffix}", prefix.name))
 }
 
+/// The value of [`LATENCY`].
+fn packed(latency: &Latency) -> String {
+    let interval = &latency.interval;
+    let saturated = match interval.saturated() {
+        0 => String::new(),
+        saturated => format!(" saturated={saturated}"),
+    };
+    format!(
+        "total={} sum={} max={}{saturated} hist={}",
+        latency.samples_total,
+        interval.sum_ns(),
+        interval.max_ns(),
+        encoding::encode(interval)
+    )
+}
+
+/// Reads the value of [`LATENCY`]; `None` if it is malformed. Later versions may add words.
+fn unpacked(text: &str) -> Option<Latency> {
+    let ([mut total, mut sum, mut max, mut saturated], mut hist) = ([0; 4], "");
+    for (name, value) in text.split(' ').filter_map(|word| word.split_once('=')) {
+        let into = match name {
+            "total" => &mut total,
+            "sum" => &mut sum,
+            "max" => &mut max,
+            "saturated" => &mut saturated,
+            "hist" => {
+                hist = value;
+                continue;
+            }
+            _ => continue,
+        };
+        *into = value.parse().ok()?;
+    }
+    let interval = encoding::decode(hist).ok()?.with_exact(sum, max, saturated);
+    Some(Latency { samples_total: total, interval })
+}
+
+/// Reads a class of an older recording, which has a field for each number.
+fn of_several_fields(prefix: &Field, from: &dyn FieldSource) -> Result<Latency, DecodeError> {
+    let samples_total = number(&suffixed(prefix, SAMPLES_TOTAL), from)?;
+    let hist = suffixed(prefix, "HIST");
+    let Some(text) = from.text(&hist) else {
+        return Ok(Latency { samples_total, interval: SparseHistogram::default() });
+    };
+    let interval = encoding::decode(text).map_err(|_| malformed(hist))?.with_exact(
+        number(&suffixed(prefix, "SUM_NS"), from)?,
+        number(&suffixed(prefix, "MAX_NS"), from)?,
+        number(&suffixed(prefix, "SATURATED"), from)?,
+    );
+    Ok(Latency { samples_total, interval })
+}
+
 impl<M: Metric> WireField for Latencies<M> {
     fn put(&self, _: &'static Field, out: &mut EntryBuf) {
         for (class, latency) in self.iter() {
             let prefix = class.field();
-            let interval = &latency.interval;
-            if latency.samples_total > 0 {
-                out.push_display(&suffixed(prefix, "SAMPLES_TOTAL"), latency.samples_total);
-            }
-            if interval.is_empty() {
-                continue;
-            }
-            out.push(&suffixed(prefix, "HIST"), encoding::encode(interval).as_bytes());
-            out.push_display(&suffixed(prefix, "SUM_NS"), interval.sum_ns());
-            out.push_display(&suffixed(prefix, "MAX_NS"), interval.max_ns());
-            if interval.saturated() > 0 {
-                out.push_display(&suffixed(prefix, "SATURATED"), interval.saturated());
+            if !latency.interval.is_empty() {
+                out.push(&suffixed(prefix, LATENCY), packed(latency).as_bytes());
+            } else if latency.samples_total > 0 {
+                out.push_display(&suffixed(prefix, SAMPLES_TOTAL), latency.samples_total);
             }
         }
     }
@@ -116,17 +167,11 @@ impl<M: Metric> WireField for Latencies<M> {
         let mut latencies = Self::default();
         for &class in M::ALL {
             let prefix = class.field();
-            let samples_total = number(&suffixed(prefix, "SAMPLES_TOTAL"), from)?;
-            let hist = suffixed(prefix, "HIST");
-            let interval = match from.text(&hist) {
-                None => SparseHistogram::default(),
-                Some(text) => encoding::decode(text).map_err(|_| malformed(hist))?.with_exact(
-                    number(&suffixed(prefix, "SUM_NS"), from)?,
-                    number(&suffixed(prefix, "MAX_NS"), from)?,
-                    number(&suffixed(prefix, "SATURATED"), from)?,
-                ),
+            let name = suffixed(prefix, LATENCY);
+            latencies[class] = match from.text(&name) {
+                Some(text) => unpacked(text).ok_or_else(|| malformed(name))?,
+                None => of_several_fields(prefix, from)?,
             };
-            latencies[class] = Latency { samples_total, interval };
         }
         Ok(latencies)
     }
@@ -138,8 +183,71 @@ impl<M: Metric> WireField for Latencies<M> {
                 name: suffixed(prefix, suffix),
                 unit,
                 example,
-                meaning: Cow::Owned(format!("{meaning} {}", prefix.meaning)),
+                meaning: if meaning.is_empty() { prefix.meaning.clone() } else { Cow::Borrowed(meaning) },
             }));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::ProxyLatency;
+    use crate::wire::FAMILY;
+
+    /// Two exchanges of this interval, one of them saturated, and a full handshake before it.
+    fn latencies() -> Latencies<ProxyLatency> {
+        let mut interval = Histograms::<ProxyLatency>::default();
+        interval[ProxyLatency::Exchange].record_ns(250_000);
+        interval[ProxyLatency::Exchange].record_ns(61_000_000_000);
+        let mut totals = Counters::default();
+        totals[ProxyLatency::Exchange] = 9;
+        totals[ProxyLatency::HandshakeFull] = 4;
+        Latencies::new(&interval, &totals)
+    }
+
+    fn read(entry: &EntryBuf) -> Result<Latencies<ProxyLatency>, DecodeError> {
+        Latencies::get(&FAMILY, entry)
+    }
+
+    /// The entry with the value of the exchange changed.
+    fn changed(change: impl Fn(&str) -> String) -> EntryBuf {
+        let (mut entry, mut out) = (EntryBuf::new(), EntryBuf::new());
+        latencies().put(&FAMILY, &mut entry);
+        for (name, value) in entry.iter() {
+            let text = str::from_utf8(value).unwrap();
+            let is_packed = name == "TLSDASH_EXCHANGE_LATENCY";
+            out.push(name, if is_packed { change(text) } else { text.to_owned() }.as_bytes());
+        }
+        out
+    }
+
+    #[test]
+    fn a_class_is_one_field_whatever_later_versions_add() {
+        let entry = changed(str::to_owned);
+        assert_eq!(entry.iter().count(), 2, "one field for each of two classes");
+        assert_eq!(read(&entry).as_ref(), Ok(&latencies()));
+        assert_eq!(read(&changed(|text| format!("later=x {text} more"))), Ok(latencies()));
+        for damaged in [
+            changed(|text| text.replace("max=", "max=-")),
+            changed(|text| text.replace("hist=HIST", "hist=LIST")),
+            changed(|_| String::new()),
+        ] {
+            assert_eq!(read(&damaged), Err(malformed("TLSDASH_EXCHANGE_LATENCY")));
+        }
+    }
+
+    #[test]
+    fn older_recordings_have_a_field_for_each_number() {
+        let expected = latencies();
+        let Latency { samples_total, interval } = &expected[ProxyLatency::Exchange];
+        let mut entry = EntryBuf::new();
+        entry.push("TLSDASH_HANDSHAKE_FULL_SAMPLES_TOTAL", b"4");
+        entry.push_display("TLSDASH_EXCHANGE_SAMPLES_TOTAL", samples_total);
+        entry.push("TLSDASH_EXCHANGE_HIST", encoding::encode(interval).as_bytes());
+        entry.push_display("TLSDASH_EXCHANGE_SUM_NS", interval.sum_ns());
+        entry.push_display("TLSDASH_EXCHANGE_MAX_NS", interval.max_ns());
+        entry.push_display("TLSDASH_EXCHANGE_SATURATED", interval.saturated());
+        assert_eq!(read(&entry), Ok(expected));
     }
 }

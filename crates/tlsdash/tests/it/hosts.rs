@@ -144,15 +144,13 @@ fn uploaded_journals_of_two_hosts_become_one_table_and_one_report() {
     watch.shows("edge-a: no record arrives any more");
     watch.shows("sum of 1");
 
-    // Hosts behind one address share a file, which the receiver rotates whenever their records are out of order.
-    let mut archive = None;
-    until("the receiver's file is rotated", || {
-        let files = fs::read_dir(&remote).unwrap().map(|file| file.unwrap().path());
-        archive = files.into_iter().find(|path| path.to_string_lossy().contains('@'));
-        archive.is_some()
-    });
-    let cut = archive.unwrap();
-    fs::OpenOptions::new().write(true).open(&cut).and_then(|file| file.set_len(50_000)).unwrap();
+    // Hosts behind one address share a file. Beside it lies an archive of which only the beginning is left.
+    let cut = remote.join("remote-127.0.0.1@cut.journal");
+    let mut archive = fs::read(remote.join("remote-127.0.0.1.journal")).unwrap();
+    archive.truncate(50_000);
+    // The file's own id.
+    archive[24..40].fill(7);
+    fs::write(&cut, archive).unwrap();
     upload_hostile(&remote);
     let _upload_again = edges[0].upload(&url);
     watch.shows("edge-a: records arrive as usual again");
