@@ -93,9 +93,10 @@ pub(crate) fn run(args: ProxyArgs, flags: Flags) -> anyhow::Result<()> {
     }
     let program = program.with_state_directory(state_directory);
     let program = Some(program).filter(|_| session.frontend == Frontend::Headless);
-    if let Some(warning) = privileges::warning_of_root() {
-        console::report_early(&warning);
-        bound.notices.push(warning);
+    bound.notices.extend(privileges::warning_of_root());
+    if options.tls_files.is_without_certificate() && !options.acme.is_used() {
+        let text = "no --cert: made a certificate for localhost and this host's name, in memory";
+        bound.notices.push(NoticeRecord::new(Level::Notice, CERTIFICATE, text));
     }
     session.control = ControlOptions::of(&options);
     let channels = Channels::taking_over(&session, predecessor.as_mut())?;
@@ -177,12 +178,12 @@ pub(crate) struct BoundSession {
     redirect_from: Option<(ListenAddr, TcpListener)>,
     /// The certificate that is ordered by ACME.
     acme: Option<AcmeOrder>,
-    /// Printed already, and still to be recorded.
+    /// To be printed once nothing can be refused any more, and recorded.
     notices: Vec<NoticeRecord>,
 }
 
 impl BoundSession {
-    /// Prints the warnings, and acquires everything that can be refused to the proxy, before it accepts a connection.
+    /// Acquires everything that can be refused to the proxy, before it accepts a connection.
     pub(crate) fn bind(
         config: ProxyConfig,
         http: Option<HttpConfig>,
@@ -191,7 +192,6 @@ impl BoundSession {
         let routes = http.as_ref().map(|http| http.all_routes(&config.upstreams)).unwrap_or_default();
         let upstreams = all_upstreams(&config, &routes);
         let notices = warnings(&config, &upstreams, http.is_some());
-        notices.iter().for_each(console::report_early);
         let header = header(&config, &upstreams);
         let routes = http.is_some().then(|| routes.iter().map(Route::name).collect());
         let bound = match http {
@@ -256,21 +256,6 @@ impl BoundSession {
             }
             None => None,
         };
-        match predecessor {
-            // The old process tells the service manager, which does not know this process until then.
-            Some(predecessor) => predecessor.tell_serving(),
-            None => service::ready(),
-        }
-        if session.frontend == Frontend::Headless {
-            let place = journal.source().map_or_else(|| "off".to_owned(), |source| source.to_string());
-            crate::say(format_args!(
-                "listening on {}, forwarding to {}, journal {place}",
-                header.listen, header.upstream
-            ));
-            if let Some(redirect) = &channels.redirect {
-                crate::say(format_args!("redirecting http://{} to https", redirect.server.addr()));
-            }
-        }
         let workload = Workload {
             proxy: Some(proxy),
             acme: acme.map(OrderedCertificate::begun),
@@ -280,7 +265,33 @@ impl BoundSession {
         };
         // The dashboard takes it from the records, as a reload may change the upstreams.
         let title = String::new();
-        Session { config: session, channels, title, header, notices, workload, journal, handover }.run()
+        let session =
+            Session { config: session, channels, title, header, notices, workload, journal, handover };
+        session.check()?;
+        session.notices.iter().for_each(console::report_early);
+        match predecessor {
+            // The old process tells the service manager, which does not know this process until then.
+            Some(predecessor) => predecessor.tell_serving(),
+            None => service::ready(),
+        }
+        say_where(&session);
+        session.run()
+    }
+}
+
+/// Says where the proxy listens, if nothing else shows it.
+fn say_where(session: &Session) {
+    if session.config.frontend != Frontend::Headless {
+        return;
+    }
+    let Session { header, journal, channels, .. } = session;
+    let place = journal.source().map_or_else(|| "off".to_owned(), |source| source.to_string());
+    crate::say(format_args!(
+        "listening on {}, forwarding to {}, journal {place}",
+        header.listen, header.upstream
+    ));
+    if let Some(redirect) = &channels.redirect {
+        crate::say(format_args!("redirecting http://{} to https", redirect.server.addr()));
     }
 }
 
@@ -372,14 +383,11 @@ fn proxy_config(options: &ProxyOptions, acme: Option<&AcmeOrder>) -> anyhow::Res
     let is_tls_used = upstreams.iter().chain(of_routes).any(Upstream::is_tls);
     let upstream = options.upstream_tls.load(is_tls_used)?;
     let mut tls = Tls { upstream, ..options.tls_files.load(&options.tls, options.load.is_some())? };
-    let is_without_certificate = options.tls_files.is_without_certificate();
     if let Some(acme) = acme {
-        if is_without_certificate {
+        if options.tls_files.is_without_certificate() {
             tls.certificates.clear();
         }
         acme.serve(&mut tls)?;
-    } else if is_without_certificate && !options.acme.is_used() {
-        crate::say("no --cert: made a certificate for localhost and this host's name, in memory");
     }
     let config = ProxyConfig::new(values(&options.listen), first, tls);
     let cpus: Option<Cpus> = options.cpus.as_deref().cloned();

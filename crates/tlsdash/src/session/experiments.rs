@@ -73,18 +73,9 @@ impl ExperimentRunner {
         Self { wanted: wanted.map(|wanted| wanted.plan), ends_the_run, ..Self::default() }
     }
 
-    /// Checks that the requested experiment is possible, and returns what it can show; `None` if none is requested.
-    ///
-    /// # Errors
-    /// When it is not.
-    pub(crate) fn check(
-        &self,
-        settings: &[Setting],
-        interval: Duration,
-    ) -> Result<Option<String>, ExperimentPlanError> {
-        let Some(plan) = &self.wanted else { return Ok(None) };
-        plan.resolve(settings, setting_infos::all(), interval)?;
-        Ok(Some(plan.outlook()))
+    /// What the requested experiment can show; `None` if none is requested.
+    pub(crate) fn outlook(&self) -> Option<String> {
+        self.wanted.as_ref().map(ExperimentPlan::outlook)
     }
 
     /// Requests an experiment, which starts with the next interval.

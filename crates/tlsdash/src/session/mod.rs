@@ -39,6 +39,7 @@ use self::frontend::{Frontend, HeadlessOptions};
 use self::read_back::{LAST_RECORD, ReadBack};
 use self::upload::Upload;
 use crate::cli::Format;
+use crate::cli::configuration::setting_infos;
 use crate::control::ControlOptions;
 use crate::control::server::ControlListener;
 use crate::error::usage;
@@ -186,24 +187,34 @@ impl Session {
         finished.check()
     }
 
+    /// The alerts of the run.
+    ///
+    /// # Errors
+    /// When the run has no such figure, or cannot make the experiment of `--ab`.
+    pub(crate) fn check(&self) -> anyhow::Result<Alerts> {
+        let Self { config, header, workload, .. } = self;
+        if let Some(plan) = &config.experiment {
+            plan.resolve(&workload.settings(), setting_infos::all(), config.interval)
+                .map_err(|error| usage(format!("--ab {error}")))?;
+        }
+        // Alerts cannot be added to a run without a dashboard and without a control socket.
+        let takes_settings = config.frontend == Frontend::Dashboard || config.control.is_some();
+        let spare = if takes_settings { ALERTS_SPARE } else { 0 };
+        let resolution = TimeResolution::from_us(header.log_resolution_us);
+        Alerts::new(&config.alerts, spare, workload.figure_subjects().with_resolution(resolution))
+            .map_err(|error| usage(format!("--alert {error}")))
+    }
+
     /// Runs it to its end.
     ///
     /// # Errors
     /// When it could not be started.
     #[expect(clippy::too_many_lines, reason = "it connects the parts of a run, one after the other")]
     pub(crate) fn finish(self) -> anyhow::Result<FinishedRun> {
+        let alerts = self.check()?;
         let Self { config, channels, title, mut header, mut notices, workload, journal, handover } = self;
         let Channels { run, upgrade, events, inbox, reload, metrics, control, redirect } = channels;
         let ends_with_load = workload.ends_with_load;
-        // Alerts cannot be added to a run without a dashboard and without a control socket.
-        let takes_settings = config.frontend == Frontend::Dashboard || config.control.is_some();
-        let spare = if takes_settings { ALERTS_SPARE } else { 0 };
-        let alerts = Alerts::new(
-            &config.alerts,
-            spare,
-            workload.figure_subjects().with_resolution(TimeResolution::from_us(header.log_resolution_us)),
-        );
-        let alerts = alerts.map_err(|error| usage(format!("--alert {error}")))?;
         header.control_socket =
             config.control.as_ref().map(ControlOptions::recorded_path).unwrap_or_default();
         let recording = config.record.as_ref().map(|place| ActiveRecording::create(place, events.clone()));

@@ -37,7 +37,6 @@ use records::kinds::{Level, NoticeRecord, RunRecord, SettingRecord};
 use records::setting::{Setting, SettingError, Value};
 
 use crate::control::ControlCommand;
-use crate::error::usage;
 use crate::service::{self, Watchdog};
 use crate::session::acme::OrderedCertificate;
 use crate::session::config::RunConfiguration;
@@ -192,13 +191,9 @@ impl RunController {
     /// experiment that the run ends with has ended. Then shuts everything down in order and closes the journal.
     ///
     /// # Errors
-    /// When a part of the program panicked, a worker of the proxy failed, or the experiment is not possible.
+    /// When a part of the program panicked, or a worker of the proxy failed.
     pub(crate) fn run(mut self, commands: &Receiver<Command>) -> anyhow::Result<JournalOutcome> {
-        let outlook = self
-            .experiments
-            .check(&self.workload.settings(), self.setup.interval)
-            .map_err(|error| usage(format!("--ab {error}")))?;
-        if let Some(outlook) = outlook {
+        if let Some(outlook) = self.experiments.outlook() {
             self.console.say(Level::Info, &format!("experiment: {outlook}"));
         }
         if let Some(proxy) = &self.workload.proxy {
