@@ -3,7 +3,9 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use rcgen::{CertificateParams, DnType, KeyPair};
 use records::text::clean;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::pem::{self, PemObject};
@@ -22,6 +24,9 @@ use crate::tls::provider::time_signatures;
 
 /// The text for the names of a certificate that has none.
 const NO_NAME: &str = "no name";
+/// The subject and issuer of a certificate that is made in memory.
+const MADE_HERE: &str = "tlsdash, self-signed";
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// A certificate chain with its private key.
 #[derive(Clone)]
@@ -84,12 +89,10 @@ impl Certificate {
         all.sort();
         all.dedup();
         let failed = |problem: String| TlsFileError::NotGenerated { names: all.join(", "), problem };
-        let made =
-            rcgen::generate_simple_self_signed(all.clone()).map_err(|error| failed(error.to_string()))?;
-        let key =
-            PrivateKeyDer::try_from(made.signing_key.serialize_der()).map_err(|e| failed(e.to_owned()))?;
+        let (cert, pair) = self_signed(all.clone()).map_err(|error| failed(error.to_string()))?;
+        let key = PrivateKeyDer::try_from(pair.serialize_der()).map_err(|e| failed(e.to_owned()))?;
         let signer = any_supported_type(&Zeroizing::new(key)).map_err(|error| failed(error.to_string()))?;
-        let certified = CertifiedKey::new(vec![made.cert.der().clone()], signer);
+        let certified = CertifiedKey::new(vec![cert.der().clone()], signer);
         Self::new(certified).map_err(|error| failed(error.to_string()))
     }
 
@@ -224,6 +227,17 @@ fn read_key(path: &Path) -> Result<(Key, Option<TlsFileWarning>), TlsFileError> 
         error => TlsFileError::malformed(path, error.to_string()),
     })?;
     Ok((Zeroizing::new(key), contents.exposure(path)))
+}
+
+/// A certificate for these names, valid from a day ago, as clocks differ, and for ten years.
+fn self_signed(names: Vec<String>) -> Result<(rcgen::Certificate, KeyPair), rcgen::Error> {
+    let mut params = CertificateParams::new(names)?;
+    params.distinguished_name.push(DnType::CommonName, MADE_HERE);
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = rcgen::date_time_ymd(1970, 1, 1) + since_epoch;
+    (params.not_before, params.not_after) = (now - DAY, now + 3652 * DAY);
+    let pair = KeyPair::generate()?;
+    Ok((params.self_signed(&pair)?, pair))
 }
 
 fn host_name() -> Option<String> {
