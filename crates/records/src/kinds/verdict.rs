@@ -40,9 +40,12 @@ impl Judged<'_> {
             (ExperimentOutcome::Better, _) => format!("{setting} {b} is better than {a}{difference}"),
             (ExperimentOutcome::Worse, _) => format!("{setting} {b} is worse than {a}{difference}"),
             (ExperimentOutcome::NoDifference, _) => {
-                let between = match stage {
-                    Stage::Calibration => format!("{setting} {a} and itself"),
-                    Stage::Comparison => format!("{setting} {b} and {a}"),
+                let (between, difference) = match stage {
+                    Stage::Calibration => (format!("{setting} {a} and itself"), difference),
+                    Stage::Comparison => (
+                        format!("{setting} {b} and {a}"),
+                        difference.replacen(": ", &format!(": with {b}, "), 1),
+                    ),
                 };
                 let resolution =
                     estimate.map(|estimate| estimate.resolution).filter(|percent| *percent > 0.0);
@@ -151,8 +154,8 @@ mod tests {
     fn a_verdict_without_a_difference_says_what_could_have_been_shown() {
         assert_eq!(
             told(ExperimentOutcome::NoDifference, [-0.8, -2.9, 1.2]),
-            "no difference was shown between proxy.tickets 2 and 4: exchange.p99 is 0.8 % lower (-2.9 % to +1.2 %, 95 %), \
-             by 12 pairs; 2.0 % could have been shown"
+            "no difference was shown between proxy.tickets 2 and 4: with 2, exchange.p99 is 0.8 % lower (-2.9 % to \
+             +1.2 %, 95 %), by 12 pairs; 2.0 % could have been shown"
         );
         let inconclusive =
             |stage| TICKETS.sentence(stage, ExperimentOutcome::Inconclusive, "too few pairs", None);
