@@ -43,9 +43,9 @@ const PROXY: &[ClassRow<ProxyLatency, ProxyCounter>] = &[
 ];
 
 const HTTP: &[ClassRow<HttpLatency, HttpCounter>] = &[
-    row(HttpLatency::Upstream, HttpCounter::Requests, 0),
     row(HttpLatency::FirstByte, HttpCounter::Requests, 0),
-    row(HttpLatency::Request, HttpCounter::Requests, 0),
+    row(HttpLatency::Upstream, HttpCounter::Requests, 1),
+    row(HttpLatency::Request, HttpCounter::Requests, 1),
     row(HttpLatency::Queue, HttpCounter::Queued, 1),
 ];
 

@@ -62,7 +62,7 @@ fn the_header_has_a_latency_that_the_log_has() {
     let header = |absent| {
         let mut stage = observed_run(SyntheticLoad::http(), absent);
         let tile = stage.screen(160, 48).lines().skip(2).take(2).collect::<String>();
-        assert!(tile.starts_with("┌ p99 HTTP upstream ") && tile.contains("│ ≤ 1 ms "), "{tile}");
+        assert!(tile.starts_with("┌ p99 HTTP first byte ") && tile.contains("│ ≤ 1 ms "), "{tile}");
         stage.screen(60, 15).lines().nth(2).unwrap().to_owned()
     };
     assert!(header("exchange: not timed").contains(" ms ttfb"), "{}", header("exchange: not timed"));

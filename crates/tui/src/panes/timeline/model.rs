@@ -24,8 +24,8 @@ pub(crate) enum ColumnArm {
 
 /// The classes that have a timeline, in the order in which a key goes through them.
 const CLASSES: &[LatencyClass] = &[
-    LatencyClass::Http(HttpLatency::Upstream),
     LatencyClass::Http(HttpLatency::FirstByte),
+    LatencyClass::Http(HttpLatency::Upstream),
     LatencyClass::Http(HttpLatency::Request),
     LatencyClass::Http(HttpLatency::Queue),
     LatencyClass::Load(LoadLatency::Response),
@@ -37,8 +37,8 @@ const CLASSES: &[LatencyClass] = &[
     LatencyClass::Proxy(ProxyLatency::ComputeResumed),
 ];
 
-/// The class that matters most of those with samples: `upstream` in HTTP mode, else what the load waits for, else what
-/// the upstream takes.
+/// The class that matters most of those with samples: what a client waits for in HTTP mode, which a log does not have, else
+/// what the load waits for, else what the upstream takes.
 pub(crate) fn first_class(run: &Run) -> LatencyClass {
     let found = CLASSES.iter().copied().find(|&class| has_samples(class, run));
     found.unwrap_or(LatencyClass::Proxy(ProxyLatency::Exchange))

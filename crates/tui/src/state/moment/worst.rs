@@ -113,16 +113,17 @@ mod tests {
             latencies.iter().find(|row| row.class.title() == class).unwrap().max_ns.unwrap()
         };
         let mut stage = TestDashboard::live_http(options(), 3);
-        let (us, mut records) = (worst_ns(&stage, "HTTP upstream") / 1_000, stage.run.second());
+        let (us, mut records) = (worst_ns(&stage, "HTTP first byte") / 1_000, stage.run.second());
         for record in &mut records {
             if let Body::Request(request) = &mut record.body {
-                request.upstream_us = us;
+                request.first_byte_us = us;
             }
         }
         stage.wait(1);
         stage.read(records);
         stage.press('w');
-        let request = "worst HTTP upstream 12.9 ms: GET /api/reports/2026 of 10.0.0.23 at 12:04:04Z, +00:04";
+        let request =
+            "worst HTTP first byte 13.0 ms: GET /api/reports/2026 of 10.0.0.23 at 12:04:04Z, +00:04";
         assert!(footer(&mut stage).starts_with(request), "{}", footer(&mut stage));
 
         let mut stage = TestDashboard::live(options(), 3);
