@@ -7,7 +7,7 @@ use recorder::observer::{ObservedCounter, ObservedHandshake};
 use records::delta::FinishedRequest;
 use records::ids::{ClientId, ConnId};
 use records::kinds::{ConnectionOutcome, ConnectionRecord};
-use records::metrics::{FullReason, ProxyCounter, ProxyLatency};
+use records::metrics::{ClientCounter, FullReason, ProxyCounter, ProxyLatency};
 use records::text::clean;
 use records::values::ConnectionMix;
 
@@ -118,6 +118,7 @@ impl LogCounter {
             is_retried: false,
         };
         self.counted.delta.http.get_or_insert_default().finish(&finished);
+        self.counted.client(client).counters[ClientCounter::Exchanges] += 1;
     }
 }
 
@@ -193,5 +194,7 @@ mod tests {
             (of_bodies, of_all),
             ([String::new(), "904:1".into()], ["150:2 300:1".into(), "250:1 808:1 1040:1".into()])
         );
+        let of_client = counter.counted.client(ClientId::Other).counters;
+        assert_eq!(of_client[ClientCounter::Exchanges], 3, "its requests");
     }
 }
