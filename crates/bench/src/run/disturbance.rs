@@ -62,6 +62,9 @@ pub fn disturbances(placement: &Placement, governor: &str) -> Vec<String> {
         words.extend(was_busy(&fs::read_to_string("/proc/loadavg").unwrap_or_default(), core_count(None)));
     }
     words.extend(placement.notes());
+    if cfg!(debug_assertions) {
+        words.push("this is a debug build, several times slower than what users run".to_owned());
+    }
     if !governor.is_empty() && governor != STEADY_GOVERNOR {
         words.push(format!("the governor {governor} changes the cores' frequency, and CPU times with it"));
     }
