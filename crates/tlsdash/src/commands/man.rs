@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use clap::builder::Resettable;
 use clap_mangen::Man;
+use model::figures::nearest;
 
 use crate::error::usage;
 use crate::summary::print_text;
@@ -15,8 +16,7 @@ pub(crate) fn run(mut program: clap::Command, names: &[String]) -> anyhow::Resul
     program.build();
     let mut command = &program;
     for name in names {
-        let found = command.find_subcommand(name);
-        command = found.ok_or_else(|| usage(format!("man {}: there is no such command", names.join(" "))))?;
+        command = command.find_subcommand(name).ok_or_else(|| unknown(command, name, names))?;
     }
     let page = page(command.clone())?;
     if !io::stdout().is_terminal() {
@@ -29,6 +29,12 @@ pub(crate) fn run(mut program: clap::Command, names: &[String]) -> anyhow::Resul
     let pager = std::env::var("PAGER").ok().filter(|pager| !pager.is_empty());
     let pager = pager.unwrap_or_else(|| "less".to_owned());
     if is_shown(Command::new("sh").args(["-c", &pager]), &text) { Ok(()) } else { print_text(&text) }
+}
+
+fn unknown(command: &clap::Command, name: &str, names: &[String]) -> anyhow::Error {
+    let near = nearest(name, command.get_subcommands().map(clap::Command::get_name));
+    let meant = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+    usage(format!("man {}: there is no such command{meant}", names.join(" ")))
 }
 
 /// Gives a text to a program that shows it; false if that failed.
@@ -46,8 +52,9 @@ fn page(mut command: clap::Command) -> anyhow::Result<String> {
     let synopsis = command.render_usage().to_string().replacen("Usage: ", "", 1);
     let below = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
     let command = command.override_usage(synopsis).after_long_help(Resettable::Reset);
+    let version = format!("tlsdash {}", env!("CARGO_PKG_VERSION"));
     let mut page = Vec::new();
-    Man::new(command).render(&mut page)?;
+    Man::new(command).source(version).render(&mut page)?;
     Ok(String::from_utf8(page)? + &sections(&below))
 }
 

@@ -25,7 +25,10 @@ impl Calibration {
         let thread = thread.map_err(|error| format!("cannot start the calibration's thread: {error}"))?;
         self.0 = Some(thread);
         let seconds = CALIBRATION_CPU.as_secs_f64().ceil();
-        Ok(format!("measuring the costs of handshakes: {seconds} s of CPU time at most"))
+        Ok(format!(
+            "measuring the costs of handshakes: {seconds} s of CPU time at most; `tlsdash explain` lists \
+             what a change would save"
+        ))
     }
 
     /// The costs once they are measured, or why they are not.
