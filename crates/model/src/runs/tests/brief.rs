@@ -1,5 +1,6 @@
 //! More runs than are kept whole.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::client_record;
@@ -15,7 +16,8 @@ use records::values::Latency;
 
 /// The records of one run, several times, each a minute after the previous.
 fn records(run: u128) -> Vec<Record> {
-    let mut records = simulated(8);
+    static SIMULATED: LazyLock<Vec<Record>> = LazyLock::new(|| simulated(8));
+    let mut records = SIMULATED.clone();
     for record in &mut records {
         record.stamp.run = RunId::from_bits(run);
         record.stamp.realtime_us += run as u64 * 60_000_000;
@@ -125,9 +127,10 @@ fn runs_to_be_merged_are_condensed_and_keep_their_figures() {
 fn of_more_runs_than_are_known_the_replaced_ones_are_forgotten_to_merge_the_others() {
     // No run's id is that of another one's part.
     let id = |run: u128| RunId::from_bits(run << 64);
+    let last = RUNS_KNOWN_MAX as u128 + 200;
     let read = |hosts: u128| {
         let mut model = Model::for_merging(1);
-        for run in 1..=2 * RUNS_KNOWN_MAX as u128 {
+        for run in 1..=last {
             let origin = Origin { machine: Some(run % hosts), ..Origin::default() };
             let mut record = records(run).remove(0);
             record.stamp.run = id(run);
@@ -137,10 +140,9 @@ fn of_more_runs_than_are_known_the_replaced_ones_are_forgotten_to_merge_the_othe
     };
     let model = read(900);
     assert_eq!(model.forgotten(), 0);
-    let newest = (2 * RUNS_KNOWN_MAX as u128 - 899)..=2 * RUNS_KNOWN_MAX as u128;
-    assert!(newest.into_iter().all(|run| model.run(id(run)).is_some_and(|run| !run.is_brief())));
+    assert!((last - 899..=last).all(|run| model.run(id(run)).is_some_and(|run| !run.is_brief())));
     assert!(model.runs().filter(|run| model.runs().any(|other| run.is_replaced_by(other))).count() < 200);
-    assert!(read(2 * RUNS_KNOWN_MAX as u128).forgotten() > 0, "of each host one");
+    assert!(read(last).forgotten() > 0, "of each host one");
 }
 
 #[test]
