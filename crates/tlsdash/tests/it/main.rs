@@ -20,6 +20,7 @@ mod compare;
 mod control;
 mod copies;
 mod demo;
+mod dependencies;
 mod edges;
 mod experiment;
 mod explain;
