@@ -229,7 +229,11 @@ impl AcmeClient {
             let record = TxtRecord::new(&domain, &key);
             published.push(record.clone());
             self.responder.publish(&domain, &challenge.token, &key, &record).await?;
-            challenge.set_ready().await?;
+            match challenge.set_ready().await {
+                // It has tried in vain before it answered: the order knows why.
+                Err(error) if is_final(&error) => break,
+                begun => begun?,
+            }
         }
         match order.poll_ready(&PATIENCE).await {
             Ok(OrderStatus::Ready) => Ok(()),
