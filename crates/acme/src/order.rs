@@ -230,8 +230,10 @@ impl AcmeClient {
             published.push(record.clone());
             self.responder.publish(&domain, &challenge.token, &key, &record).await?;
             match challenge.set_ready().await {
-                // It has tried in vain before it answered: the order knows why.
-                Err(error) if is_final(&error) => break,
+                // An authority may have tried in vain before it answers.
+                Err(error) if is_final(&error) => {
+                    return Err(AcmeError::Invalid { domain: ordered, problem: error.to_string() });
+                }
                 begun => begun?,
             }
         }
