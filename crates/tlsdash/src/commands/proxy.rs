@@ -274,24 +274,9 @@ impl BoundSession {
             Some(predecessor) => predecessor.tell_serving(),
             None => service::ready(),
         }
-        say_where(&session);
+        let RunRecord { listen, upstream, .. } = &session.header;
+        session.say_what(&format!("listening on {listen}, forwarding to {upstream}"));
         session.run()
-    }
-}
-
-/// Says where the proxy listens, if nothing else shows it.
-fn say_where(session: &Session) {
-    if session.config.frontend != Frontend::Headless {
-        return;
-    }
-    let Session { header, journal, channels, .. } = session;
-    let place = journal.source().map_or_else(|| "off".to_owned(), |source| source.to_string());
-    crate::say(format_args!(
-        "listening on {}, forwarding to {}, journal {place}",
-        header.listen, header.upstream
-    ));
-    if let Some(redirect) = &channels.redirect {
-        crate::say(format_args!("redirecting http://{} to https", redirect.server.addr()));
     }
 }
 

@@ -176,6 +176,18 @@ impl FinishedRun {
 }
 
 impl Session {
+    /// Says what a program without a dashboard does now, and where its records are.
+    pub(crate) fn say_what(&self, does: &str) {
+        if self.config.frontend != Frontend::Headless {
+            return;
+        }
+        let place = self.journal.source().map_or_else(|| "off".to_owned(), |source| source.to_string());
+        crate::say(format_args!("{does}, journal {place}"));
+        if let Some(redirect) = &self.channels.redirect {
+            crate::say(format_args!("redirecting http://{} to https", redirect.server.addr()));
+        }
+    }
+
     /// Runs it to its end and prints the summary.
     ///
     /// # Errors

@@ -11,7 +11,6 @@ use super::server_certificates::{CertificateSource, ServerCertificates};
 use crate::cli::appearance::{Appearance, AppearanceOptions};
 use crate::cli::{Flags, RunOptions};
 use crate::service;
-use crate::session::frontend::Frontend;
 use crate::session::workload::Workload;
 use crate::session::{Channels, Session, SessionConfig};
 use crate::value::{ParsedValue, PositiveDuration};
@@ -71,16 +70,16 @@ pub(super) fn run(
     let Started { observer, header, title, does, mut notices } = start()?;
     let header = RunRecord { settings, ..header };
     notices.extend(of_certificates);
-    service::ready();
-    if session.frontend == Frontend::Headless {
-        let journal = journal.source().map_or_else(|| "off".to_owned(), |source| source.to_string());
-        crate::say(format_args!("{does}, journal {journal}"));
-    }
     let workload = Workload {
         observer: Some(observer),
         late_certificates: Some(late),
         observed: processes,
         ..Workload::default()
     };
-    Session { config: session, channels, title, header, notices, workload, journal, handover: None }.run()
+    let session =
+        Session { config: session, channels, title, header, notices, workload, journal, handover: None };
+    session.check()?;
+    service::ready();
+    session.say_what(&does);
+    session.run()
 }
