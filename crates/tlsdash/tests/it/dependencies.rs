@@ -57,7 +57,8 @@ impl Policy {
     }
 }
 
-/// Name, place and licence of all that the workspace needs on this platform, for tests too.
+/// Name, place and licence of all that the workspace needs on this platform, for tests too. `cargo metadata` would also give
+/// what features need that are off.
 fn dependencies() -> BTreeSet<[String; 3]> {
     let words = [
         "tree",
