@@ -1,7 +1,7 @@
 //! Decodes any fields as a record, writes what that gave and decodes it again, and shows it to a model.
 //!
 //! The input is lines: the kind of the record, then the values of its fields in the order of the schema; an empty line
-//! leaves a field out. A value that begins with byte 1 stands for a histogram of which the rest is the plain form.
+//! leaves a field out. What follows a byte 1 in a value is the plain form of a histogram.
 
 #![no_main]
 
@@ -46,10 +46,13 @@ fn record(input: &[u8]) -> Option<Record> {
     fields.push("TLSDASH_KIND", kind.as_bytes());
     let names = common_fields().into_iter().chain(Body::fields(kind)).map(|field| field.name);
     for (name, value) in names.filter(|name| name != "TLSDASH_KIND").zip(lines) {
-        match value {
-            [] => {}
-            [1, plain @ ..] => fields.push(&name, histogram(plain).as_bytes()),
-            value => fields.push(&name, value),
+        match value.iter().position(|byte| *byte == 1) {
+            _ if value.is_empty() => {}
+            Some(end) => {
+                let packed = histogram(&value[end + 1..]);
+                fields.push(&name, &[&value[..end], packed.as_bytes()].concat());
+            }
+            None => fields.push(&name, value),
         }
     }
     decode_fields(&fields, REALTIME_US).ok()?

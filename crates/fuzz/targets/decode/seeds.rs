@@ -30,7 +30,7 @@ pub fn write_all(folder: &Path) -> Result<(), Box<dyn Error>> {
 /// Gives the example of a field, or one that is whole where that is shortened.
 fn example(field: &Field) -> Vec<u8> {
     match (field.unit, field.example) {
-        (Unit::Histogram, _) => histogram(),
+        (Unit::Histogram, example) => [example.trim_end_matches("HISTFAAAAC…").as_bytes(), &histogram()].concat(),
         (_, "6f1d…") => "6f1d".repeat(8).into_bytes(),
         (Unit::Json, example) if !example.contains('…') => example.into(),
         (Unit::Json, example) if example.starts_with('[') => format!("[{SETTING}]").into_bytes(),
@@ -39,7 +39,7 @@ fn example(field: &Field) -> Vec<u8> {
     }
 }
 
-/// Gives the plain form of a histogram, `HdrHistogram` V2: some samples in buckets far apart.
+/// Gives byte 1 and the plain form of a histogram, `HdrHistogram` V2: some samples in buckets far apart.
 fn histogram() -> Vec<u8> {
     // Zigzag, seven bits a byte: positive numbers are counts, negative ones so many empty buckets.
     let counts = [0x06, 0x09, 0x80, 0x02, 0xe7, 0x07, 0x02];
