@@ -39,7 +39,10 @@ fn answer(input: &[u8], may_write: bool) -> Vec<String> {
         assert!(answer.ends_with('\n') && answer.trim_end().lines().count() == 1, "{answer:?}");
         assert!(answer.len() <= 1_024 + ANSWER_OVER_LINE * line.len(), "{answer:?}");
         let answer: Value = serde_json::from_str(answer).expect("JSON");
-        assert!(answer["version"] == 1 && answer["ok"].is_boolean() && answer["text"].is_string(), "{answer}");
+        assert!(
+            answer["version"] == 1 && answer["ok"].is_boolean() && answer["text"].is_string(),
+            "{answer}"
+        );
     }
     carried_out
 }

@@ -16,10 +16,10 @@ use flate2::write::ZlibEncoder;
 use fuzz::seeds_if_asked;
 use journal::EntryBuf;
 use libfuzzer_sys::fuzz_target;
-use records::kinds::{Body, Record};
 use model::runs::Model;
-use records::wire::field::common_fields;
 use records::codec::{decode_fields, encode};
+use records::kinds::{Body, Record};
+use records::wire::field::common_fields;
 
 const REALTIME_US: u64 = 1_700_000_000_000_000;
 

@@ -4,9 +4,9 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
+use records::histogram::HIGHEST_NS;
 use records::kinds::Body;
 use records::metrics::{Field, Unit};
-use records::histogram::HIGHEST_NS;
 use records::wire::field::common_fields;
 
 const SETTING: &str = r#"{"name":"load.rate","value":0.1,"unit":"1/s","applies":"live","range":[0.0,1e6]}"#;
@@ -30,7 +30,9 @@ pub fn write_all(folder: &Path) -> Result<(), Box<dyn Error>> {
 /// Gives the example of a field, or one that is whole where that is shortened.
 fn example(field: &Field) -> Vec<u8> {
     match (field.unit, field.example) {
-        (Unit::Histogram, example) => [example.trim_end_matches("HISTFAAAAC…").as_bytes(), &histogram()].concat(),
+        (Unit::Histogram, example) => {
+            [example.trim_end_matches("HISTFAAAAC…").as_bytes(), &histogram()].concat()
+        }
         (_, "6f1d…") => "6f1d".repeat(8).into_bytes(),
         (Unit::Json, example) if !example.contains('…') => example.into(),
         (Unit::Json, example) if example.starts_with('[') => format!("[{SETTING}]").into_bytes(),

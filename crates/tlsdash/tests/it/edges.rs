@@ -55,6 +55,20 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "fuzz",
+        &[
+            "tlsdash",
+            "tlsdash-journal",
+            "tlsdash-loadgen",
+            "tlsdash-model",
+            "tlsdash-observe",
+            "tlsdash-proxy-core",
+            "tlsdash-proxy-http",
+            "tlsdash-records",
+            "tlsdash-wire",
+        ],
+    ),
+    (
         "tlsdash",
         &[
             "tlsdash-acme",
