@@ -1,7 +1,7 @@
 //! The upload to a small receiver that misbehaves.
 
 use std::io::Write;
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use journal::{EntryBuf, FileOptions, FileWriter, Timestamps};
@@ -52,8 +52,14 @@ fn receive(
     }
     let closes = receiver.closes;
     drop(receiver);
+    // The end comes with the answer: the next request would meet one that comes later.
+    rustix::net::sockopt::set_tcp_cork(&*stream, closes).ok()?;
     write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 3\r\n\r\nOK.").ok()?;
-    (!closes).then_some(())
+    if closes {
+        stream.shutdown(Shutdown::Write).ok()?;
+        return None;
+    }
+    Some(())
 }
 
 /// A journal in a folder, and how its entries are numbered.
