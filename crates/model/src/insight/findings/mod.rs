@@ -143,18 +143,13 @@ fn apply_rules(findings: &mut FindingTracker, run: &Run, now_us: u64) {
 }
 
 impl Run {
-    /// Findings: open ones first, by severity, then closed ones, the latest first. The interval being read is not
+    /// Findings: open ones first, each by its rank, and closed ones the latest first. The interval being read is not
     /// evaluated yet.
     pub fn findings(&self) -> Vec<Finding> {
         let mut all: Vec<Finding> = self.findings.all.iter().map(|finding| told_now(self, finding)).collect();
         all.sort_by_key(|finding| {
-            use std::cmp::Reverse;
-            (
-                finding.closed_us.is_some(),
-                Reverse(finding.severity),
-                Reverse(finding.closed_us),
-                finding.since_us,
-            )
+            let closed_us = std::cmp::Reverse(finding.closed_us);
+            (finding.closed_us.is_some(), finding.rank(), closed_us, finding.since_us)
         });
         all
     }

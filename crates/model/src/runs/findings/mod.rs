@@ -117,6 +117,12 @@ impl Finding {
         self.since_us <= us && self.closed_us.is_none_or(|closed_us| us < closed_us)
     }
 
+    /// Orders findings: the most severe first, of these those that name somebody, and last one that is often the effect of
+    /// another.
+    pub fn rank(&self) -> impl Ord + use<> {
+        (std::cmp::Reverse(self.severity), self.text.whom.is_empty(), self.id == "load-late")
+    }
+
     /// The finding by another clock.
     pub(crate) fn shifted(self, shift_us: i64) -> Self {
         let shifted = |us: u64| us.saturating_add_signed(shift_us);

@@ -6,7 +6,7 @@ use model::runs::{Model, Run};
 /// The findings that are open at a moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OpenFindings {
-    /// The most severe first; of these, those that name somebody.
+    /// By their rank.
     pub(crate) open: Vec<Finding>,
     /// What would resume more, by all that has been read of the run; empty at an earlier moment.
     pub(crate) advice: Vec<Advice>,
@@ -20,11 +20,7 @@ impl OpenFindings {
         let is_past = us < run.last_us() || run.is_joined();
         let mut open = insight::findings_among_hosts(model, run);
         open.retain(|finding| finding.is_open_at(us));
-        // One that names who is concerned says most; a load that is late is often the effect of another.
-        open.sort_by_key(|finding| {
-            let (names_nobody, is_effect) = (finding.text.whom.is_empty(), finding.id == "load-late");
-            (std::cmp::Reverse(finding.severity), names_nobody, is_effect, finding.since_us)
-        });
+        open.sort_by_key(|finding| (finding.rank(), finding.since_us));
         let advice = if is_past { Vec::new() } else { insight::advice(run) };
         Self { open, advice, is_past }
     }
