@@ -27,7 +27,9 @@ const HEIGHT_ENOUGH: u16 = 7;
 
 pub(crate) const PANE: Pane = Pane {
     rows: |state| {
-        if !state.has_http() {
+        let requests = state.figures().and_then(|figures| figures.http.as_ref()).map(|http| http.requests);
+        // What is observed has requests without routes.
+        if requests.is_none_or(|requests| requests > 0 && state.all_routes().is_empty()) {
             return PaneRows::default();
         }
         let rows = PaneRows::listed(state.all_routes().len() + 1, 2, HEIGHT_ENOUGH);
