@@ -40,13 +40,18 @@ pub fn parse(text: &str, unit: &str) -> Option<f64> {
             let whole = |unit| text.strip_suffix(unit)?.trim_end().parse::<u32>().ok().map(f64::from);
             whole("MiB").or_else(|| Some(whole("GiB")? * 1_024.0))
         }
-        "1/s" => text.strip_suffix("1/s").or_else(|| text.strip_suffix("/s")).or(Some(text)).and_then(number),
+        "1/s" => {
+            let bare = text.strip_suffix("1/s").or_else(|| text.strip_suffix("/s")).unwrap_or(text);
+            // `10k`, as wrk has it.
+            let (bare, factor) = bare.strip_suffix('k').map_or((bare, 1.0), |thousands| (thousands, 1e3));
+            Some(number(bare)? * factor)
+        }
         unit => text.strip_suffix(unit).and_then(number),
     }
 }
 
 /// The units of a time with decimals, in nanoseconds.
-const TIME_UNITS: [(&str, f64); 8] = [
+const TIME_UNITS: [(&str, f64); 9] = [
     ("", 1e9),
     ("ns", 1.0),
     ("us", 1e3),
@@ -55,6 +60,7 @@ const TIME_UNITS: [(&str, f64); 8] = [
     ("m", 60e9),
     ("min", 60e9),
     ("h", 3_600e9),
+    ("d", 86_400e9),
 ];
 
 /// Parses a time: `500ms`, `1.5s`, `1h 30m`; a number without a unit is in seconds.
@@ -208,6 +214,7 @@ mod tests {
             ("2d", 172_800_000),
             ("0", 0),
             ("1.5h", 5_400_000),
+            ("1.5d", 129_600_000),
         ];
         for (text, ms) in times {
             assert_eq!(time(text), Some(Duration::from_millis(ms)), "{text}");
@@ -250,6 +257,10 @@ mod tests {
         assert_eq!(
             (parse("10", "s"), parse("10", "1/s"), parse("10", "MiB")),
             (Some(10.0), Some(10.0), None)
+        );
+        assert_eq!(
+            ["10k", "2.5k/s", "k"].map(|text| parse(text, "1/s")),
+            [Some(10_000.0), Some(2_500.0), None]
         );
         assert_eq!(parse("1e400", ""), None);
     }

@@ -272,6 +272,11 @@ impl UpstreamAddr {
             UnixAddr::from_pathname(path).map_err(|_| "the path is too long for a socket, or malformed")?;
             return Ok(Self::Unix(path.into()));
         }
+        if text.contains("://") {
+            return Err(
+                "no scheme is known but tls://, h2c:// and h2://, and HTTP/1.1 is host:port without one",
+            );
+        }
         let (host, port) = text.rsplit_once(':').ok_or("the port is missing")?;
         let port = port.parse().ok().filter(|&port| port != 0);
         let port = port.ok_or("the port is not a number from 1 to 65535")?;
