@@ -51,11 +51,6 @@ impl OutputFiles {
         Ok(output_files)
     }
 
-    /// Whether no flag was given.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Whether one of them is standard output.
     pub(crate) fn has_stdout(&self) -> bool {
         self.0.iter().any(|(_, path)| output_file::is_stdout(path))

@@ -47,7 +47,7 @@ fn recordings_of_several_hosts_become_one_report_and_one_check() {
         .sum();
     assert_eq!(of_intervals, ok(&both));
 
-    let md = run(folder, &["report", "--md", "-", &a, &b]);
+    let md = run(folder, &["report", &a, &b]);
     let md = String::from_utf8(md.stdout).unwrap();
     let clocks = "How far these clocks differ is not known";
     for part in ["2 runs are merged", clocks, of_a["summary"]["run"].as_str().unwrap(), "from 0.000 s to"] {

@@ -10,14 +10,13 @@ use clap::Args;
 use crate::cli::RunsArgs;
 use crate::commands::output_files::OutputFiles;
 use crate::commands::recordings::check::checked;
-use crate::error::usage;
 use crate::journals::reading::RecordedRun;
 use crate::service::environment::command;
 use crate::value::time;
 
 /// Shown below the help.
 const EXAMPLES: &str = "Examples:
-  tlsdash report run.journal --md -           # tables on the terminal
+  tlsdash report run.journal                  # tables on the terminal
   tlsdash report run.journal --html run.html  # a page
   tlsdash report --since -1h --csv hour.csv   # an hour of the service
   tlsdash report run.journal --json - --anonymise";
@@ -34,7 +33,7 @@ pub(crate) struct ReportArgs {
     /// Write the intervals as CSV: a line for each counter and each class of latencies
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
-    /// Write the tables as Markdown
+    /// Write the tables as Markdown; without any file they go to standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) md: Option<PathBuf>,
     /// Write the percentiles for HdrHistogram's plotter
@@ -65,7 +64,7 @@ const NOTHING: &str = "the run has neither proxy nor load";
 
 /// Writes the requested files; `-` is standard output.
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
-    let flags = [
+    let mut flags = [
         ("--html", &args.html),
         ("--json", &args.json),
         ("--csv", &args.csv),
@@ -73,10 +72,11 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
         ("--hgrm", &args.hgrm),
         ("--hlog", &args.hlog),
     ];
-    let output_files = OutputFiles::check(&flags, [])?;
-    if output_files.is_empty() {
-        return Err(usage("report: name a file with --html, --json, --csv, --md, --hgrm or --hlog"));
+    let tables_to_stdout = Some(PathBuf::from("-"));
+    if flags.iter().all(|(_, path)| path.is_none()) {
+        flags[3].1 = &tables_to_stdout;
     }
+    let output_files = OutputFiles::check(&flags, [])?;
     let recorded = RecordedRun::read(&args.runs.sources, &args.runs.query("report", INTERVALS_MAX))?;
     let run = recorded.run()?;
     let figures = Figures::of(recorded.model(), run, Some(&recorded.source));
