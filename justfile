@@ -18,17 +18,9 @@ demo *ARGS:
 profile:
     packaging/profile
 
-# The program as packages hold it, with debug tables; takes some minutes: target/dist/tlsdash.
-dist:
-    #!/usr/bin/env bash
-    set -euo pipefail
-    target=$(realpath -m "${CARGO_TARGET_DIR:-target}") host=$(rustc -vV | sed -n 's/^host: //p')
-    profile=$target/tlsdash.profdata
-    if [ -e "$profile" ]; then export CARGO_ENCODED_RUSTFLAGS=-Cprofile-use=$profile
-    else echo "without a profile, which makes HTTP/2 a tenth faster: just profile" >&2; fi
-    # The profile is by the names of functions, which depend on whether a target is given.
-    cargo build --profile dist --locked -p tlsdash --target "$host"
-    install -D "$target/$host/dist/tlsdash" "$target/dist/tlsdash"
+# The program as packages hold it, with debug tables, for glibc 2.28 and later, in a quarter of an hour: target/dist/tlsdash.
+dist *TARGET:
+    packaging/dist {{TARGET}}
 
 # A .deb, an .rpm, a tarball and the debug file, in target/package.
 package: dist
@@ -39,10 +31,6 @@ package: dist
     done
     command -v cmark-gfm >/dev/null || .ci/setup cmark-gfm
     packaging/build "${CARGO_TARGET_DIR:-target}/dist/tlsdash"
-
-# One file for glibc 2.28 and later (Debian 11 to 13, RHEL 8 and later): target/portable/tlsdash; fetches zig with pip.
-portable:
-    packaging/portable
 
 # Make the packages, and try each in a clean root; needs root or sudo.
 try-package: package

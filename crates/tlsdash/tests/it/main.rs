@@ -32,6 +32,7 @@ mod hosts;
 mod http;
 mod http_clients;
 mod http_records;
+mod install;
 mod journald;
 mod lifecycle;
 mod load;
