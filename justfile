@@ -193,10 +193,9 @@ screenshot-wire:
 golden:
     #!/usr/bin/env bash
     set -euo pipefail
-    cargo build --locked -p tlsdash
-    data=$PWD/crates/tlsdash/tests/data/golden folder=$(mktemp -d)
+    data=$PWD/crates/tlsdash/tests/data/golden folder=$(mktemp -d) program=$(.ci/as-tested)
     trap 'rm -rf "$folder"' EXIT
-    cp "$(realpath "${CARGO_TARGET_DIR:-target}/debug/tlsdash")" "$folder"
+    cp "$program" "$folder"
     cd "$folder"
     version=$(./tlsdash --version | cut -d' ' -f2)
     echo 00000000000000000000000000000001 >machine-id
