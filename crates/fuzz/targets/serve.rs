@@ -9,6 +9,7 @@ mod frames;
 
 use std::path::Path;
 
+#[allow(clippy::wildcard_imports, reason = "the names of frames")]
 use frames::*;
 use fuzz::seeds_if_asked;
 use libfuzzer_sys::fuzz_target;

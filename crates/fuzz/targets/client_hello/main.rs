@@ -56,7 +56,7 @@ fn has_alert(mut output: &[u8]) -> bool {
     output.is_empty() && [ALERT, 23].contains(&last)
 }
 
-/// Writes what the tests have recorded of OpenSSL and GnuTLS, each to be read whole and in small pieces.
+/// Writes what the tests have recorded of OpenSSL and `GnuTLS`, each to be read whole and in small pieces.
 fn write_seeds(folder: &Path) -> std::io::Result<()> {
     let hellos = Path::new(env!("CARGO_MANIFEST_DIR")).join("targets/client_hello/hellos");
     for hello in std::fs::read_dir(hellos)? {

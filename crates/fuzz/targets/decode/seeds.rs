@@ -12,7 +12,7 @@ use records::wire::field::common_fields;
 const SETTING: &str = r#"{"name":"load.rate","value":0.1,"unit":"1/s","applies":"live","range":[0.0,1e6]}"#;
 
 /// Writes them all.
-pub fn write_all(folder: &Path) -> Result<(), Box<dyn Error>> {
+pub(crate) fn write_all(folder: &Path) -> Result<(), Box<dyn Error>> {
     for kind in Body::KINDS {
         let mut seed = kind.word.as_bytes().to_vec();
         for field in common_fields().into_iter().chain(Body::fields(kind.word)) {

@@ -16,7 +16,7 @@ const LZ4: (u8, u8) = (2, 2);
 const ZSTD: (u8, u8) = (4, 8);
 
 /// Writes them all.
-pub fn write_all(folder: &Path) -> Result<(), Box<dyn Error>> {
+pub(crate) fn write_all(folder: &Path) -> Result<(), Box<dyn Error>> {
     let written = write()?;
     let zstd = |value: &[u8]| zstd::bulk::compress(value, 3).unwrap_or_default();
     let lz4 =
