@@ -40,12 +40,7 @@ pub fn parse(text: &str, unit: &str) -> Option<f64> {
             let whole = |unit| text.strip_suffix(unit)?.trim_end().parse::<u32>().ok().map(f64::from);
             whole("MiB").or_else(|| Some(whole("GiB")? * 1_024.0))
         }
-        "1/s" => {
-            let bare = text.strip_suffix("1/s").or_else(|| text.strip_suffix("/s")).unwrap_or(text);
-            // `10k`, as wrk has it.
-            let (bare, factor) = bare.strip_suffix('k').map_or((bare, 1.0), |thousands| (thousands, 1e3));
-            Some(number(bare)? * factor)
-        }
+        "1/s" => text.strip_suffix("1/s").or_else(|| text.strip_suffix("/s")).or(Some(text)).and_then(number),
         unit => text.strip_suffix(unit).and_then(number),
     }
 }
@@ -257,10 +252,6 @@ mod tests {
         assert_eq!(
             (parse("10", "s"), parse("10", "1/s"), parse("10", "MiB")),
             (Some(10.0), Some(10.0), None)
-        );
-        assert_eq!(
-            ["10k", "2.5k/s", "k"].map(|text| parse(text, "1/s")),
-            [Some(10_000.0), Some(2_500.0), None]
         );
         assert_eq!(parse("1e400", ""), None);
     }

@@ -16,7 +16,7 @@ use crate::value::time;
 
 /// Shown below the help.
 const EXAMPLES: &str = "Examples:
-  tlsdash report run.journal                  # tables on the terminal
+  tlsdash report run.journal                  # the tables as Markdown
   tlsdash report run.journal --html run.html  # a page
   tlsdash report --since -1h --csv hour.csv   # an hour of the service
   tlsdash report run.journal --json - --anonymise";
