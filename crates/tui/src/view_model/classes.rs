@@ -144,7 +144,8 @@ impl LatencyRow {
             p99: Bounds::of(samples, Percentile::P99.q),
             change: None,
             max_ns: (n > 0).then(|| samples.max_ns()),
-            per_second,
+            // A request need not have had each part that is timed: one that nginx answers itself has no upstream.
+            per_second: per_second.map(|rate| if n == 0 { 0.0 } else { rate }),
             n,
             resolution,
             absent: absent.map(str::to_owned),
