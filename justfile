@@ -64,7 +64,7 @@ quick SINCE="HEAD":
     cargo test --quiet --locked "${units[@]}" --lib
     [ ${#programs[@]} -eq 0 ] || cargo test --quiet --locked "${programs[@]}" --test it
 
-# Formatting, lints with warnings denied, and the lock file that only `just fuzz` uses.
+# Formatting, and lints with warnings denied.
 lint:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets --locked -- -D warnings

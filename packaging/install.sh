@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the program, its manual and completions from a release, once its checksum is right:
 #   sh install.sh https://HOST/PATH|FOLDER [PREFIX, /usr/local]
-# With MINISIGN_KEY, the file of a public key, the checksums must be signed by it. Services are in the .deb and the .rpm.
+# With MINISIGN_KEY, the file of a public key, the checksums must be signed by it. docs/service.md tells of the service.
 set -eu
 fail() {
     echo "install.sh: $1" >&2
