@@ -27,6 +27,13 @@ use support::{
     TLS12, TLS13, TestProxy, TestUpstream, echo, end, eventually, read_all, serve_echo, tcp_to, tls_over,
 };
 
+/// Threads that connect at the same time, and how often each does in the three parts of the test, the last two of which warm
+/// up before they are judged.
+const THREADS: usize = 4;
+const SHORT: usize = 400;
+const SILENT: [usize; 2] = [1_000, 12_500];
+const MUTATED: [usize; 2] = [500, 5_000];
+
 /// What memory may grow by over many thousand connections.
 const GROWTH_BYTES_MAX: u64 = 4 << 20;
 
@@ -71,15 +78,14 @@ fn no_descriptor_leaks_and_exhaustion_is_survived() {
 }
 
 fn many_short_connections(proxy: &mut TestProxy) {
-    const THREADS: u64 = 4;
-    const CONNECTIONS: u64 = 400;
+    const CONNECTIONS: u64 = (THREADS * SHORT) as u64;
     let configs = [proxy.client(&TLS12), proxy.client(&TLS13)];
     std::thread::scope(|scope| {
         for n in 0..THREADS {
             let (configs, addr) = (&configs, proxy.addr());
             scope.spawn(move || {
-                for i in 0..CONNECTIONS {
-                    let mut tls = tls_over(tcp_to(addr), &configs[(n + i) as usize % 2]);
+                for i in 0..SHORT {
+                    let mut tls = tls_over(tcp_to(addr), &configs[(n + i) % 2]);
                     echo(&mut tls, b"hello");
                     // Half of them end well, the others just leave.
                     if i % 2 == 0 {
@@ -90,10 +96,10 @@ fn many_short_connections(proxy: &mut TestProxy) {
             });
         }
     });
-    proxy.expect(ProxyCounter::Closed, THREADS * CONNECTIONS);
-    assert_eq!(proxy.count(ProxyCounter::Accepted), THREADS * CONNECTIONS);
-    assert_eq!(proxy.count(ProxyCounter::BytesIn), 5 * THREADS * CONNECTIONS);
-    assert_eq!(proxy.count(ProxyCounter::BytesOut), 5 * THREADS * CONNECTIONS);
+    proxy.expect(ProxyCounter::Closed, CONNECTIONS);
+    assert_eq!(proxy.count(ProxyCounter::Accepted), CONNECTIONS);
+    assert_eq!(proxy.count(ProxyCounter::BytesIn), 5 * CONNECTIONS);
+    assert_eq!(proxy.count(ProxyCounter::BytesOut), 5 * CONNECTIONS);
     assert_eq!(proxy.count(ProxyCounter::HandshakesFailed), 0);
     assert_eq!(proxy.count(ProxyCounter::Failed), 0);
 }
@@ -114,8 +120,6 @@ fn settle(proxy: &mut TestProxy) {
 
 /// Connections that end at once, by a reset so that they keep no port, with nothing said or with rubbish.
 fn very_many_that_never_shake_hands(proxy: &mut TestProxy) {
-    const THREADS: usize = 4;
-    const CONNECTIONS: usize = 12_500;
     let addr = proxy.addr();
     let visit_all = |connections: usize| {
         std::thread::scope(|scope| {
@@ -132,19 +136,17 @@ fn very_many_that_never_shake_hands(proxy: &mut TestProxy) {
             }
         });
     };
-    visit_all(1000);
+    visit_all(SILENT[0]);
     settle(proxy);
     let before = resident_bytes();
-    visit_all(CONNECTIONS);
+    visit_all(SILENT[1]);
     settle(proxy);
     let grown = resident_bytes().saturating_sub(before);
-    assert!(grown <= GROWTH_BYTES_MAX, "{grown} bytes more after {} connections", THREADS * CONNECTIONS);
+    assert!(grown <= GROWTH_BYTES_MAX, "{grown} bytes more after {} connections", THREADS * SILENT[1]);
 }
 
 /// Real clients' first messages with changes by chance, whole or in pieces, and then the end or a reset.
 fn many_mutated_hellos(proxy: &mut TestProxy) {
-    const THREADS: usize = 4;
-    const CONNECTIONS: usize = 5_000;
     let recorded = hellos::recorded(&[proxy.client(&TLS12), proxy.client(&TLS13)]);
     let addr = proxy.addr();
     let visit_all = |connections: usize, seed: u64| {
@@ -162,18 +164,21 @@ fn many_mutated_hellos(proxy: &mut TestProxy) {
             }
         });
     };
-    visit_all(500, 1);
+    visit_all(MUTATED[0], 1);
     settle(proxy);
     let (before, counted) = (resident_bytes(), proxy.total.counters);
-    visit_all(CONNECTIONS, 100);
+    visit_all(MUTATED[1], 100);
     settle(proxy);
     let grown = resident_bytes().saturating_sub(before);
-    assert!(grown <= GROWTH_BYTES_MAX, "{grown} bytes more after {} connections", THREADS * CONNECTIONS);
+    assert!(grown <= GROWTH_BYTES_MAX, "{grown} bytes more after {} connections", THREADS * MUTATED[1]);
     let count = |counter| proxy.total.counters[counter] - counted[counter];
     // Where the queue of a listener is full, the kernel forgets those who leave before there is room again.
-    let all = (THREADS * CONNECTIONS) as u64;
-    let come = count(ProxyCounter::Accepted);
-    assert!((all * 9 / 10..=all).contains(&come), "{come} of {all} were accepted");
+    let (all, come) = ((THREADS * MUTATED[1]) as u64, count(ProxyCounter::Accepted));
+    assert!(come >= all * 9 / 10, "{come} of {all} were accepted");
+    // One of those who came earlier may have waited there until now, so that what bounds the count are all there ever were.
+    let made = THREADS * (SHORT + SILENT.into_iter().chain(MUTATED).sum::<usize>());
+    let accepted = proxy.total.counters[ProxyCounter::Accepted];
+    assert!(accepted <= made as u64, "{accepted} were accepted, and {made} have come");
     // Each of these shows that a part of the way was gone: some hellos are still good, some are none.
     for counter in [
         ProxyCounter::FailedEof,
