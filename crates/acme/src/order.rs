@@ -239,9 +239,9 @@ impl AcmeClient {
         }
         match order.poll_ready(&PATIENCE).await {
             Ok(OrderStatus::Ready) => Ok(()),
+            Err(error) if !is_final(&error) => Err(error.into()),
             // The order has the same problem as one of its challenges, without the domain.
-            Ok(_) | Err(Error::Api(_)) => Err(failure(order).await?),
-            Err(error) => Err(error.into()),
+            _ => Err(failure(order).await?),
         }
     }
 }
