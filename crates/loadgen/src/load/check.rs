@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use records::values::TlsVersion;
+use socket2::Socket;
 
 use crate::config::{LoadConfig, LoadStartError};
 use crate::plan::Plan;
 use crate::protocol::{EncodedRequest, Protocol, RequestSource, sequence};
 use crate::script::ClientProfile;
 use crate::target::{Destination, RequestBody, Template};
-use crate::tls::{Alpn, ProbeStream, TlsOptions, TlsSetup, Trust};
+use crate::tls::{Alpn, TlsOptions, TlsSetup, Trust};
 use crate::worker::socket::Address;
 
 /// Default size of an echo, in bytes.
@@ -142,11 +143,11 @@ fn probe_profile(
     config: &LoadConfig,
     protocol: Protocol,
     tls: &TlsSetup,
-    mut stream: ProbeStream,
+    socket: Socket,
     server: &str,
     patience: Duration,
 ) -> Result<(), LoadStartError> {
-    let agreed = tls.probe_handshake(&mut stream).map_err(|error| {
+    let agreed = tls.probe_handshake(socket, patience).map_err(|error| {
         let reason =
             if error.timed_out() { format!("no answer within {patience:?}") } else { error.to_string() };
         let advice = match &config.trust {
@@ -156,7 +157,7 @@ fn probe_profile(
         LoadStartError::Handshake { server: server.to_owned(), reason, advice }
     })?;
     match protocol {
-        Protocol::Http2 { .. } if agreed != Some(Alpn::Http2) => {
+        Protocol::Http2 { .. } if agreed.alpn != Some(Alpn::Http2) => {
             Err(LoadStartError::NotHttp2(server.to_owned()))
         }
         Protocol::Http1 | Protocol::Http2 { .. } => Ok(()),
@@ -164,20 +165,12 @@ fn probe_profile(
 }
 
 /// Connects to the first address that accepts.
-fn connect(addresses: &[Address], patience: Duration) -> io::Result<ProbeStream> {
+fn connect(addresses: &[Address], patience: Duration) -> io::Result<Socket> {
     let mut last = None;
     for address in addresses {
         let connected = match address {
-            Address::Tcp(address) => TcpStream::connect_timeout(address, patience).and_then(|tcp| {
-                tcp.set_read_timeout(Some(patience))?;
-                tcp.set_write_timeout(Some(patience))?;
-                Ok(ProbeStream::Tcp(tcp))
-            }),
-            Address::Unix(path) => UnixStream::connect(path).and_then(|unix| {
-                unix.set_read_timeout(Some(patience))?;
-                unix.set_write_timeout(Some(patience))?;
-                Ok(ProbeStream::Unix(unix))
-            }),
+            Address::Tcp(address) => TcpStream::connect_timeout(address, patience).map(Socket::from),
+            Address::Unix(path) => UnixStream::connect(path).map(Socket::from),
         };
         match connected {
             Ok(stream) => return Ok(stream),

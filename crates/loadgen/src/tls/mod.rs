@@ -17,10 +17,10 @@ use rustls_pki_types::ServerName;
 use early::EarlyDataTls;
 pub(crate) use outbox::Outbox;
 pub use server_certificates::{FetchCertificatesError, fetch_certificates};
+pub(crate) use setup::TlsSetup;
 pub use setup::{
     Alpn, Identity, TlsOptions, TlsSetupError, ciphers_from, groups_from, knows_cipher, knows_group,
 };
-pub(crate) use setup::{ProbeStream, TlsSetup};
 pub(crate) use tls_client::SessionReset;
 pub use tls_client::{KnownCertificates, Trust, TrustError};
 use tls_client::{SessionStore, TrustFlags};

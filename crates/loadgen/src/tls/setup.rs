@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io;
-use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
+use std::io::{self, Read as _};
+use std::net::Shutdown;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hello::is_name;
 use records::metrics::ProxyCounter;
@@ -16,6 +16,7 @@ use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::{ClientConfig, ClientConnection, Error};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use socket2::Socket;
 
 use super::{ClientTls, SessionReset, SessionStore, TRUST_FLAGS, Trust, TrustError, refusal_reason};
 
@@ -125,33 +126,31 @@ impl TlsSetup {
         Ok(Self { config, name })
     }
 
-    /// Completes one handshake over a stream with timeouts, and returns the negotiated protocol.
+    /// Completes one handshake over a socket that blocks, waits up to `patience` for each step, and ends the connection.
     pub(crate) fn probe_handshake(
         &self,
-        stream: &mut ProbeStream,
-    ) -> Result<Option<Alpn>, HandshakeProbeError> {
+        mut socket: Socket,
+        patience: Duration,
+    ) -> Result<ProbedServer, HandshakeProbeError> {
         let connection = ClientConnection::new(Arc::new(self.config.clone()), self.name.clone());
         let mut connection = connection.map_err(HandshakeProbeError::Tls)?;
+        let io_failed = HandshakeProbeError::Io;
+        socket.set_read_timeout(Some(patience)).map_err(io_failed)?;
+        socket.set_write_timeout(Some(patience)).map_err(io_failed)?;
         while connection.is_handshaking() {
-            let done = match stream {
-                ProbeStream::Tcp(tcp) => connection.complete_io(tcp),
-                ProbeStream::Unix(unix) => connection.complete_io(unix),
-            };
-            match done {
-                Ok(_) => {}
-                Err(error) => {
-                    let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()).cloned();
-                    return Err(tls.map_or(HandshakeProbeError::Io(error), HandshakeProbeError::Tls));
-                }
-            }
+            connection.complete_io(&mut socket).map_err(|error| {
+                let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()).cloned();
+                tls.map_or(HandshakeProbeError::Io(error), HandshakeProbeError::Tls)
+            })?;
         }
-        // The server need not report a truncated connection. Whether it arrives makes no difference.
         connection.send_close_notify();
-        let _ = match stream {
-            ProbeStream::Tcp(tcp) => connection.write_tls(tcp),
-            ProbeStream::Unix(unix) => connection.write_tls(unix),
-        };
-        Ok(connection.alpn_protocol().and_then(Alpn::known))
+        let _ = connection.write_tls(&mut socket);
+        end(socket);
+        let chain = connection.peer_certificates().unwrap_or_default();
+        Ok(ProbedServer {
+            alpn: connection.alpn_protocol().and_then(Alpn::known),
+            chain: chain.iter().map(|certificate| certificate.to_vec()).collect(),
+        })
     }
 
     /// TLS for a client of up to `connections` connections at a time, with its own session store, which `forgetting` empties.
@@ -166,11 +165,22 @@ impl TlsSetup {
     }
 }
 
-/// A connected stream that blocks.
+/// What a server agreed to.
 #[derive(Debug)]
-pub(crate) enum ProbeStream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
+pub(crate) struct ProbedServer {
+    pub(crate) alpn: Option<Alpn>,
+    /// Its certificates in DER, the leaf first.
+    pub(crate) chain: Vec<Vec<u8>>,
+}
+
+/// Ends a connection when the server has: it would count one as broken that is reset, as a socket is that closes before
+/// session tickets are read. Not every server ends, and none is waited for long.
+fn end(mut socket: Socket) {
+    const READS_MAX: usize = 8;
+    let _ = socket.shutdown(Shutdown::Write);
+    let _ = socket.set_read_timeout(Some(Duration::from_millis(200)));
+    let mut ignored = [0; 4096];
+    (0..READS_MAX).all(|_| socket.read(&mut ignored).is_ok_and(|n| n > 0));
 }
 
 /// Why a handshake that was tried out failed.
