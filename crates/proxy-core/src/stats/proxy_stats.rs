@@ -206,10 +206,10 @@ impl ProxyStats {
         self.clients.add(client, ClientCounter::Errors, n);
     }
 
-    /// Counts the end of a connection; `carried`: at least one of its bytes reached an upstream.
-    pub(crate) fn closed(&mut self, client: ClientSlot, carried: bool, lifetime: Duration) {
+    /// Counts the end of a connection; `has_failed`: by an error, before a byte reached an upstream.
+    pub(crate) fn closed(&mut self, client: ClientSlot, has_failed: bool, lifetime: Duration) {
         self.count(ProxyCounter::Closed, 1);
-        self.count(ProxyCounter::Failed, u64::from(!carried));
+        self.count(ProxyCounter::Failed, u64::from(has_failed));
         self.time(ProxyLatency::Lifetime, lifetime);
         self.clients.close(client);
     }

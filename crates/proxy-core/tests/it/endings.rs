@@ -86,6 +86,21 @@ fn an_upstream_that_broke_unnoticed_does_not_look_whole() {
 }
 
 #[test]
+fn a_client_that_asks_for_nothing_and_ends_well_has_not_failed() {
+    let served = TestUpstream::unix(serve_echo);
+    let mut proxy = TestProxy::start(&served.upstream);
+    for version in [&TLS12, &TLS13] {
+        let mut tls = proxy.connect(&proxy.client(version));
+        tls.conn.complete_io(&mut tls.sock).unwrap();
+        end(&mut tls);
+        assert_eq!(read_all(&mut tls), (Vec::new(), true));
+    }
+    proxy.expect(ProxyCounter::Closed, 2);
+    let total = proxy.finish();
+    assert_eq!((total.counters[ProxyCounter::HandshakesFull], total.counters[ProxyCounter::Failed]), (2, 0));
+}
+
+#[test]
 fn an_absent_upstream_ends_clients_cleanly_until_it_appears() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("app.sock");

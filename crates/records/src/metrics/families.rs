@@ -21,7 +21,7 @@ metrics! {
             => figure: "connections.accepted", metric: "connections_accepted";
         Closed = "CONNECTIONS_CLOSED_TOTAL", Count, "1194", "Connections closed, for whatever reason."
             => metric: "connections_closed";
-        Failed = "CONNECTIONS_FAILED_TOTAL", Count, "3", "Connections closed before a byte reached an upstream."
+        Failed = "CONNECTIONS_FAILED_TOTAL", Count, "3", "Connections that ended in an error before a byte reached an upstream."
             => figure: "connections.failed", metric: "connections_failed";
         HandshakesFull = "HANDSHAKES_FULL_TOTAL", Count, "240", "Full TLS handshakes completed."
             => figure: "handshakes.full";

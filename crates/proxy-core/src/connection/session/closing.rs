@@ -108,7 +108,7 @@ impl ClientSession {
             context.control.per_client.leave(client);
         }
         let lifetime = context.now.saturating_duration_since(accepted_at);
-        context.stats.closed(slot, bytes_in > 0, lifetime);
+        context.stats.closed(slot, outcome.is_error() && bytes_in == 0, lifetime);
         self.account.mix.end([bytes_in, bytes_out], &mut context.stats.delta.mix);
         if let Some(slots) = usage {
             context.stats.usage.closed(slots, bytes_in, bytes_out);
