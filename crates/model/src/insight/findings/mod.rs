@@ -2,7 +2,8 @@
 //!
 //! A rule evaluates the run after each interval, from the records read. It opens a finding when a figure passes
 //! one limit, and closes it when the figure falls below a lower one, so findings do not flap. The text of a finding is
-//! made when it opens or its severity changes, and again when an open finding is displayed.
+//! made when it opens or its severity rises, and again when an open finding is displayed. When its severity falls, it
+//! closes, and one of the lower severity opens.
 
 mod fleet;
 mod rules;
@@ -30,7 +31,7 @@ pub struct FindingSummary {
     /// The name of its run; absent unless several are merged, and of a finding about several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<Box<str>>,
-    /// How serious it is, or was last.
+    /// How serious it is, or was at its worst.
     pub severity: Severity,
     /// When it opened, in seconds after the run began.
     pub since_s: f64,
@@ -129,11 +130,13 @@ fn apply_rules(findings: &mut FindingTracker, run: &Run, now_us: u64) {
             (None, None) => {}
             (None, Some(open)) => open.closed_us = Some(now_us),
             (Some(severity), Some(open)) if open.severity == severity => {}
-            (Some(severity), Some(open)) => {
+            (Some(severity), Some(open)) if open.severity < severity => {
                 open.severity = severity;
                 open.text = (rule.text)(&context);
             }
-            (Some(severity), None) => {
+            // What is less severe from now on is another finding, as the text of the worst time must not be lost.
+            (Some(severity), open) => {
+                open.into_iter().for_each(|open| open.closed_us = Some(now_us));
                 let text = (rule.text)(&context);
                 let (id, since_us) = (rule.id, now_us);
                 findings.push(Finding { id, run: None, severity, since_us, closed_us: None, text });

@@ -70,7 +70,7 @@ fn course(
     [before, amid, open(recorder)]
 }
 
-/// Holds that some trouble is found under an id, with figures, once, and that the finding closes.
+/// Holds that some trouble is found under an id, with figures, once at each severity, and that the finding closes.
 #[track_caller]
 fn opens_and_closes(
     recorder: &mut RunBuilder,
@@ -78,8 +78,10 @@ fn opens_and_closes(
     trouble: impl Fn(&mut RunBuilder),
 ) {
     assert_eq!(course(recorder, trouble), [vec![], vec![found], vec![]]);
-    let all = recorder.run().findings();
-    assert_eq!(all.len(), 1, "{all:?}");
+    let mut all = recorder.run().findings();
+    assert!(all.iter().all(|finding| finding.id == found.0), "{all:?}");
+    all.sort_by_key(|finding| finding.since_us);
+    assert!(all[0].severity == found.1 && all.is_sorted_by(|a, b| a.severity > b.severity), "{all:?}");
     assert!(!all[0].text.evidence.is_empty() && !all[0].text.advice.is_empty());
     assert!(all[0].is_open_at(all[0].since_us) && !all[0].is_open_at(recorder.run().last_us()));
 }
@@ -239,6 +241,11 @@ fn descriptors_near_their_bound_are_found_until_some_are_closed() {
         let found: Vec<_> = severity.into_iter().map(|severity| ("descriptors", severity)).collect();
         assert_eq!(open(&recorder), found, "{descriptors}");
     }
+    // What was worst stays readable, with its text of then.
+    let all = recorder.run().findings();
+    let told: Vec<_> = all.iter().map(|finding| (finding.severity, &*finding.text.title)).collect();
+    let title = |share| format!("{share} of the descriptors that the process may have are open");
+    assert_eq!(told, [(Severity::Critical, &*title("96 %")), (Severity::Warning, &*title("72 %"))]);
 }
 
 #[test]
@@ -290,7 +297,7 @@ fn a_share_that_wanders_about_the_limit_does_not_flap() {
 }
 
 #[test]
-fn a_finding_becomes_more_severe_and_stays_one() {
+fn a_finding_becomes_more_severe_and_stays_one_until_it_is_less() {
     let mut recorder = begun(&[]);
     for n in [5, 200, 5] {
         recorder.seconds(120, |recorder| {
@@ -301,7 +308,9 @@ fn a_finding_becomes_more_severe_and_stays_one() {
         let severity = if n == 200 { Severity::Critical } else { Severity::Warning };
         assert_eq!(open(&recorder), [("handshakes-refused", severity)]);
     }
-    assert_eq!(recorder.run().findings().len(), 1);
+    let all = recorder.run().findings();
+    let told: Vec<_> = all.iter().map(|finding| (finding.severity, finding.closed_us.is_some())).collect();
+    assert_eq!(told, [(Severity::Warning, false), (Severity::Critical, true)]);
 }
 
 fn usage(recorder: &mut RunBuilder, dimension: Dimension, value: &str, counted: &[(UsageCounter, u64)]) {

@@ -101,13 +101,13 @@ pub struct Finding {
     pub id: &'static str,
     /// The name of its run, if several are merged.
     pub run: Option<Box<str>>,
-    /// How serious it is, or was last.
+    /// How serious it is, or was at its worst.
     pub severity: Severity,
     /// When it opened, `CLOCK_MONOTONIC` in microseconds.
     pub since_us: u64,
     /// When it closed; `None` while it is open.
     pub closed_us: Option<u64>,
-    /// Its present text, or its text at the opening if it has closed.
+    /// Its present text, or its text when it became so serious if it has closed.
     pub text: FindingText,
 }
 

@@ -94,7 +94,7 @@ fn overflow_text(context: &FindingContext<'_>) -> FindingText {
             .about("proxy.workers");
     }
     let Some(connect_ns) = connect_ns else {
-        return text.advise("`ss -ltn` tells whose backlog is full: its Recv-Q is about its Send-Q");
+        return text.advise("ss -ltn tells whose backlog is full: its Recv-Q is about its Send-Q");
     };
     let upstream = context.run.began().map_or("", |began| began.upstream.as_str());
     // Which of several it was is unknown, and the header of a log names its terminator here.
