@@ -79,6 +79,17 @@ impl Check {
             |directive: &Directive| directive.blocks.first().is_some_and(|&at| is_block(at, context));
         let servers = all.iter().enumerate().filter(|(_, it)| it.name() == "server" && within(it));
         let servers: Vec<(usize, &Directive)> = servers.filter(|(_, it)| it.blocks.len() == 1).collect();
+        // A file by itself; other includes, such as mime.types, hold no servers.
+        let not_read = all.iter().filter(|it| {
+            let file = it.argument(1);
+            it.name() == "include"
+                && it.place.file.is_empty()
+                && (file.contains('*') || file.ends_with(".conf"))
+        });
+        for include in not_read {
+            let what = format!("include {} is not read: check what nginx -T prints", include.argument(1));
+            self.need(false, Some(&include.place), what);
+        }
         self.need(!servers.is_empty(), None, format!("no server in {context} {{ }}"));
         let formats: Vec<&Directive> = all
             .iter()

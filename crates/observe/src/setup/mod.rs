@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use crate::format::LogKind;
 use crate::log_socket::SocketAddress;
+use records::values::LogFigure;
 
 /// A version of a terminator, such as 2.6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -187,6 +188,8 @@ pub fn lines(kind: LogKind, version: Version, socket: &SocketAddress) -> String 
     let absent: Vec<_> = kind
         .absent()
         .iter()
+        // The printed error_log has them.
+        .filter(|absent| kind != LogKind::Nginx || absent.figure != LogFigure::Failures)
         .map(|absent| format!("#   {}: {}\n", absent.figure.name(), absent.reason))
         .collect();
     let absent = absent.concat();

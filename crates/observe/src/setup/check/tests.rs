@@ -116,6 +116,18 @@ fn a_directive_of_nginx_counts_in_its_block_only() {
 }
 
 #[test]
+fn files_that_a_single_file_includes_are_named_as_not_read() {
+    let ours = lines(LogKind::Nginx, Version(1, 22, 1));
+    let text = format!(
+        "http {{ include mime.types; include conf.d/*.conf; server {{ listen 443 ssl; }}\n{ours}\n}}"
+    );
+    let lacking = lacks(LogKind::Nginx, &text);
+    assert_eq!(lacking, ["conf:1: include conf.d/*.conf is not read: check what nginx -T prints"]);
+    let whole = format!("# configuration file conf:\n{text}");
+    assert_eq!(lacks(LogKind::Nginx, &whole), [""; 0]);
+}
+
+#[test]
 fn a_log_of_an_inner_block_replaces_that_of_tlsdash() {
     let ours = lines(LogKind::Nginx, Version(1, 22, 1));
     let with = |server: &str| lacks(LogKind::Nginx, &format!("http {{ server {{ {server} }}\n{ours}\n}}"));
