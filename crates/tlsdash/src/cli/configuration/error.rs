@@ -21,8 +21,11 @@ pub struct ConfigurationError {
 impl ConfigurationError {
     /// The text is not TOML.
     pub(super) fn syntax(text: &str, error: &toml::de::Error) -> Self {
-        let at = error.span().map_or(0, |span| span.start);
-        Self { line: Some(line_at(text, at)), problem: error.message().to_owned() }
+        let span = error.span().unwrap_or_default();
+        let line = Some(line_at(text, span.start));
+        let key = text.get(span).filter(|_| error.message() == "duplicate key");
+        let key = key.map_or_else(String::new, |key| format!(" `{key}`"));
+        Self { line, problem: format!("{}{key}", error.message()) }
     }
 
     /// The first key of the text that has no meaning, or a value without one. `error` is that of all keys.

@@ -143,6 +143,7 @@ mod tests {
                 "# idle_timeout\n\nidle_timeout = \"1s\"",
                 "line 3: idle_timeout: unknown field `idle_timeout`; did you mean `idle-timeout`?",
             ),
+            ("tickets = 2\n\ntickets = 3", "line 3: duplicate key `tickets`"),
             ("tickets = 2\nticket = 2", "line 2: ticket: unknown field `ticket`; did you mean"),
             (
                 "tickets = 2\n[limits]\ntickets = 2",

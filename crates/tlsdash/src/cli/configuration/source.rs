@@ -122,11 +122,16 @@ impl ProxyOptions {
         self.http_config().map(drop)
     }
 
-    /// The options whose values differ in `new`, in alphabetical order.
+    /// The options whose values differ in `new`, in alphabetical order. A default that comes or goes with another option,
+    /// such as the mode, is none.
     pub(crate) fn changed_options(&self, new: &Self) -> anyhow::Result<Vec<String>> {
         let [before, after]: [toml::Table; 2] = [self.to_toml()?.parse()?, new.to_toml()?.parse()?];
         let words: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-        Ok(words.into_iter().filter(|word| before.get(*word) != after.get(*word)).cloned().collect())
+        let is_changed = |word: &&String| match (before.get(*word), after.get(*word)) {
+            (Some(before), Some(after)) => before != after,
+            _ => self.words.contains(*word) || new.words.contains(*word),
+        };
+        Ok(words.into_iter().filter(is_changed).cloned().collect())
     }
 
     /// The value of an option as the live setting of its name has it; `None` if there is none. A bound that is not given
@@ -174,6 +179,9 @@ mod tests {
         let words = before.changed_options(&after).unwrap();
         assert_eq!(words, ["handshakes-max", "idle-timeout", "route", "tickets"]);
         assert!(before.changed_options(&before).unwrap().is_empty());
+        let of_tcp = options("upstream = \"unix:/a\"\nidle-timeout = \"1m\"\nhandshakes-max = 5");
+        assert_eq!(of_tcp.changed_options(&before).unwrap(), ["mode"]);
+        assert_eq!(before.changed_options(&of_tcp).unwrap(), ["mode"]);
         let number = |word| after.live_value(word);
         assert_eq!(number("idle-timeout"), Some(Value::Number(120.0)));
         assert_eq!(number("handshakes-max"), Some(Value::Number(0.0)));
