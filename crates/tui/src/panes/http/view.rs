@@ -5,7 +5,7 @@
 //! ```
 //!
 //! ```text
-//! ─ http ─────────────────── 49,980 requests since the start
+//! ─ http, 10 s ───────────── 49,980 requests since the start
 //! status   ███████████▒  2xx 99.8%  4xx 98  5xx 2
 //! protocol █████████▒▒▒  HTTP/2 80.0%  HTTP/1.1 20.0%
 //! now      in flight 32  queued 0  pool 16 open, 8 idle
@@ -48,11 +48,12 @@ pub(crate) const PANE: Pane = Pane {
     },
     ranks: [3, 7, 7],
     render: |state, frame, area| {
-        let Some(http) = state.figures().and_then(|figures| figures.http.as_ref()) else { return };
+        let Some(figures) = state.figures() else { return };
+        let Some(http) = figures.http.as_ref() else { return };
         if area.height < TABLE_MIN {
             put(frame, area, &[one_line(state.theme, http, area.width)]);
         } else {
-            put(frame, area, &table(state.theme, http, area.width));
+            put(frame, area, &table(state.theme, http, &figures.span.words(), area.width));
         }
     },
     ..Pane::PLAIN
@@ -104,7 +105,7 @@ fn gauges(theme: Theme, http: &HttpFigures) -> Vec<StatusItem> {
     ]
 }
 
-fn table(theme: Theme, http: &HttpFigures, width: u16) -> Vec<Line<'static>> {
+fn table(theme: Theme, http: &HttpFigures, span: &str, width: u16) -> Vec<Line<'static>> {
     let cells = usize::from(width);
     let label = |name: &str| Span::styled(format!("{name:<NAMED_CELLS$}"), theme.label());
     let sum = http.statuses.iter().map(|(_, n)| *n).sum::<u64>();
@@ -122,7 +123,7 @@ fn table(theme: Theme, http: &HttpFigures, width: u16) -> Vec<Line<'static>> {
     let mut lines = vec![
         heading(
             theme,
-            &["http"],
+            &[&format!("http, {span}"), "http"],
             &format!("{} requests since the start", format::count(http.requests)),
             width,
         ),
