@@ -22,6 +22,9 @@ pub struct ExperimentSummary {
     pub seed: u64,
     /// The compared figures, the primary one first.
     pub metrics: Vec<ComparedFigureSummary>,
+    /// Why it has no verdict; `None` if nothing follows.
+    #[serde(skip)]
+    why_no_verdict: Option<String>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -34,7 +37,7 @@ pub struct ComparedFigureSummary {
 }
 
 impl ExperimentSummary {
-    pub(super) fn of(experiment: &Experiment) -> Self {
+    pub(super) fn of(experiment: &Experiment, is_run_over: bool) -> Self {
         let state = &experiment.state;
         Self {
             setting: state.setting.clone(),
@@ -44,11 +47,12 @@ impl ExperimentSummary {
             discard_s: state.discard_us as f64 / 1e6,
             seed: state.seed,
             metrics: experiment.metrics.iter().map(ComparedFigureSummary::of).collect(),
+            why_no_verdict: (!experiment.is_over()).then(|| experiment.why_no_verdict(is_run_over)),
         }
     }
 
-    /// The verdicts in sentences, with their figures, the primary one first, and each before that of its A/A stage; or that
-    /// there is none.
+    /// That there is no verdict yet, or for good, and the verdicts in sentences, with their figures, the primary one first,
+    /// and each before that of its A/A stage.
     pub fn sentences(&self) -> Vec<(String, Option<Estimate>)> {
         let of = |compared: &ComparedFigureSummary| {
             let judged = self.judged(&compared.metric);
@@ -61,8 +65,8 @@ impl ExperimentSummary {
             });
             told.into_iter().flatten().collect::<Vec<_>>()
         };
-        let told: Vec<_> = self.metrics.iter().flat_map(of).collect();
-        if told.is_empty() { vec![(self.judged("").unfinished(), None)] } else { told }
+        let none = self.why_no_verdict.iter().map(|reason| (self.judged("").without_verdict(reason), None));
+        none.chain(self.metrics.iter().flat_map(of)).collect()
     }
 
     fn judged<'a>(&'a self, metric: &'a str) -> Judged<'a> {

@@ -327,7 +327,10 @@ impl Run {
             load: self.load().map(|series| load::of(self, series)),
             tls_cost: TlsCost::of(self),
             clients: ClientSummary::all(self),
-            experiments: self.experiments().map(ExperimentSummary::of).collect(),
+            experiments: self
+                .experiments()
+                .map(|it| ExperimentSummary::of(it, self.stopped().is_some()))
+                .collect(),
             alerts: self.alerts().map(|episode| AlertSummary::of(self, episode)).collect(),
             findings: self.findings().into_iter().map(|finding| FindingSummary::of(self, finding)).collect(),
             journal: None,

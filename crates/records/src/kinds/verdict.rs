@@ -16,10 +16,10 @@ pub struct Judged<'a> {
 pub const UNFINISHED: &str = "the experiment did not come to its end";
 
 impl Judged<'_> {
-    /// Says that an experiment which does not go on has no verdict.
-    pub fn unfinished(self) -> String {
+    /// Says that there is no verdict, and why.
+    pub fn without_verdict(self, reason: &str) -> String {
         let Self { setting, a, b, .. } = self;
-        format!("no verdict on {setting} {b} against {a}: {UNFINISHED}")
+        format!("no verdict on {setting} {b} against {a}: {reason}")
     }
 
     /// Says the verdict of a stage. The reason is that of an inconclusive one.
@@ -168,6 +168,6 @@ mod tests {
             "inconclusive for proxy.tickets 4 against itself: too few pairs"
         );
         let unfinished = "no verdict on proxy.tickets 2 against 4: the experiment did not come to its end";
-        assert_eq!(TICKETS.unfinished(), unfinished);
+        assert_eq!(TICKETS.without_verdict(UNFINISHED), unfinished);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use experiment::{BlockValue, ComparableFigure, blocks_between};
 use model::runs::{ComparedFigure, Experiment};
 use model::summary::both_figures;
-use records::kinds::{Arm, Estimate, Stage, UNFINISHED};
+use records::kinds::{Arm, Estimate, Stage};
 use records::metrics::KnownValue;
 use serde::Serialize;
 
@@ -82,14 +82,15 @@ impl ComparedExperiment {
     fn of(report: &Report<'_>, experiment: &Experiment) -> Self {
         let state = &experiment.state;
         let over_time = FiguresOverTime::of(report, experiment);
-        let row = |compared: &ComparedFigure| row(compared, &over_time);
+        let no_verdict = experiment.why_no_verdict(report.summary.ended);
+        let row = |compared: &ComparedFigure| row(experiment, compared, &over_time, &no_verdict);
         let metrics: Vec<ComparisonRow> = experiment.metrics.iter().map(row).collect();
         let calibration = experiment.metrics.iter().filter_map(calibration).collect();
         Self {
             setting: state.setting.clone(),
             a: state.a.clone(),
             b: state.b.clone(),
-            verdict: verdict(experiment),
+            verdict: verdict(experiment, &no_verdict),
             block_s: state.block_us as f64 / 1e6,
             discard_s: state.discard_us as f64 / 1e6,
             seed: state.seed,
@@ -119,8 +120,8 @@ impl ComparedExperiment {
 }
 
 /// Says the verdict on each figure, the primary one first.
-fn verdict(experiment: &Experiment) -> String {
-    let none = || experiment.state.judged().unfinished();
+fn verdict(experiment: &Experiment, no_verdict: &str) -> String {
+    let none = || experiment.state.judged().without_verdict(no_verdict);
     let sentence = |compared: &ComparedFigure| {
         let figures = compared.verdict.as_ref().map(|verdict| both_figures(&compared.metric, verdict));
         format!("{}{}.", experiment.sentence(compared).unwrap_or_else(none), figures.unwrap_or_default())
@@ -164,15 +165,20 @@ impl FiguresOverTime {
     }
 }
 
-fn row(compared: &ComparedFigure, over_time: &FiguresOverTime) -> ComparisonRow {
+fn row(
+    experiment: &Experiment,
+    compared: &ComparedFigure,
+    over_time: &FiguresOverTime,
+    no_verdict: &str,
+) -> ComparisonRow {
     let over_time = over_time.points(&compared.metric);
     let (outcome, reason, estimate) = match (&compared.verdict, &compared.calibration) {
         (Some(verdict), _) => (verdict.outcome.into(), verdict.reason.clone(), verdict.estimate),
-        (None, Some(calibration)) => {
+        (None, Some(calibration)) if experiment.is_over() => {
             let reason = format!("a against a came to {}, and b was not tried", calibration.outcome);
             (RowOutcome::Inconclusive, reason, None)
         }
-        (None, None) => (RowOutcome::Inconclusive, UNFINISHED.to_owned(), compared.running),
+        (None, _) => (RowOutcome::Inconclusive, no_verdict.to_owned(), compared.running),
     };
     ComparisonRow { over_time, ..with_estimate(&compared.metric, outcome, reason, estimate) }
 }

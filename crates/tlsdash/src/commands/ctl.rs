@@ -297,6 +297,9 @@ fn status(data: &Json, text: &mut String) {
             data["clients"],
         );
     }
+    if let Some(experiment) = data["experiment"].as_str() {
+        let _ = writeln!(text, "experiment: {experiment}");
+    }
     for finding in data["findings"].as_array().into_iter().flatten() {
         let _ = writeln!(text, "finding {}: tlsdash explain says more", word(finding));
     }

@@ -306,6 +306,7 @@ impl ControlTarget {
             let run = model.run(run)?;
             let summary = model.summary(run, None);
             let began = run.began();
+            let experiment = run.experiments().next_back().filter(|_| run.compared_setting().is_some());
             let data = json!({
                 "run": summary.run,
                 "version": env!("CARGO_PKG_VERSION"),
@@ -318,6 +319,7 @@ impl ControlTarget {
                 "handshakes": summary.proxy.as_ref().map(|proxy| &proxy.handshakes),
                 "load": summary.load.as_ref().map(|load| &load.requests),
                 "clients": summary.clients.len(),
+                "experiment": experiment.map(|it| it.state.judged().without_verdict(&it.why_no_verdict(false))),
                 "findings": summary.findings.iter().filter(|finding| finding.closed_s.is_none()).map(|finding| finding.id).collect::<Vec<_>>(),
             });
             let addresses = began.map_or_else(String::new, |began| format!(", {} > {}", began.listen, began.upstream));

@@ -458,9 +458,12 @@ fn an_upgrade_is_refused_when_it_would_lose_something() {
     service.ctl(&["ab", "workers=1..2,pairs=6"]).unwrap();
     // It counts from the moment that it was asked for, though it begins with an interval.
     let told = service.ctl(&["ab", "workers=1..2,pairs=7"]).unwrap_err();
-    assert!(told.contains("an experiment is under way; end it first"), "{told}");
+    assert!(told.contains("an experiment is under way; tlsdash ctl ab end ends it"), "{told}");
     let told = service.ctl(&["upgrade"]).unwrap_err();
-    assert!(told.contains("this process goes on: an experiment is under way; end it first"), "{told}");
+    assert!(
+        told.contains("this process goes on: an experiment is under way; tlsdash ctl ab end ends it"),
+        "{told}"
+    );
     service.ctl(&["ab", "end"]).unwrap();
     service.upgrade();
     // A client keeps the last process from its end.

@@ -158,12 +158,14 @@ impl RunController {
                 let settings = self.workload.settings();
                 let text = crate::session::experiments::check_plan(&words, &settings, self.setup.interval)?;
                 if self.experiments.is_wanted_or_under_way() {
-                    return Err("an experiment is under way; end it first".to_owned());
+                    return Err("an experiment is under way; tlsdash ctl ab end ends it".to_owned());
                 }
                 self.note(by, &format!("experiment {words}"));
                 self.experiments
                     .want(words.parse().map_err(|error: experiment::ExperimentPlanError| error.to_string())?);
-                Ok(text)
+                Ok(format!(
+                    "the experiment begins: {text}; tlsdash ctl status says how far it is, log and journal get the verdict"
+                ))
             }
             ServiceChange::EndExperiment => {
                 if !self.experiments.is_wanted_or_under_way() {

@@ -15,7 +15,7 @@ use model::runs::{ArmSwitch, ComparedFigure, Experiment, Verdict};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
-use records::kinds::{ExperimentRecord, Stage};
+use records::kinds::{ExperimentRecord, Stage, UNFINISHED};
 use records::text::quantity;
 
 use super::figures::{FigureWidths, estimate, figure_lines, outcome};
@@ -123,7 +123,7 @@ fn verdict(experiment: &Experiment) -> String {
     let sentence = experiment.primary().and_then(|primary| experiment.sentence(primary));
     sentence.unwrap_or_else(|| {
         let ExperimentRecord { pair, pairs, .. } = &experiment.state;
-        format!("{} (pair {pair} of {pairs})", experiment.state.judged().unfinished())
+        format!("{} (pair {pair} of {pairs})", experiment.state.judged().without_verdict(UNFINISHED))
     })
 }
 

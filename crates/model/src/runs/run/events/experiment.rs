@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use crate::runs::run::aligned::AlignedRun;
 use records::kinds::heap_size::HeapSize as _;
 use records::kinds::{
-    Arm, Estimate, ExperimentOutcome, ExperimentRecord, ExperimentStep, Judged, Stage, Stamp,
+    Arm, Estimate, ExperimentOutcome, ExperimentRecord, ExperimentStep, Judged, Stage, Stamp, UNFINISHED,
 };
 use records::text::clean::PEER_TEXT_MAX;
 
@@ -168,6 +168,17 @@ impl Experiment {
         let goes_on = self.state.stage == Stage::Calibration
             && calibration.is_some_and(|verdict| verdict.outcome == ExperimentOutcome::NoDifference);
         self.state.step == ExperimentStep::Verdict && !goes_on
+    }
+
+    /// Says why it has no verdict: it goes on, as far as the records tell, or it was cut off by the end of the run.
+    pub fn why_no_verdict(&self, is_run_over: bool) -> String {
+        let ExperimentRecord { stage, pair, pairs, .. } = self.state;
+        let stage = if stage == Stage::Calibration { " of a against a" } else { "" };
+        if is_run_over {
+            UNFINISHED.to_owned()
+        } else {
+            format!("it goes on with pair {pair} of {pairs}{stage}")
+        }
     }
 
     /// What a figure of it judges.

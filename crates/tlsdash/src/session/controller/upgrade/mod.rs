@@ -100,7 +100,7 @@ impl RunController {
             self.setup.configuration.as_ref().and_then(|configuration| configuration.program.clone());
         let program = program.ok_or("only a proxy that was started with --headless can be upgraded")?;
         if self.experiments.is_wanted_or_under_way() {
-            return Err("an experiment is under way; end it first".to_owned());
+            return Err("an experiment is under way; tlsdash ctl ab end ends it".to_owned());
         }
         Ok(program)
     }
