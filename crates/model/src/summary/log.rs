@@ -27,6 +27,14 @@ pub struct LogSummary {
     pub absent: Vec<String>,
 }
 
+impl LogSummary {
+    /// Whether the log does not have a figure.
+    pub fn lacks(&self, figure: LogFigure) -> bool {
+        let is_it = |absent: &String| absent.split_once(": ").is_some_and(|(name, _)| name == figure.name());
+        self.absent.iter().any(is_it)
+    }
+}
+
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct LineCounts {
     pub read: u64,

@@ -1,6 +1,8 @@
 //! Figures that the log of another terminator may not have.
 
-use crate::metrics::{Field, HttpLatency, LatencyClass, ProxyCounter, ProxyLatency, TlsLatency};
+use crate::metrics::{
+    ClientCounter, Field, HttpLatency, LatencyClass, ProxyCounter, ProxyLatency, TlsLatency,
+};
 use crate::text::clean;
 use crate::wire::{DecodeError, FieldSource, WireField};
 use journal::EntryBuf;
@@ -101,6 +103,18 @@ impl LogFigure {
             ProxyCounter::HandshakesFull | ProxyCounter::HandshakesResumed => Some(Self::Handshakes),
             ProxyCounter::HandshakesFailed => Some(Self::Failures),
             ProxyCounter::LinesLost => Some(Self::LostLines),
+            _ => None,
+        }
+    }
+
+    /// The figure of a client's counter; `None` for a counter that every log has.
+    pub fn of_client_counter(counter: ClientCounter) -> Option<Self> {
+        match counter {
+            ClientCounter::Connections | ClientCounter::HandshakesFull | ClientCounter::HandshakesResumed => {
+                Some(Self::Handshakes)
+            }
+            ClientCounter::Exchanges => Some(Self::Exchange),
+            ClientCounter::BytesIn => Some(Self::Bytes),
             _ => None,
         }
     }

@@ -3,7 +3,6 @@
 use model::runs::{Level, RecordedRequest};
 use model::summary::{ClientSummary, ExperimentSummary};
 use records::metrics::{ClientCounter, LoadCounter, ProxyCounter, labels};
-use records::values::LogFigure;
 
 use super::events::EventKind;
 use crate::assert::AssertionOutcome;
@@ -176,24 +175,27 @@ impl Report<'_> {
     }
 
     pub(crate) fn client_rows(&self) -> ReportTable {
-        let has_exchanges = self.run.absent(LogFigure::Exchange).is_none();
         let row = |client: &ClientSummary| {
             let count = |counter| client.counters[counter];
+            let told = |counter| self.run.client_count(counter, count(counter));
+            let told_count = |counter| told(counter).map_or_else(|| DASH.to_owned(), grouped);
+            let told_mb =
+                |counter| told(counter).map_or_else(|| DASH.to_owned(), |n| fixed(n as f64 / 1e6, 3));
             let handshakes =
                 client.counters.sum(&[ClientCounter::HandshakesFull, ClientCounter::HandshakesResumed]);
             vec![
                 client.client.clone(),
-                grouped(count(ClientCounter::Connections)),
-                if has_exchanges { grouped(count(ClientCounter::Exchanges)) } else { DASH.to_owned() },
+                told_count(ClientCounter::Connections),
+                told_count(ClientCounter::Exchanges),
                 grouped(count(ClientCounter::Errors)),
                 client.exchange_p99_us.map_or_else(|| DASH.to_owned(), |us| ms(us / 1e3)),
-                grouped(count(ClientCounter::HandshakesFull)),
-                grouped(count(ClientCounter::HandshakesResumed)),
+                told_count(ClientCounter::HandshakesFull),
+                told_count(ClientCounter::HandshakesResumed),
                 percent(count(ClientCounter::HandshakesResumed) as f64, handshakes as f64),
                 client.rtt_us.map_or_else(|| DASH.to_owned(), |us| ms(us as f64 / 1e3)),
                 grouped(count(ClientCounter::Retransmits)),
-                fixed(count(ClientCounter::BytesIn) as f64 / 1e6, 3),
-                fixed(count(ClientCounter::BytesOut) as f64 / 1e6, 3),
+                told_mb(ClientCounter::BytesIn),
+                told_mb(ClientCounter::BytesOut),
             ]
         };
         let columns = [

@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use model::summary::{
-    HandshakeCounts, JournalSummary, LoadSummary, LogSummary, ProcessSummary, ProcessUsage, ProxySummary,
-    QuicCounts, Summary,
+    ClientSummary, HandshakeCounts, JournalSummary, LoadSummary, LogSummary, ProcessSummary, ProcessUsage,
+    ProxySummary, QuicCounts, Summary,
 };
 use records::metrics::ClientCounter;
-use records::values::LoadEvent;
+use records::values::{LoadEvent, LogFigure};
 use rustix::io::Errno;
 
 use crate::cli::Format;
@@ -60,8 +60,7 @@ fn text(summary: &Summary) -> String {
     let mut out = format!("run {}{of}, {:.1} s{ended}\n\n", summary.run, summary.duration_s);
     latency::table(summary, &mut out);
     if let Some(proxy) = &summary.proxy {
-        let is_log = summary.log.as_ref().is_some_and(|log| log.packets.is_none());
-        proxy_lines(proxy, is_log, &mut out);
+        proxy_lines(proxy, summary.log.as_ref(), &mut out);
     }
     if let Some(log) = &summary.log {
         log_lines(log, &mut out);
@@ -86,7 +85,9 @@ fn text(summary: &Summary) -> String {
     }
     let used = summary.cpu_s.iter().filter(|(_, seconds)| **seconds > 0.0);
     let cpu: Vec<String> = used.map(|(name, seconds)| format!("{name} {seconds:.2}")).collect();
-    line(&mut out, "CPU seconds", format_args!("{}", cpu.join(", ")));
+    if !cpu.is_empty() {
+        line(&mut out, "CPU seconds", format_args!("{}", cpu.join(", ")));
+    }
     if let Some(process) = &summary.process {
         let ProcessSummary { memory_bytes, memory_pss_bytes, descriptors, threads } = *process;
         let (resident, pss) = (bytes(memory_bytes), bytes(memory_pss_bytes));
@@ -169,16 +170,25 @@ fn journal_problems(journal: &JournalSummary) -> Vec<String> {
     counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect()
 }
 
-/// With `is_log` the counts come from a log, which has neither requests in flight nor upstream connections.
-fn proxy_lines(proxy: &ProxySummary, is_log: bool, out: &mut String) {
+/// A log has neither requests in flight nor upstream connections, and what it does not tell is no 0.
+fn proxy_lines(proxy: &ProxySummary, log: Option<&LogSummary>, out: &mut String) {
+    let is_log = log.is_some_and(|log| log.packets.is_none());
     let c = &proxy.connections;
     let open = if is_log { String::new() } else { format!(" {} open,", c.open) };
-    line(out, "connections", format_args!("{} accepted,{open} {} failed", c.accepted, c.failed));
-    handshake_line(&proxy.handshakes, "handshakes", out);
-    line(out, "bytes", format_args!("{} in, {} out", bytes(proxy.bytes.r#in), bytes(proxy.bytes.out)));
+    if c.accepted > 0 || !lacks(log, LogFigure::Handshakes) {
+        line(out, "connections", format_args!("{} accepted,{open} {} failed", c.accepted, c.failed));
+        handshake_line(&proxy.handshakes, "handshakes", out);
+    }
+    let is_told = proxy.bytes.r#in > 0 || !lacks(log, LogFigure::Bytes);
+    let bytes_in = if is_told { bytes(proxy.bytes.r#in) } else { "–".to_owned() };
+    line(out, "bytes", format_args!("{bytes_in} in, {} out", bytes(proxy.bytes.out)));
     if let Some(http) = &proxy.http {
         http::lines(http, is_log, out);
     }
+}
+
+fn lacks(log: Option<&LogSummary>, figure: LogFigure) -> bool {
+    log.is_some_and(|log| log.lacks(figure))
 }
 
 fn load_lines(load: &LoadSummary, out: &mut String) {
@@ -246,7 +256,7 @@ fn load_lines(load: &LoadSummary, out: &mut String) {
             ),
         );
     }
-    line(out, "", format_args!("{} in, {} out", bytes(load.bytes.r#in), bytes(load.bytes.out)));
+    line(out, "", format_args!("{} sent, {} received", bytes(load.bytes.r#in), bytes(load.bytes.out)));
     for note in &load.notes {
         line(out, "note", format_args!("{note}"));
     }
@@ -274,16 +284,23 @@ fn clients(summary: &Summary, out: &mut String) {
         "\n{:<25} {:>11} {:>8} {:>8} {:>10} {:>10}",
         "client", "connections", "full", "resumed", "in", "out"
     );
+    let told = |client: &ClientSummary, counter, shown: fn(u64) -> String| {
+        let n = client.counters[counter];
+        let is_absent =
+            LogFigure::of_client_counter(counter).is_some_and(|it| lacks(summary.log.as_ref(), it));
+        if n == 0 && is_absent { "–".to_owned() } else { shown(n) }
+    };
+    let whole = |n: u64| n.to_string();
     for client in summary.clients.iter().take(CLIENTS_SHOWN) {
         let _ = writeln!(
             out,
             "{:<25} {:>11} {:>8} {:>8} {:>10} {:>10}",
             client.client,
-            client.counters[ClientCounter::Connections],
-            client.counters[ClientCounter::HandshakesFull],
-            client.counters[ClientCounter::HandshakesResumed],
-            bytes(client.counters[ClientCounter::BytesIn]),
-            bytes(client.counters[ClientCounter::BytesOut])
+            told(client, ClientCounter::Connections, whole),
+            told(client, ClientCounter::HandshakesFull, whole),
+            told(client, ClientCounter::HandshakesResumed, whole),
+            told(client, ClientCounter::BytesIn, bytes),
+            told(client, ClientCounter::BytesOut, bytes)
         );
     }
     let more = summary.clients.len().saturating_sub(CLIENTS_SHOWN);

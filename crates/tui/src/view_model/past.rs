@@ -37,7 +37,7 @@ pub(crate) fn settings_at(run: &Run, us: u64) -> Vec<PastSetting> {
 pub(crate) fn client_at(run: &Run, id: ClientId, us: u64, span_us: u64) -> ClientRow {
     let Some(client) = run.client(id) else { return ClientRow::unknown(id) };
     let mut then = ClientRow::at(client, us);
-    then.set_recent(recent_until(client, us, span_us));
+    then.set_recent(run, recent_until(client, us, span_us));
     then.latency = ClientLatency::until(client, us, Span::Last(span_us));
     then
 }

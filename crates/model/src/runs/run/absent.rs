@@ -2,7 +2,7 @@
 
 use super::Run;
 use records::kinds::RunRecord;
-use records::metrics::{HttpCounter, LatencyClass, ProxyCounter, TimeResolution};
+use records::metrics::{ClientCounter, HttpCounter, LatencyClass, ProxyCounter, TimeResolution};
 use records::values::LogFigure;
 
 /// Why figures of connections are absent if all lines are of requests.
@@ -47,6 +47,12 @@ impl Run {
         // A log of its own may have them, which is there if it has some.
         let is_counted = figure == LogFigure::Failures && counted(ProxyCounter::HandshakesFailed) > 0;
         began.absent.reason(figure).filter(|_| !is_counted)
+    }
+
+    /// What was counted of a client; `None` if it is nothing, and the log does not tell.
+    pub fn client_count(&self, counter: ClientCounter, n: u64) -> Option<u64> {
+        let is_absent = || LogFigure::of_client_counter(counter).is_some_and(|it| self.absent(it).is_some());
+        (n > 0 || !is_absent()).then_some(n)
     }
 
     /// The figures that its log is known to lack, each as `name: reason`.

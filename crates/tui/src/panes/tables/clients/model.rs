@@ -149,11 +149,15 @@ impl ClientRow {
         self.totals.map(|totals| totals.sum(&[ClientCounter::BytesIn, ClientCounter::BytesOut]))
     }
 
-    /// Sets what it did over some time; `None` where that is not known.
-    pub(crate) fn set_recent(&mut self, recent: Option<RecentActivity>) {
-        let rate = |at: usize| recent.map(|recent| recent.counted[at] * 1e6 / recent.span_us.max(1) as f64);
-        [self.in_per_second, self.out_per_second, self.exchanges_per_second] = [rate(0), rate(1), rate(2)];
-        let count = |at: usize| recent.map(|recent| recent.counted[at].round() as u64);
+    /// Sets what it did over some time; `None` where that is not known, or not told by a log.
+    pub(crate) fn set_recent(&mut self, run: &Run, recent: Option<RecentActivity>) {
+        let totals = self.totals.unwrap_or_default();
+        let recent_of =
+            |at: usize| recent.filter(|_| run.client_count(COUNTED[at], totals[COUNTED[at]]).is_some());
+        let rate = |at: usize| recent_of(at).map(|it| it.counted[at] * 1e6 / it.span_us.max(1) as f64);
+        let rates = [rate(0), rate(1), rate(2)];
+        let count = |at: usize| recent_of(at).map(|it| it.counted[at].round() as u64);
+        [self.in_per_second, self.out_per_second, self.exchanges_per_second] = rates;
         (self.connections, self.errors) = (count(3), count(6));
         // A share of whole handshakes: the window may begin within an interval.
         self.full_share = recent.and_then(|RecentActivity { counted, .. }| {

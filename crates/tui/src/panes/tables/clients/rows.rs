@@ -79,7 +79,7 @@ fn average(rows: &mut [ClientRow], run: &Run) {
     let duration_us = run.duration_us();
     for row in rows {
         let Some(client) = run.client(row.id) else { continue };
-        row.set_recent(RecentActivity::whole(client, duration_us));
+        row.set_recent(run, RecentActivity::whole(client, duration_us));
         row.latency = ClientLatency::until(client, u64::MAX, Span::WholeRun);
     }
 }
@@ -110,7 +110,7 @@ impl RecentRows {
         let has_new_rest = std::mem::replace(&mut self.resting, resting) != resting;
         if has_new_rest {
             for row in rows.iter_mut() {
-                row.set_recent(resting);
+                row.set_recent(run, resting);
             }
         }
         let changed = if has_new_rest { ChangedRows::All } else { ChangedRows::At(self.moving.clone()) };
@@ -120,7 +120,7 @@ impl RecentRows {
         moving.retain(|&at| {
             let client = run.client(rows[at].id);
             let moves = client.filter(|client| client.last_us > counts_from_us);
-            rows[at].set_recent(moves.map_or(resting, |client| recent(run, client, span_us)));
+            rows[at].set_recent(run, moves.map_or(resting, |client| recent(run, client, span_us)));
             rows[at].latency =
                 moves.and_then(|client| ClientLatency::until(client, now_us, Span::Last(span_us)));
             is_moving[at] = moves.is_some();
