@@ -239,7 +239,8 @@ impl AcmeClient {
         }
         match order.poll_ready(&PATIENCE).await {
             Ok(OrderStatus::Ready) => Ok(()),
-            Err(error) if !is_final(&error) => Err(error.into()),
+            // What is refused is to look at the order.
+            Err(error) if order.state().error.is_none() => Err(error.into()),
             // The order has the same problem as one of its challenges, without the domain.
             _ => Err(failure(order).await?),
         }
