@@ -72,6 +72,18 @@ impl Check {
         self.need(is_without, Some(&format.place), what);
     }
 
+    /// Names the files that a single file of nginx includes.
+    fn not_read(&mut self, all: &[Directive]) {
+        // Those that nginx brings along hold no server and no log.
+        let is_known =
+            |file: &str| ["mime.types", "_params", "fastcgi.conf"].iter().any(|end| file.ends_with(end));
+        let is_read = |it: &Directive| it.name() != "include" || !it.place.file.is_empty();
+        for include in all.iter().filter(|it| !is_read(it) && !is_known(it.argument(1))) {
+            let what = format!("include {}: pipe what nginx -T prints into --check -", include.argument(1));
+            self.need(false, Some(&include.place), what);
+        }
+    }
+
     /// nginx takes `access_log` and `error_log` of the innermost block that has one.
     fn nginx(&mut self, all: &[Directive], context: &str, keys: &[Key]) {
         let is_block = |at: usize, name: &str| all[at].name() == name;
@@ -79,17 +91,7 @@ impl Check {
             |directive: &Directive| directive.blocks.first().is_some_and(|&at| is_block(at, context));
         let servers = all.iter().enumerate().filter(|(_, it)| it.name() == "server" && within(it));
         let servers: Vec<(usize, &Directive)> = servers.filter(|(_, it)| it.blocks.len() == 1).collect();
-        // A file by itself; other includes, such as mime.types, hold no servers.
-        let not_read = all.iter().filter(|it| {
-            let file = it.argument(1);
-            it.name() == "include"
-                && it.place.file.is_empty()
-                && (file.contains('*') || file.ends_with(".conf"))
-        });
-        for include in not_read {
-            let what = format!("include {} is not read: check what nginx -T prints", include.argument(1));
-            self.need(false, Some(&include.place), what);
-        }
+        self.not_read(all);
         self.need(!servers.is_empty(), None, format!("no server in {context} {{ }}"));
         let formats: Vec<&Directive> = all
             .iter()

@@ -122,7 +122,7 @@ fn files_that_a_single_file_includes_are_named_as_not_read() {
         "http {{ include mime.types; include conf.d/*.conf; server {{ listen 443 ssl; }}\n{ours}\n}}"
     );
     let lacking = lacks(LogKind::Nginx, &text);
-    assert_eq!(lacking, ["conf:1: include conf.d/*.conf is not read: check what nginx -T prints"]);
+    assert_eq!(lacking, ["conf:1: include conf.d/*.conf: pipe what nginx -T prints into --check -"]);
     let whole = format!("# configuration file conf:\n{text}");
     assert_eq!(lacks(LogKind::Nginx, &whole), [""; 0]);
 }
