@@ -173,14 +173,18 @@ pub(crate) struct ProbedServer {
     pub(crate) chain: Vec<Vec<u8>>,
 }
 
-/// Ends a connection when the server has: it would count one as broken that is reset, as a socket is that closes before
-/// session tickets are read. Not every server ends, and none is waited for long.
+/// Waits until the server ends the connection. A socket that is closed before session tickets are read resets the connection,
+/// and the server counts it as broken. Each read waits 200 ms at most.
 fn end(mut socket: Socket) {
     const READS_MAX: usize = 8;
     let _ = socket.shutdown(Shutdown::Write);
     let _ = socket.set_read_timeout(Some(Duration::from_millis(200)));
     let mut ignored = [0; 4096];
-    (0..READS_MAX).all(|_| socket.read(&mut ignored).is_ok_and(|n| n > 0));
+    for _ in 0..READS_MAX {
+        if !socket.read(&mut ignored).is_ok_and(|n| n > 0) {
+            break;
+        }
+    }
 }
 
 /// Why a handshake that was tried out failed.
