@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::figures::FigureName;
-use crate::runs::{ComparedFigure, Experiment, Verdict};
+use crate::runs::{ComparedFigure, Experiment, Run, Verdict};
 use records::kinds::{Estimate, ExperimentOutcome, Judged, Stage};
 
 #[derive(Clone, Debug, Serialize)]
@@ -22,7 +22,7 @@ pub struct ExperimentSummary {
     pub seed: u64,
     /// The compared figures, the primary one first.
     pub metrics: Vec<ComparedFigureSummary>,
-    /// Why it has no verdict; `None` if nothing follows.
+    /// Why it has no verdict; `None` if it is over.
     #[serde(skip)]
     why_no_verdict: Option<String>,
 }
@@ -37,7 +37,7 @@ pub struct ComparedFigureSummary {
 }
 
 impl ExperimentSummary {
-    pub(super) fn of(experiment: &Experiment, is_run_over: bool) -> Self {
+    pub(super) fn of(run: &Run, experiment: &Experiment) -> Self {
         let state = &experiment.state;
         Self {
             setting: state.setting.clone(),
@@ -47,7 +47,7 @@ impl ExperimentSummary {
             discard_s: state.discard_us as f64 / 1e6,
             seed: state.seed,
             metrics: experiment.metrics.iter().map(ComparedFigureSummary::of).collect(),
-            why_no_verdict: (!experiment.is_over()).then(|| experiment.why_no_verdict(is_run_over)),
+            why_no_verdict: run.why_no_verdict(experiment),
         }
     }
 

@@ -327,10 +327,7 @@ impl Run {
             load: self.load().map(|series| load::of(self, series)),
             tls_cost: TlsCost::of(self),
             clients: ClientSummary::all(self),
-            experiments: self
-                .experiments()
-                .map(|it| ExperimentSummary::of(it, self.stopped().is_some()))
-                .collect(),
+            experiments: self.experiments().map(|it| ExperimentSummary::of(self, it)).collect(),
             alerts: self.alerts().map(|episode| AlertSummary::of(self, episode)).collect(),
             findings: self.findings().into_iter().map(|finding| FindingSummary::of(self, finding)).collect(),
             journal: None,

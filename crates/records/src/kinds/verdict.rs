@@ -12,7 +12,7 @@ pub struct Judged<'a> {
     pub metric: &'a str,
 }
 
-/// Why an experiment that the run, or a person, cut off has no verdict.
+/// Why an experiment that the end of the run cut off has no verdict.
 pub const UNFINISHED: &str = "the experiment did not come to its end";
 
 impl Judged<'_> {

@@ -82,7 +82,7 @@ impl ComparedExperiment {
     fn of(report: &Report<'_>, experiment: &Experiment) -> Self {
         let state = &experiment.state;
         let over_time = FiguresOverTime::of(report, experiment);
-        let no_verdict = experiment.why_no_verdict(report.summary.ended);
+        let no_verdict = report.run.why_no_verdict(experiment).unwrap_or_default();
         let row = |compared: &ComparedFigure| row(experiment, compared, &over_time, &no_verdict);
         let metrics: Vec<ComparisonRow> = experiment.metrics.iter().map(row).collect();
         let calibration = experiment.metrics.iter().filter_map(calibration).collect();

@@ -18,6 +18,7 @@ use model::runs::Model;
 use model::summary::{CertificateSummary, RecentClients};
 use proxy_core::UpstreamChange;
 use records::ids::RunId;
+use records::kinds::ExperimentRecord;
 use records::text::quantity::counted;
 use serde_json::json;
 use tui::{DashboardSender, Event};
@@ -319,7 +320,10 @@ impl ControlTarget {
                 "handshakes": summary.proxy.as_ref().map(|proxy| &proxy.handshakes),
                 "load": summary.load.as_ref().map(|load| &load.requests),
                 "clients": summary.clients.len(),
-                "experiment": experiment.map(|it| it.state.judged().without_verdict(&it.why_no_verdict(false))),
+                "experiment": experiment.map(|it| {
+                    let ExperimentRecord { setting, a, b, .. } = &it.state;
+                    format!("{setting} {b} against {a}, {}", it.progress())
+                }),
                 "findings": summary.findings.iter().filter(|finding| finding.closed_s.is_none()).map(|finding| finding.id).collect::<Vec<_>>(),
             });
             let addresses = began.map_or_else(String::new, |began| format!(", {} > {}", began.listen, began.upstream));

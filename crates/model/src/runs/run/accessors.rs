@@ -22,7 +22,7 @@ use records::codec::Writer;
 use records::ids::{ClientId, RunId};
 use records::kinds::{
     HandshakeCosts, HealthRecord, HostRecord, HttpGauges, HttpRecord, LoadRecord, RouteRecord, RunRecord,
-    TlsRecord, UpstreamRecord,
+    TlsRecord, UNFINISHED, UpstreamRecord,
 };
 use records::metrics::{
     ClientCounter, Counters, CpuGroup, HttpCounter, HttpLatency, LoadCounter, LoadLatency, ProxyCounter,
@@ -357,6 +357,16 @@ impl Run {
     /// Its experiments, oldest first.
     pub fn experiments(&self) -> impl DoubleEndedIterator<Item = &Experiment> + ExactSizeIterator {
         self.experiments.iter()
+    }
+
+    /// Why an experiment has no verdict: the run, or another experiment, came to its end or followed; or the records end
+    /// before it does. `None` if nothing follows its last record.
+    pub fn why_no_verdict(&self, experiment: &Experiment) -> Option<String> {
+        let is_latest = self.experiments().next_back().is_some_and(|latest| std::ptr::eq(latest, experiment));
+        (!experiment.is_over()).then(|| match self.stopped() {
+            None if is_latest => format!("the records end in {}", experiment.progress()),
+            _ => UNFINISHED.to_owned(),
+        })
     }
 
     /// The setting that an experiment compares at present; `None` between experiments, and once the run has ended.

@@ -164,7 +164,7 @@ impl RunController {
                 self.experiments
                     .want(words.parse().map_err(|error: experiment::ExperimentPlanError| error.to_string())?);
                 Ok(format!(
-                    "the experiment begins: {text}; tlsdash ctl status says how far it is, log and journal get the verdict"
+                    "the experiment begins: {text}; tlsdash ctl status shows its progress, the log its verdict"
                 ))
             }
             ServiceChange::EndExperiment => {
@@ -222,7 +222,7 @@ impl RunController {
     /// Changes a setting for a user, unless an experiment compares it. Returns false if it already had this value.
     pub(super) fn change_for(&mut self, name: &str, value: &Value, by: &str) -> Result<bool, String> {
         if self.is_compared(name) {
-            return Err(format!("{name} is locked: an experiment compares it; end that first"));
+            return Err(format!("{name} is locked: an experiment compares it; tlsdash ctl ab end ends that"));
         }
         if Alerts::is_setting(name) {
             return self.change_alert(name, value, by).map_err(|error| error.to_string());

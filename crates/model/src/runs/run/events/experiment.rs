@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use crate::runs::run::aligned::AlignedRun;
 use records::kinds::heap_size::HeapSize as _;
 use records::kinds::{
-    Arm, Estimate, ExperimentOutcome, ExperimentRecord, ExperimentStep, Judged, Stage, Stamp, UNFINISHED,
+    Arm, Estimate, ExperimentOutcome, ExperimentRecord, ExperimentStep, Judged, Stage, Stamp,
 };
 use records::text::clean::PEER_TEXT_MAX;
 
@@ -170,15 +170,11 @@ impl Experiment {
         self.state.step == ExperimentStep::Verdict && !goes_on
     }
 
-    /// Says why it has no verdict: it goes on, as far as the records tell, or it was cut off by the end of the run.
-    pub fn why_no_verdict(&self, is_run_over: bool) -> String {
+    /// How far it is: `pair 3 of 12`, or `A against A, pair 3 of 6`.
+    pub fn progress(&self) -> String {
         let ExperimentRecord { stage, pair, pairs, .. } = self.state;
-        let stage = if stage == Stage::Calibration { " of a against a" } else { "" };
-        if is_run_over {
-            UNFINISHED.to_owned()
-        } else {
-            format!("it goes on with pair {pair} of {pairs}{stage}")
-        }
+        let stage = if stage == Stage::Calibration { "A against A, " } else { "" };
+        format!("{stage}pair {pair} of {pairs}")
     }
 
     /// What a figure of it judges.

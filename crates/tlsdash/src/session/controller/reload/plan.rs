@@ -65,7 +65,9 @@ impl RunController {
             settings.iter().any(|setting| setting.name == *name && setting.value != *value)
         });
         match plan.changes.iter().find(|(name, _)| self.is_compared(name)) {
-            Some((name, _)) => Err(format!("{name} is locked: an experiment compares it; end that first")),
+            Some((name, _)) => {
+                Err(format!("{name} is locked: an experiment compares it; tlsdash ctl ab end ends that"))
+            }
             None => Ok((options, plan)),
         }
     }
