@@ -134,7 +134,7 @@ fn apply_rules(findings: &mut FindingTracker, run: &Run, now_us: u64) {
                 open.severity = severity;
                 open.text = (rule.text)(&context);
             }
-            // What is less severe from now on is another finding, as the text of the worst time must not be lost.
+            // What is less severe from now on is another finding: the text of the more severe one must not be lost.
             (Some(severity), open) => {
                 open.into_iter().for_each(|open| open.closed_us = Some(now_us));
                 let text = (rule.text)(&context);

@@ -241,7 +241,7 @@ fn descriptors_near_their_bound_are_found_until_some_are_closed() {
         let found: Vec<_> = severity.into_iter().map(|severity| ("descriptors", severity)).collect();
         assert_eq!(open(&recorder), found, "{descriptors}");
     }
-    // What was worst stays readable, with its text of then.
+    // What was worse stays readable, with its text of when it became so.
     let all = recorder.run().findings();
     let told: Vec<_> = all.iter().map(|finding| (finding.severity, &*finding.text.title)).collect();
     let title = |share| format!("{share} of the descriptors that the process may have are open");

@@ -90,7 +90,7 @@ fn figures(state: &State, findings: &OpenFindings, finding: &Finding, cells: usi
     let of = match (findings.is_past, finding.closed_us) {
         (false, _) => "",
         (true, None) => ", still open: figures of the latest moment",
-        (true, Some(_)) => ", over by now: figures of when it opened",
+        (true, Some(_)) => ", over by now: figures of when it became so severe",
     };
     let since = state.moment_words(finding.since_us);
     let mut texts: Vec<(String, Style)> = vec![(format!("{}, since {since}{of}", finding.id), theme.quiet())];
