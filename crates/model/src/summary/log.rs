@@ -25,14 +25,9 @@ pub struct LogSummary {
     pub packets: Option<PacketCounts>,
     /// Figures that the log does not have, each with the reason: their values are 0 and meaningless.
     pub absent: Vec<String>,
-}
-
-impl LogSummary {
-    /// Whether the log does not have a figure.
-    pub fn lacks(&self, figure: LogFigure) -> bool {
-        let is_it = |absent: &String| absent.split_once(": ").is_some_and(|(name, _)| name == figure.name());
-        self.absent.iter().any(is_it)
-    }
+    /// The same figures, also those of which no reason is known.
+    #[serde(skip)]
+    pub lacks: Vec<LogFigure>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -115,6 +110,7 @@ pub(super) fn of(run: &Run) -> Option<LogSummary> {
         lines: line_counts(run),
         packets: packet_counts(run),
         absent: run.absent_figures(),
+        lacks: LogFigure::ALL.into_iter().map(|(it, _)| it).filter(|it| run.absent(*it).is_some()).collect(),
     })
 }
 

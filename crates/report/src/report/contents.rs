@@ -193,7 +193,7 @@ impl Report<'_> {
                 told_count(ClientCounter::HandshakesResumed),
                 percent(count(ClientCounter::HandshakesResumed) as f64, handshakes as f64),
                 client.rtt_us.map_or_else(|| DASH.to_owned(), |us| ms(us as f64 / 1e3)),
-                grouped(count(ClientCounter::Retransmits)),
+                told_count(ClientCounter::Retransmits),
                 told_mb(ClientCounter::BytesIn),
                 told_mb(ClientCounter::BytesOut),
             ]

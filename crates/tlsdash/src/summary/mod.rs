@@ -175,9 +175,14 @@ fn proxy_lines(proxy: &ProxySummary, log: Option<&LogSummary>, out: &mut String)
     let is_log = log.is_some_and(|log| log.packets.is_none());
     let c = &proxy.connections;
     let open = if is_log { String::new() } else { format!(" {} open,", c.open) };
-    if c.accepted > 0 || !lacks(log, LogFigure::Handshakes) {
+    let (handshakes, has_handshakes) = (&proxy.handshakes, !lacks(log, LogFigure::Handshakes));
+    if c.accepted > 0 || has_handshakes {
         line(out, "connections", format_args!("{} accepted,{open} {} failed", c.accepted, c.failed));
-        handshake_line(&proxy.handshakes, "handshakes", out);
+    }
+    if handshakes.full + handshakes.resumed > 0 || has_handshakes {
+        handshake_line(handshakes, "handshakes", out);
+    } else if handshakes.failed > 0 {
+        line(out, "handshakes", format_args!("{} failed", handshakes.failed));
     }
     let is_told = proxy.bytes.r#in > 0 || !lacks(log, LogFigure::Bytes);
     let bytes_in = if is_told { bytes(proxy.bytes.r#in) } else { "–".to_owned() };
@@ -188,7 +193,7 @@ fn proxy_lines(proxy: &ProxySummary, log: Option<&LogSummary>, out: &mut String)
 }
 
 fn lacks(log: Option<&LogSummary>, figure: LogFigure) -> bool {
-    log.is_some_and(|log| log.lacks(figure))
+    log.is_some_and(|log| log.lacks.contains(&figure))
 }
 
 fn load_lines(load: &LoadSummary, out: &mut String) {

@@ -51,7 +51,10 @@ impl Run {
 
     /// What was counted of a client; `None` if it is nothing, and the log does not tell.
     pub fn client_count(&self, counter: ClientCounter, n: u64) -> Option<u64> {
-        let is_absent = || LogFigure::of_client_counter(counter).is_some_and(|it| self.absent(it).is_some());
+        let is_absent = || match LogFigure::of_client_counter(counter) {
+            Some(figure) => self.absent(figure).is_some(),
+            None => counter == ClientCounter::Retransmits && self.counted_log().is_some(),
+        };
         (n > 0 || !is_absent()).then_some(n)
     }
 

@@ -123,7 +123,7 @@ impl ProxyOptions {
     }
 
     /// The options whose values differ in `new`, in alphabetical order. A default that comes or goes with another option,
-    /// such as the mode, is none.
+    /// such as the mode, does not count.
     pub(crate) fn changed_options(&self, new: &Self) -> anyhow::Result<Vec<String>> {
         let [before, after]: [toml::Table; 2] = [self.to_toml()?.parse()?, new.to_toml()?.parse()?];
         let words: BTreeSet<&String> = before.keys().chain(after.keys()).collect();

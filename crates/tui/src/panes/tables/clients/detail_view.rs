@@ -104,8 +104,9 @@ fn rates(theme: Theme, row: &ClientRow) -> String {
 fn totals(state: &State, row: &ClientRow) -> (String, String) {
     let none = state.theme.glyphs.none().to_string();
     let Some(totals) = row.totals else { return (none.clone(), none) };
-    let count = |counter| format::count(totals[counter]);
-    let bytes = |counter| format::bytes(totals[counter] as f64);
+    let told = |counter: ClientCounter| state.run()?.client_count(counter, totals[counter]);
+    let count = |counter| told(counter).map_or_else(|| none.clone(), format::count);
+    let bytes = |counter| told(counter).map_or_else(|| none.clone(), |n| format::bytes(n as f64));
     let total = format!(
         "in {}  out {}  exchanges {}  connections {}",
         bytes(ClientCounter::BytesIn),
@@ -117,7 +118,7 @@ fn totals(state: &State, row: &ClientRow) -> (String, String) {
     let all = full.saturating_add(totals[ClientCounter::HandshakesResumed]);
     let handshakes = format!(
         "full {} ({})  resumed {}  errors {}",
-        format::count(full),
+        count(ClientCounter::HandshakesFull),
         share(state.theme, (all > 0).then(|| full as f64 / all as f64)),
         count(ClientCounter::HandshakesResumed),
         count(ClientCounter::Errors),
