@@ -72,13 +72,14 @@ impl Check {
         self.need(is_without, Some(&format.place), what);
     }
 
-    /// Names the files that a single file of nginx includes.
-    fn not_read(&mut self, all: &[Directive]) {
+    /// Names the files that a single file of nginx includes in these blocks.
+    fn not_read(&mut self, all: &[Directive], context: &str) {
         // Those that nginx brings along hold no server and no log.
         let is_known =
             |file: &str| ["mime.types", "_params", "fastcgi.conf"].iter().any(|end| file.ends_with(end));
-        let is_read = |it: &Directive| it.name() != "include" || !it.place.file.is_empty();
-        for include in all.iter().filter(|it| !is_read(it) && !is_known(it.argument(1))) {
+        let is_within = |it: &Directive| it.blocks.first().is_some_and(|&at| all[at].name() == context);
+        let includes = all.iter().filter(|it| it.name() == "include" && it.place.file.is_empty());
+        for include in includes.filter(|it| is_within(it) && !is_known(it.argument(1))) {
             let what = format!("include {}: pipe what nginx -T prints into --check -", include.argument(1));
             self.need(false, Some(&include.place), what);
         }
@@ -91,7 +92,7 @@ impl Check {
             |directive: &Directive| directive.blocks.first().is_some_and(|&at| is_block(at, context));
         let servers = all.iter().enumerate().filter(|(_, it)| it.name() == "server" && within(it));
         let servers: Vec<(usize, &Directive)> = servers.filter(|(_, it)| it.blocks.len() == 1).collect();
-        self.not_read(all);
+        self.not_read(all, context);
         self.need(!servers.is_empty(), None, format!("no server in {context} {{ }}"));
         let formats: Vec<&Directive> = all
             .iter()

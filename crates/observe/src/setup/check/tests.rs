@@ -119,7 +119,7 @@ fn a_directive_of_nginx_counts_in_its_block_only() {
 fn files_that_a_single_file_includes_are_named_as_not_read() {
     let ours = lines(LogKind::Nginx, Version(1, 22, 1));
     let text = format!(
-        "http {{ include mime.types; include conf.d/*.conf; server {{ listen 443 ssl; }}\n{ours}\n}}"
+        "include m/*.conf; http {{ include mime.types; include conf.d/*.conf; server {{ listen 443 ssl; }}\n{ours}\n}}"
     );
     let lacking = lacks(LogKind::Nginx, &text);
     assert_eq!(lacking, ["conf:1: include conf.d/*.conf: pipe what nginx -T prints into --check -"]);
