@@ -94,7 +94,7 @@ fn an_earlier_moment_shows_the_findings_that_were_open_then() {
     stage.press('b');
     let screen = stage.screen(160, 48);
     assert!(screen.contains("A certificate expires in 5 days"), "{screen}");
-    assert!(screen.contains("over by now: figures of when it opened"), "{screen}");
+    assert!(screen.contains("over by now: figures of when it became so severe"), "{screen}");
 }
 
 #[test]
