@@ -9,7 +9,7 @@ use proxy_core::{MemoryGauge, MemoryUsage, ProxyConfig};
 use records::kinds::ConnectionOutcome;
 use records::metrics::ProxyCounter;
 
-use crate::rates::is_reset;
+use crate::rates::is_refused;
 use crate::support::{TLS13, TestProxy, TestUpstream, echo, eventually, pattern, read_all, serve_echo};
 
 /// Memory of the process, in percent of its bound, as a test sets it.
@@ -47,10 +47,10 @@ fn new_connections_are_refused_from_95_percent_until_below_90() {
     let notice = "97280 of 102400 MiB are in use (the test): new connections are refused, and idle ones \
                   closed; 1 connection open, which hold 0 MiB for peers that do not read";
     memory.set(95, &mut proxy, notice);
-    assert!(is_reset(proxy.tcp()), "before TLS");
+    assert!(is_refused("127.0.0.1", proxy.addr()), "before TLS");
     echo(&mut open, b"still served");
     memory.0.store(90, Ordering::Relaxed);
-    assert!(is_reset(proxy.tcp()));
+    assert!(is_refused("127.0.0.1", proxy.addr()));
     memory.set(89, &mut proxy, "new connections are accepted again");
     echo(&mut proxy.connect(&config), b"hello");
     memory.set(84, &mut proxy, "idle connections stay open again");
