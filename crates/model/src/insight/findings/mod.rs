@@ -136,7 +136,9 @@ fn apply_rules(findings: &mut FindingTracker, run: &Run, now_us: u64) {
             }
             // What is less severe from now on is another finding: the text of the more severe one must not be lost.
             (Some(severity), open) => {
-                open.into_iter().for_each(|open| open.closed_us = Some(now_us));
+                if let Some(open) = open {
+                    open.closed_us = Some(now_us);
+                }
                 let text = (rule.text)(&context);
                 let (id, since_us) = (rule.id, now_us);
                 findings.push(Finding { id, run: None, severity, since_us, closed_us: None, text });
