@@ -85,14 +85,18 @@ impl Check {
         }
     }
 
-    /// nginx takes `access_log` and `error_log` of the innermost block that has one.
     fn nginx(&mut self, all: &[Directive], context: &str, keys: &[Key]) {
+        self.not_read(all, context);
+        self.servers(all, context, keys);
+    }
+
+    /// nginx takes `access_log` and `error_log` of the innermost block that has one.
+    fn servers(&mut self, all: &[Directive], context: &str, keys: &[Key]) {
         let is_block = |at: usize, name: &str| all[at].name() == name;
         let within =
             |directive: &Directive| directive.blocks.first().is_some_and(|&at| is_block(at, context));
         let servers = all.iter().enumerate().filter(|(_, it)| it.name() == "server" && within(it));
         let servers: Vec<(usize, &Directive)> = servers.filter(|(_, it)| it.blocks.len() == 1).collect();
-        self.not_read(all, context);
         self.need(!servers.is_empty(), None, format!("no server in {context} {{ }}"));
         let formats: Vec<&Directive> = all
             .iter()
