@@ -359,8 +359,8 @@ impl Run {
         self.experiments.iter()
     }
 
-    /// Why an experiment has no verdict: the run, or another experiment, came to its end or followed; or the records end
-    /// before it does. `None` if nothing follows its last record.
+    /// Why an experiment has no verdict: it was cut off, by the end of the run or before another one began, or the records
+    /// end before it does. `None` if it is over.
     pub fn why_no_verdict(&self, experiment: &Experiment) -> Option<String> {
         let is_latest = self.experiments().next_back().is_some_and(|latest| std::ptr::eq(latest, experiment));
         (!experiment.is_over()).then(|| match self.stopped() {
