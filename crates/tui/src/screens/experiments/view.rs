@@ -133,15 +133,16 @@ fn progress(state: &State, experiment: &Experiment) -> String {
     if state.figures().is_some_and(|figures| figures.ended) {
         return verdict(experiment);
     }
-    let (what, then) = match stage {
-        Stage::Calibration => ("A against A, ", "then the comparison"),
-        Stage::Comparison => ("", "no verdict before the end"),
+    let far = experiment.progress();
+    let then = match stage {
+        Stage::Calibration => "then the comparison",
+        Stage::Comparison => "no verdict before the end",
     };
     let seconds = |us: u64| quantity::elapsed_text(us / 1_000_000);
     let Some((switch, elapsed_us)) =
         experiment.switches().next_back().zip(experiment.block_elapsed_us(state.last_us()))
     else {
-        return format!("{what}pair {pair} of {pairs}; {then}");
+        return format!("{far}; {then}");
     };
     let is_of_pair = |at: &&ArmSwitch| (at.stage, at.pair) == (switch.stage, switch.pair);
     let blocks =
@@ -149,7 +150,7 @@ fn progress(state: &State, experiment: &Experiment) -> String {
     let left_us = blocks.saturating_mul(block_us).saturating_add(block_us.saturating_sub(elapsed_us));
     let arm = switch.arm.to_string().to_uppercase();
     format!(
-        "{what}pair {pair} of {pairs}, {arm} for {} of {}; {} left; {then}",
+        "{far}, {arm} for {} of {}; {} left; {then}",
         seconds(elapsed_us),
         seconds(block_us),
         seconds(left_us)
