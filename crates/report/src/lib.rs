@@ -23,7 +23,7 @@ pub use figures::{FigureValue, Figures, csv, load_figures};
 pub use html::targets_page;
 pub use open_metrics::{MetricsFormat, open_metrics};
 pub use report::{APDEX_THRESHOLD, Report, RunPart};
-pub use text::{interval_log, percentile_file, repeated};
+pub use text::{columns, interval_log, percentile_file, repeated};
 
 #[cfg(test)]
 mod tests;

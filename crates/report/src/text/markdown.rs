@@ -103,6 +103,57 @@ pub(crate) fn table(out: &mut String, title: &str, heads: &[&str], rows: impl It
     }
 }
 
+/// Longer cells may break the columns of [`columns`].
+const COLUMN_MAX: usize = 40;
+
+/// Markdown of this module as a terminal shows it best: tables in columns, nothing escaped.
+pub fn columns(markdown: &str) -> String {
+    let mut out = String::with_capacity(markdown.len());
+    let lines: Vec<&str> = markdown.lines().collect();
+    for block in lines.chunk_by(|one, other| one.starts_with('|') == other.starts_with('|')) {
+        if !block[0].starts_with('|') {
+            for line in block {
+                let _ = writeln!(out, "{}", unescaped(line));
+            }
+            continue;
+        }
+        let cells = |line: &&str| {
+            let cells = line.strip_prefix("| ").and_then(|line| line.strip_suffix(" |"));
+            cells.unwrap_or(line).split(" | ").map(unescaped).collect()
+        };
+        let rows: Vec<Vec<String>> =
+            block.iter().filter(|line| !line.starts_with("|---")).map(cells).collect();
+        let of_column = |at: usize| rows.iter().filter_map(move |row| row.get(at));
+        for row in &rows {
+            let line = row.iter().enumerate().map(|(at, cell)| {
+                let widths = of_column(at).map(|cell| cell.chars().count());
+                let width = widths.filter(|&width| width <= COLUMN_MAX).max().unwrap_or(0);
+                let is_number = |cell: &String| {
+                    cell.is_empty() || cell.starts_with(|c: char| c.is_numeric() || "(–-".contains(c))
+                };
+                let is_last = at + 1 == row.len();
+                match of_column(at).skip(1).all(is_number) {
+                    true => format!("{cell:>width$}"),
+                    false if is_last => cell.clone(),
+                    false => format!("{cell:<width$}"),
+                }
+            });
+            let _ = writeln!(out, "{}", line.collect::<Vec<_>>().join("  ").trim_end());
+        }
+    }
+    out
+}
+
+fn unescaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let text = text.replace("&lt;", "<").replace("&amp;", "&");
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        out.extend(if c == '\\' { chars.next() } else { Some(c) });
+    }
+    out
+}
+
 /// Escapes the special characters of Markdown and HTML.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -118,4 +169,16 @@ pub(crate) fn escaped(text: &str) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_terminal_shows_columns() {
+        let markdown = "# a &amp; b\n\n| ms | p50 | what |\n|---|---|---|\n| proxy | 2.000 | a \\| &lt;b |\n| load response | (10.000) |  |\n";
+        assert_eq!(
+            super::columns(markdown),
+            "# a & b\n\nms                  p50  what\nproxy             2.000  a | <b\nload response  (10.000)\n"
+        );
+    }
 }

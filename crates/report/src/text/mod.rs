@@ -6,4 +6,5 @@ pub(crate) mod markdown;
 mod repeated;
 
 pub use hdr::{interval_log, percentile_file};
+pub use markdown::columns;
 pub use repeated::repeated;

@@ -1,5 +1,6 @@
 //! `tlsdash report`: files about a run in a journal.
 
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use crate::value::time;
 
 /// Shown below the help.
 const EXAMPLES: &str = "Examples:
-  tlsdash report run.journal                  # the tables as Markdown
+  tlsdash report run.journal                  # the tables
   tlsdash report run.journal --html run.html  # a page
   tlsdash report --since -1h --csv hour.csv   # an hour of the service
   tlsdash report run.journal --json - --anonymise";
@@ -33,7 +34,7 @@ pub(crate) struct ReportArgs {
     /// Write the intervals as CSV: a line for each counter and each class of latencies
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
-    /// Write the tables as Markdown; without any file they go to standard output
+    /// Write the tables as Markdown; without any file they go to standard output, on a terminal in columns
     #[arg(long, value_name = "FILE")]
     pub(crate) md: Option<PathBuf>,
     /// Write the percentiles for HdrHistogram's plotter
@@ -73,7 +74,8 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
         ("--hlog", &args.hlog),
     ];
     let tables_to_stdout = Some(PathBuf::from("-"));
-    if flags.iter().all(|(_, path)| path.is_none()) {
+    let names_none = flags.iter().all(|(_, path)| path.is_none());
+    if names_none {
         flags[3].1 = &tables_to_stdout;
     }
     let output_files = OutputFiles::check(&flags, [])?;
@@ -90,7 +92,9 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     output_files.write("--html", || Ok(report.html()))?;
     output_files.write("--json", || Ok(report.json()?))?;
     output_files.write("--csv", || Ok(report.csv()))?;
-    output_files.write("--md", || Ok(report.markdown()))?;
+    let is_read_here = names_none && io::stdout().is_terminal();
+    let tables = || if is_read_here { ::report::columns(&report.markdown()) } else { report.markdown() };
+    output_files.write("--md", || Ok(tables()))?;
     output_files.write("--hgrm", || ::report::percentile_file(run).context(NOTHING))?;
     output_files.write("--hlog", || {
         let (text, lacking) = ::report::interval_log(run).context(NOTHING)?;
