@@ -24,7 +24,7 @@ pub(crate) struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigRequest {
-    /// Check a file as the start of a proxy does; with the certificates and keys that it names
+    /// Check a file as the start of a proxy does: certificates and keys that it names, and whether upstreams answer
     Check {
         /// The configuration file
         file: PathBuf,
@@ -53,13 +53,12 @@ pub(crate) fn run(args: &ConfigArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Finds the errors of a start, except those that only binding can find.
+/// Finds the errors and warnings of a start, except those that only binding can find.
 fn check(file: &Path) -> anyhow::Result<()> {
     let options = ProxyOptions::read(file)?.with_defaults()?;
     let in_file = || format!("configuration {}", file.display());
-    let checked = proxy::check(&options).with_context(in_file)?;
-    for warning in checked.tls.warnings() {
-        crate::say(format_args!("warning: {warning}"));
+    for warning in proxy::check(&options).with_context(in_file)? {
+        crate::say(format_args!("warning: {}", warning.text));
     }
     summary::print_text(&format!("{} can be used\n", file.display()))
 }

@@ -115,12 +115,16 @@ fn source_of(managed: Vec<TcpListener>, predecessor: Option<&mut Predecessor>) -
     }
 }
 
-/// Makes the configuration of the proxy, with everything that can be refused before it binds.
-pub(super) fn check(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
+/// Finds what a start would refuse before it binds, and returns what it would warn of.
+pub(super) fn check(options: &ProxyOptions) -> anyhow::Result<Vec<NoticeRecord>> {
     AcmeOrder::check(options)?;
-    check_with(options, None)
+    let config = check_with(options, None)?;
+    let http = options.http_config()?;
+    let routes = http.as_ref().map(|http| http.all_routes(&config.upstreams)).unwrap_or_default();
+    Ok(warnings(&config, &all_upstreams(&config, &routes), http.is_some()))
 }
 
+/// Makes the configuration of the proxy, with everything that can be refused before it binds.
 fn check_with(options: &ProxyOptions, acme: Option<&AcmeOrder>) -> anyhow::Result<ProxyConfig> {
     options.http_config()?;
     Appearance::resolve(&options.appearance, &options.tables)?;

@@ -80,7 +80,7 @@ fn a_reload_applies_the_file_and_names_what_needs_a_restart() {
     for part in [
         "changed proxy.handshakes-max from 7 to 0, proxy.idle-timeout from 60s to 30s, ",
         "proxy.tls-max from 1.2 to 1.3, proxy.tls-min from 1.2 to 1.3, proxy.workers from 1 to 2; ",
-        "only a restart changes log-names; ",
+        "only a restart changes log-names from unset to off; ",
     ] {
         assert!(told.contains(part), "{part} in {told}");
     }
@@ -92,7 +92,10 @@ fn a_reload_applies_the_file_and_names_what_needs_a_restart() {
     let changes = journalctl(&journal(folder.path()), &["TLSDASH_SETTING=proxy.idle-timeout"]);
     assert!(changes[0]["TLSDASH_SETTING_BY"].as_str().unwrap().starts_with("a reload by "), "{changes:?}");
     let again = service.ctl(&["reload"]).unwrap();
-    assert!(again.starts_with("nothing changed; only a restart changes log-names; "), "{again}");
+    assert!(
+        again.starts_with("nothing changed; only a restart changes log-names from unset to off; "),
+        "{again}"
+    );
     assert_eq!(service.running.end().0, 0);
 }
 
@@ -229,7 +232,7 @@ fn upstreams_follow_the_file() {
     let routed = format!("upstream = \"{first}\"\n[[route]]\nhost = \"a.test\"\nupstreams = [\"{second}\"]");
     fs::write(folder.path().join("tlsdash.toml"), format!("{rest}{routed}")).unwrap();
     let told = service.ctl(&["reload"]).unwrap();
-    assert!(told.starts_with("nothing changed; only a restart changes route, upstream; "), "{told}");
+    assert!(told.starts_with("nothing changed; only a restart changes route, upstream from "), "{told}");
     assert_eq!(service.running.end().0, 0);
 }
 
@@ -299,8 +302,8 @@ fn a_file_is_checked_and_compared_before_it_is_used() {
     let (name, socket) = (next.to_str().unwrap(), at.join("control.sock"));
     let socket = socket.to_str().unwrap();
     fs::write(&next, format!("{}idle-timeout = \"5s\"\nuser = \"nobody\"\n", service.common)).unwrap();
-    assert_eq!(config(&["check", name]).0, Some(0));
-    let told = "a reload changes proxy.idle-timeout from 60s to 5s; only a restart changes user\n";
+    assert_eq!(config(&["check", name]), (Some(0), format!("{name} can be used\n")));
+    let told = "a reload changes proxy.idle-timeout from 60s to 5s; only a restart changes user from unset to nobody\n";
     assert_eq!(config(&["diff", name, "--control", socket]), (Some(0), told.to_owned()));
     assert_eq!(service.setting("proxy.idle-timeout").0, 60.0, "it is only compared");
     for (words, reason) in [
@@ -319,6 +322,9 @@ fn a_file_is_checked_and_compared_before_it_is_used() {
         "{told}"
     );
     assert_eq!(config(&["check", "nowhere.toml"]).0, Some(2));
+    fs::write(&next, "upstream = \"unix:gone.sock\"").unwrap();
+    let (code, told) = config(&["check", name]);
+    assert!(code == Some(0) && told.contains("warning: ") && told.contains("gone.sock"), "{told}");
     assert_eq!(service.running.end().0, 0);
 }
 

@@ -1,6 +1,6 @@
 //! The sources of a proxy's options, so they can be read again while it runs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -122,16 +122,20 @@ impl ProxyOptions {
         self.http_config().map(drop)
     }
 
-    /// The options whose values differ in `new`, in alphabetical order. A default that comes or goes with another option,
-    /// such as the mode, does not count.
-    pub(crate) fn changed_options(&self, new: &Self) -> anyhow::Result<Vec<String>> {
+    /// The options whose values differ in `new`, each with the change in words, such as `user from unset to nobody`. A default
+    /// that comes or goes with another option, such as the mode, does not count.
+    pub(crate) fn changed_options(&self, new: &Self) -> anyhow::Result<BTreeMap<String, String>> {
         let [before, after]: [toml::Table; 2] = [self.to_toml()?.parse()?, new.to_toml()?.parse()?];
         let words: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-        let is_changed = |word: &&String| match (before.get(*word), after.get(*word)) {
-            (Some(before), Some(after)) => before != after,
-            _ => self.words.contains(*word) || new.words.contains(*word),
+        let change = |word: &String| {
+            let values = [before.get(word), after.get(word)];
+            let is_changed = match values {
+                [Some(before), Some(after)] => before != after,
+                _ => self.words.contains(word) || new.words.contains(word),
+            };
+            is_changed.then(|| (word.clone(), in_words(word, values)))
         };
-        Ok(words.into_iter().filter(is_changed).cloned().collect())
+        Ok(words.into_iter().filter_map(change).collect())
     }
 
     /// The value of an option as the live setting of its name has it; `None` if there is none. A bound that is not given
@@ -158,6 +162,25 @@ impl ProxyOptions {
     }
 }
 
+/// Options whose values are not shown: they may be secrets.
+const SECRET: [&str; 2] = ["request-header", "response-header"];
+
+/// The change of an option from one value to another; the name alone where values are secrets, or tables of many lines.
+fn in_words(word: &str, values: [Option<&toml::Value>; 2]) -> String {
+    let has_tables =
+        |value: &&toml::Value| value.as_array().is_some_and(|all| all.iter().any(toml::Value::is_table));
+    if SECRET.contains(&word) || values.iter().flatten().any(has_tables) {
+        return word.to_owned();
+    }
+    let text = |value: &toml::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let [before, after] = values.map(|value| match value {
+        None => "unset".to_owned(),
+        Some(toml::Value::Array(values)) => values.iter().map(text).collect::<Vec<_>>().join(" "),
+        Some(value) => text(value),
+    });
+    format!("{word} from {before} to {after}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::SettingOrigin::{Default, File, Flag};
@@ -176,12 +199,27 @@ mod tests {
             "mode = \"http\"\nupstream = [\"unix:/a\"]\nidle-timeout = \"2m\"\ntickets = 4\n[[route]]\npath = \"/a\"\n\
              upstreams = \"unix:/b\"",
         );
-        let words = before.changed_options(&after).unwrap();
-        assert_eq!(words, ["handshakes-max", "idle-timeout", "route", "tickets"]);
+        let changes = |before: &ProxyOptions, after| {
+            before.changed_options(after).unwrap().into_values().collect::<Vec<_>>()
+        };
+        assert_eq!(
+            changes(&before, &after),
+            [
+                "handshakes-max from 5 to unset",
+                "idle-timeout from 1m to 2m",
+                "route",
+                "tickets from 1 to 4"
+            ]
+        );
         assert!(before.changed_options(&before).unwrap().is_empty());
         let of_tcp = options("upstream = \"unix:/a\"\nidle-timeout = \"1m\"\nhandshakes-max = 5");
-        assert_eq!(of_tcp.changed_options(&before).unwrap(), ["mode"]);
-        assert_eq!(before.changed_options(&of_tcp).unwrap(), ["mode"]);
+        assert_eq!(changes(&of_tcp, &before), ["mode from tcp to http"]);
+        assert_eq!(changes(&before, &of_tcp), ["mode from http to tcp"]);
+        let secret = options(
+            "mode = \"http\"\nupstream = \"unix:/a\"\nidle-timeout = \"1m\"\nhandshakes-max = 5\n\
+             request-header = \"set X-Key: secret\"",
+        );
+        assert_eq!(changes(&before, &secret), ["request-header"]);
         let number = |word| after.live_value(word);
         assert_eq!(number("idle-timeout"), Some(Value::Number(120.0)));
         assert_eq!(number("handshakes-max"), Some(Value::Number(0.0)));

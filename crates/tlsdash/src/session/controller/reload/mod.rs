@@ -114,7 +114,7 @@ impl RunController {
                 effective_options.run.alert = options.run.alert;
             }
             // An option that needs a restart still has its former origin.
-            let is_pending = |word: &String| plan.restart.contains(word);
+            let is_pending = |word: &String| plan.needs_restart(word);
             effective_options.words.retain(is_pending);
             effective_options.words.extend(options.words.into_iter().filter(|word| !is_pending(word)));
         }

@@ -1,5 +1,7 @@
 //! What a reload changes: settings and upstreams at once, and options that only a restart changes.
 
+use std::collections::BTreeMap;
+
 use records::setting::{Applies, Setting, SettingInfo, Value};
 use serde_json::json;
 
@@ -21,8 +23,8 @@ pub(super) struct ReloadPlan {
     pub(super) changes: Vec<(String, Value)>,
     /// Other upstreams of the same destinations.
     pub(super) upstreams: Option<NewUpstreams>,
-    /// The words that only a restart changes.
-    pub(super) restart: Vec<String>,
+    /// The words that only a restart changes, each with its change in words.
+    pub(super) restart: BTreeMap<String, String>,
 }
 
 impl ReloadPlan {
@@ -36,7 +38,7 @@ impl ReloadPlan {
     }
 
     pub(super) fn needs_restart(&self, word: &str) -> bool {
-        self.restart.iter().any(|other| other == word)
+        self.restart.contains_key(word)
     }
 }
 
@@ -45,12 +47,13 @@ impl RunController {
     pub(super) fn plan_reload(&self, options: ProxyOptions) -> Result<(ProxyOptions, ReloadPlan), String> {
         let configuration = self.setup.configuration.as_deref().ok_or("there is no proxy")?;
         let options = configuration.complete(options).map_err(|error| format!("{error:#}"))?;
-        let words = configuration.options.changed_options(&options).map_err(|error| format!("{error:#}"))?;
+        let differing =
+            configuration.options.changed_options(&options).map_err(|error| format!("{error:#}"))?;
         let settings = self.run_record().settings;
         let upstreams =
             NewUpstreams::between(&configuration.options, &options).map_err(|error| format!("{error:#}"))?;
         let mut plan = ReloadPlan { upstreams, ..ReloadPlan::default() };
-        for word in words {
+        for (word, in_words) in differing {
             let changes = match word.as_str() {
                 ALERT => alert_changes(&options, &settings),
                 UPSTREAM | ROUTE | PASS => plan.upstreams.is_some().then(Vec::new),
@@ -58,7 +61,7 @@ impl RunController {
             };
             match changes {
                 Some(changes) => plan.changes.extend(changes),
-                None => plan.restart.push(word),
+                None => drop(plan.restart.insert(word, in_words)),
             }
         }
         plan.changes.retain(|(name, value)| {
@@ -86,13 +89,14 @@ impl RunController {
                 format!("{verb} {}", changes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
             }
         };
-        let restart = match &plan.restart[..] {
+        let pending: Vec<&str> = plan.restart.values().map(String::as_str).collect();
+        let restart = match &pending[..] {
             [] => String::new(),
-            words => format!("; only a restart changes {}", words.join(", ")),
+            pending => format!("; only a restart changes {}", pending.join(", ")),
         };
         ControlAnswer {
             text: done + &restart,
-            data: Some(json!(ReloadData { changes, restart: plan.restart.clone() })),
+            data: Some(json!(ReloadData { changes, restart: plan.restart.keys().cloned().collect() })),
         }
     }
 }
