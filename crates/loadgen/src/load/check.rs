@@ -126,7 +126,9 @@ pub fn probe(config: &LoadConfig, patience: Duration) -> Result<(), LoadStartErr
     );
     let connected = || {
         connect(&checked.addresses, patience).map_err(|error| {
-            let reason = error.to_string();
+            let is_refused = error.kind() == io::ErrorKind::ConnectionRefused;
+            let advice = if is_refused { "; does a server run there?" } else { "" };
+            let reason = format!("{error}{advice}");
             LoadStartError::Unreachable { server: server.clone(), reason }
         })
     };
