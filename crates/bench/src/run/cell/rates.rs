@@ -93,11 +93,9 @@ impl CellRunner<'_> {
         for (_, target) in usable {
             note(&target.name);
             let (sustained, is_held) = self.sustained_rate(target, case, rate)?;
-            if !is_held {
-                let _ =
-                    write!(origin, ", lowered to {sustained:.0}/s, which {} did not sustain", target.name);
-            } else if sustained < rate {
-                let _ = write!(origin, ", lowered until {} sustained it", target.name);
+            if !is_held || sustained < rate {
+                let did = if is_held { "sustained" } else { "did not sustain" };
+                let _ = write!(origin, ", lowered to {sustained:.0}/s, which {} {did}", target.name);
             }
             rate = sustained;
         }
