@@ -1,14 +1,10 @@
 //! What tshark reads in the committed captures, connection by connection, is what is counted of them.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod recorded;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
+use crate::recorded::{CAPTURES, Capture, PORTS, records, totals, usage};
 use hello::{alert_words, group_name, suite_name, version_name};
-use recorded::{CAPTURES, Capture, PORTS, records, totals, usage};
 use records::kinds::ConnectionOutcome;
 use records::metrics::{Dimension, ProxyCounter, TlsCounter, UsageCounter};
 use sha2::{Digest as _, Sha256};

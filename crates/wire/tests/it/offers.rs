@@ -1,8 +1,6 @@
 //! What clients offer besides sessions.
 
-mod recorded;
-
-use recorded::{CAPTURES, Capture, Piece, totals};
+use crate::recorded::{CAPTURES, Capture, Piece, totals};
 use records::metrics::TlsCounter;
 
 /// Handshakes with early data offered, and with ECH.

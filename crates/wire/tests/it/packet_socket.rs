@@ -1,7 +1,5 @@
 //! A packet socket on the loopback interface.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics, also outside of its own function")]
-
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::MetadataExt as _;

@@ -1,7 +1,5 @@
 //! What frames of all link layers hold.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics, also outside of its own function")]
-
 use std::net::{IpAddr, SocketAddr};
 
 use etherparse::{IpFragOffset, Ipv4Header, Ipv6FragmentHeader, PacketBuilder, ip_number};

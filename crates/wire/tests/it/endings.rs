@@ -1,8 +1,6 @@
 //! Who closes, and who stops reading.
 
-mod recorded;
-
-use recorded::{CAPTURES, Piece, totals};
+use crate::recorded::{CAPTURES, Piece, totals};
 use records::metrics::ProxyCounter as P;
 
 const CLOSED_FIRST: [P; 4] = [P::ClosedByClient, P::ClosedByServer, P::ResetByClient, P::ResetByServer];

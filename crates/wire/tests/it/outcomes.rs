@@ -1,8 +1,6 @@
 //! Why handshakes failed, by the packets.
 
-mod recorded;
-
-use recorded::{CAPTURES, Piece, records};
+use crate::recorded::{CAPTURES, Piece, records};
 use records::kinds::ConnectionOutcome as Outcome;
 
 /// Longer than a server that does not wait takes to close, in nanoseconds.

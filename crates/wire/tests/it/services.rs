@@ -1,10 +1,8 @@
 //! What each server did, beside what all of them did.
 
-mod recorded;
-
 use std::net::SocketAddr;
 
-use recorded::{CAPTURES, Capture, PORTS, Piece};
+use crate::recorded::{CAPTURES, Capture, PORTS, Piece};
 use records::delta::{Delta as _, ProxyDelta};
 use records::ids::RUN_PARTS_MAX;
 use records::metrics::{Metric as _, ProxyCounter};

@@ -1,11 +1,9 @@
 //! Connections that this machine opens, and those that it accepts.
 
-mod recorded;
-
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use recorded::{CAPTURES, PORTS, Piece};
+use crate::recorded::{CAPTURES, PORTS, Piece};
 use records::ids::ClientId;
 use records::metrics::ClientCounter;
 use wire::{WireCounter, WireOptions};

@@ -1,12 +1,8 @@
 //! Capture files of all formats, whole, cut and damaged.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics, also outside of its own function")]
-
-mod captures;
-
 use std::io::{self, Cursor, Read, Write as _};
 
-use captures::{MICROSECONDS, NANOSECONDS, Order, PcapNg, pcap};
+use crate::captures::{MICROSECONDS, NANOSECONDS, Order, PcapNg, pcap};
 use proptest::prelude::*;
 use wire::capture::LinkLayer;
 use wire::capture::{CaptureError, CaptureReader};

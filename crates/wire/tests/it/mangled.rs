@@ -1,10 +1,8 @@
 //! Segments of real handshakes, mangled as no network does it: whatever comes of that is counted consistently, and its memory
 //! comes back.
 
-mod recorded;
-
+use crate::recorded::{CAPTURES, PORTS, Piece, split};
 use proptest::prelude::*;
-use recorded::{CAPTURES, PORTS, Piece, split};
 use records::metrics::{Counters, ProxyCounter as P};
 use wire::{WireCounter, WireOptions};
 

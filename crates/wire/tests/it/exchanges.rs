@@ -1,11 +1,9 @@
 //! What is counted of the requests on a connection.
 
-mod recorded;
-
 use records::metrics::ProxyCounter;
 use wire::{WireCounter, WireOptions};
 
-use recorded::{Counts, KEPT, Piece};
+use crate::recorded::{Counts, KEPT, Piece};
 
 /// What an interval counts of these segments.
 fn counted(pieces: &[Piece]) -> WireCounter {

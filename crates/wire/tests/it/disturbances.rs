@@ -1,10 +1,8 @@
 //! Captures that are disturbed as networks, offload and captures disturb them: the counts are the same, or what is missing
 //! is said to be missing. *Incomplete* is never *failed*.
 
-mod recorded;
-
+use crate::recorded::{CAPTURES, Counts, Piece, count, records, split, totals};
 use proptest::prelude::*;
-use recorded::{CAPTURES, Counts, Piece, count, records, split, totals};
 use records::metrics::ProxyCounter;
 
 /// Payload that offload merges into one segment, in bytes.
