@@ -9,7 +9,7 @@ use crate::view_model::span::{Count, LoadSpanData, ProxySpanData, SpanData, TlsS
 
 pub(crate) type NamedCount<'n> = (&'n str, u64);
 
-/// Handshakes over the span, and since the beginning by what was negotiated.
+/// Handshakes over the span, and how many since the beginning.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Handshakes {
     /// Full ones a second; `None` while no time has passed.
@@ -28,8 +28,8 @@ pub(crate) struct Handshakes {
     pub(crate) failed: Count,
     /// Completed ones since the beginning in which the kernel sent a segment to the client again.
     pub(crate) retransmitted: u64,
-    /// Versions, with full and resumed counts.
-    pub(crate) versions: Vec<(&'static str, u64, u64)>,
+    /// What handshakes of the span negotiated.
+    pub(crate) versions: Vec<NamedCount<'static>>,
     pub(crate) groups: Vec<NamedCount<'static>>,
     pub(crate) ciphers: Vec<NamedCount<'static>>,
     /// Failures by cause, over the span.
@@ -85,9 +85,9 @@ impl Handshakes {
     pub(crate) fn of_proxy(totals: &Counters<ProxyCounter>, taken: &ProxySpanData<'_>) -> Self {
         use ProxyCounter::{HandshakesFailed, HandshakesFull, HandshakesResumed};
         Self {
-            versions: versions(totals),
-            groups: seen(labels::groups(), totals),
-            ciphers: seen(labels::ciphers(), totals),
+            versions: versions(&taken.counters),
+            groups: seen(labels::groups(), &taken.counters),
+            ciphers: seen(labels::ciphers(), &taken.counters),
             recent_causes: seen(labels::handshake_failures(), &taken.counters),
             causes: seen(labels::handshake_failures(), totals),
             ..Self::of(totals, taken, [HandshakesFull, HandshakesResumed, HandshakesFailed])
@@ -143,10 +143,10 @@ fn share(full: u64, resumed: u64) -> Option<f64> {
     (all > 0).then(|| full as f64 / all as f64)
 }
 
-fn versions(totals: &Counters<ProxyCounter>) -> Vec<(&'static str, u64, u64)> {
+fn versions(counters: &Counters<ProxyCounter>) -> Vec<NamedCount<'static>> {
     let rows = labels::versions().into_iter();
-    let rows = rows.map(|(name, [full, resumed])| (name, totals[full], totals[resumed]));
-    rows.filter(|&(_, full, resumed)| full.saturating_add(resumed) > 0).collect()
+    let rows = rows.map(|(name, [full, resumed])| (name, counters[full].saturating_add(counters[resumed])));
+    rows.filter(|&(_, n)| n > 0).collect()
 }
 
 /// The counters that are above nothing, the largest first.

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! ```text
-//! ─ handshakes ─────────────────────── 6020 since the start
+//! ─ handshakes, 10 s ───────────────── 6020 since the start
 //! full   100/s  20.0% ████▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒ 80.0% 400/s resumed
 //! why full ████████▒▒▒▓  no ticket 620 (62.0%)  expired 280 (28.0%)  first visit 100 (10.0%)
 //! full     █████▒▒▒▒▒▓░  3.27 ms, n 1,000: network 45.0%  client 41.0%  loop delay 2.0%  compute 12.0%
@@ -87,7 +87,7 @@ pub(crate) const PANE: Pane = Pane {
             let first = one_line(theme, handshakes, inline, area.width);
             put(frame, area, &std::iter::once(first).chain(below).collect::<Vec<_>>());
         } else {
-            put(frame, area, &table(theme, handshakes, (area.width, area.height)));
+            put(frame, area, &table(theme, handshakes, &figures.span.words(), (area.width, area.height)));
         }
     },
     ..Pane::PLAIN
@@ -151,7 +151,7 @@ pub(crate) fn listed(items: &[(&str, u64)]) -> String {
     items.join(", ")
 }
 
-fn table(theme: Theme, h: &Handshakes, (width, height): (u16, u16)) -> Vec<Line<'static>> {
+fn table(theme: Theme, h: &Handshakes, span: &str, (width, height): (u16, u16)) -> Vec<Line<'static>> {
     let cells = usize::from(width);
     let mut all = format!("{} since the start", format::count(h.full.saturating_add(h.resumed)));
     if h.retransmitted > 0 {
@@ -160,7 +160,10 @@ fn table(theme: Theme, h: &Handshakes, (width, height): (u16, u16)) -> Vec<Line<
     if let Some(reason) = &h.absent.all {
         return vec![heading(theme, &["handshakes"], "", width), absent(theme, "all", reason, cells)];
     }
-    let mut lines = vec![heading(theme, &["handshakes"], &all, width), shares(theme, h, cells)];
+    let mut lines = vec![
+        heading(theme, &[&format!("handshakes, {span}"), "handshakes"], &all, width),
+        shares(theme, h, cells),
+    ];
     lines.extend(reasons(theme, h, cells));
     if let Some(reason) = &h.absent.walls {
         lines.push(absent(theme, "time", reason, cells));
@@ -178,9 +181,7 @@ fn table(theme: Theme, h: &Handshakes, (width, height): (u16, u16)) -> Vec<Line<
 
 /// Draws what handshakes negotiated, a line for each kind of value while there is room; the rest share the last line.
 fn negotiated(theme: Theme, h: &Handshakes, cells: usize, rows: usize) -> Vec<Line<'static>> {
-    let versions: Vec<NamedCount<'_>> =
-        h.versions.iter().map(|&(name, full, resumed)| (name, full + resumed)).collect();
-    let mut kinds = vec![("version", &*versions), ("group", &*h.groups), ("cipher", &*h.ciphers)];
+    let mut kinds = vec![("version", &*h.versions), ("group", &*h.groups), ("cipher", &*h.ciphers)];
     kinds.retain(|(_, parts)| !parts.is_empty());
     let sum = |parts: &[NamedCount<'_>]| parts.iter().map(|(_, n)| *n as f64).sum::<f64>();
     let whole = if kinds.len() > rows { rows.saturating_sub(1) } else { kinds.len() };
