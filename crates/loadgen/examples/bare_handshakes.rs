@@ -13,48 +13,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustls::client::Resumption;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::aws_lc_rs;
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, Stream};
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
-
-#[derive(Debug)]
-struct AcceptAnyCertificate;
-
-impl ServerCertVerifier for AcceptAnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        aws_lc_rs::default_provider().signature_verification_algorithms.supported_schemes()
-    }
-}
+use rustls::{ClientConfig, ClientConnection, Stream};
+use rustls_pki_types::ServerName;
+use tls_client::{Trust, verifier};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -62,10 +24,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let seconds: f64 = arguments.next().ok_or("SECONDS is missing")?.parse()?;
     let mut provider = aws_lc_rs::default_provider();
     provider.kx_groups = vec![aws_lc_rs::kx_group::X25519];
-    let mut config = ClientConfig::builder_with_provider(Arc::new(provider))
+    let provider = Arc::new(provider);
+    let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate))
+        .with_custom_certificate_verifier(verifier(&Trust::Insecure, &provider)?)
         .with_no_client_auth();
     config.resumption = Resumption::disabled();
     let config = Arc::new(config);

@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use rustix::param::page_size;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use tls_client::{Trust, verifier};
 
 const ANSWER_BYTES: usize = 64_000_000;
 const CHUNK_BYTES: usize = 64 << 10;
@@ -29,45 +29,6 @@ const STACK_BYTES: usize = 64 << 10;
 
 type Failure = Box<dyn Error + Send + Sync>;
 type Tls = StreamOwned<ClientConnection, TcpStream>;
-
-/// Takes any certificate: whom these clients speak to does not matter.
-#[derive(Debug)]
-struct NoCertificateCheck(CryptoProvider);
-
-impl ServerCertVerifier for NoCertificateCheck {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
 
 /// Accepts for ever, and writes the answer to whoever asks, as far as it is taken.
 fn serve(listener: &UnixListener) -> io::Result<()> {
@@ -130,12 +91,11 @@ fn main() -> Result<(), Failure> {
     let _ = fs::remove_file(path);
     let listener = UnixListener::bind(path)?;
     thread::spawn(move || serve(&listener));
-    let provider = aws_lc_rs::default_provider();
-    let verifier = Arc::new(NoCertificateCheck(provider.clone()));
-    let config = ClientConfig::builder_with_provider(Arc::new(provider))
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()?
         .dangerous()
-        .with_custom_certificate_verifier(verifier)
+        .with_custom_certificate_verifier(verifier(&Trust::Insecure, &provider)?)
         .with_no_client_auth();
     let config = Arc::new(config);
     drop(connect(addr, &config)?);

@@ -204,12 +204,7 @@ mod tests {
         };
         assert_eq!(
             changes(&before, &after),
-            [
-                "handshakes-max from 5 to unset",
-                "idle-timeout from 1m to 2m",
-                "route",
-                "tickets from 1 to 4"
-            ]
+            ["handshakes-max from 5 to unset", "idle-timeout from 1m to 2m", "route", "tickets from 1 to 4"]
         );
         assert!(before.changed_options(&before).unwrap().is_empty());
         let of_tcp = options("upstream = \"unix:/a\"\nidle-timeout = \"1m\"\nhandshakes-max = 5");
