@@ -7,7 +7,8 @@ use super::{FigureSide, FigureUnit, JournalCounts};
 use crate::runs::{MetricSeries, Run};
 use records::kinds::{HostRecord, HttpRecord};
 use records::metrics::{
-    Counters, CpuGroup, HttpCounter, LoadCounter, Metric, ProxyCounter, RequestFailure, TlsCounter,
+    Counters, CpuGroup, HttpCounter, HttpLatency, LoadCounter, Metric, ProxyCounter, RequestFailure,
+    TlsCounter,
 };
 use records::values::LogFigure;
 
@@ -165,11 +166,25 @@ fn answers(of: &ScalarInput<'_>, class: u16) -> Option<f64> {
     Some(of.run.load_record().map_or(0, |record| load::answers(record, class)) as f64)
 }
 
+/// Causes of failed connections after the handshake. An idle connection that is closed is none.
+const CUT: [ProxyCounter; 5] = [
+    ProxyCounter::UpstreamConnectsFailed,
+    ProxyCounter::UpstreamBroken,
+    ProxyCounter::ClientBroken,
+    ProxyCounter::SendTimeouts,
+    ProxyCounter::PendingCuts,
+];
+
+fn failed_requests(http: &MetricSeries<HttpCounter, HttpLatency>) -> u64 {
+    http.totals().sum(&RequestFailure::ALL.map(|(_, counter)| counter))
+}
+
 fn errors(of: &ScalarInput<'_>) -> f64 {
-    let of_proxy = |totals: &Counters<ProxyCounter>| {
-        totals[ProxyCounter::Failed].saturating_add(totals[ProxyCounter::HandshakesFailed])
-    };
-    let of_proxy = of.run.proxy().map_or(0, |series| of_proxy(series.totals()));
+    let of_proxy = of.run.proxy().map_or(0, |series| {
+        // In HTTP mode a failed connection's requests are counted, not the connection.
+        let cut = of.run.http().map_or_else(|| series.totals().sum(&CUT), failed_requests);
+        series.totals()[ProxyCounter::HandshakesFailed].saturating_add(cut)
+    });
     let of_load = of.run.load().map_or(0, |series| RequestCounts::of(series.totals()).errors());
     of_proxy.saturating_add(of_load) as f64
 }
@@ -218,10 +233,10 @@ const COMPUTED: [Scalar; 36] = [
     computed(HttpMode, "http.queued", Count, "Requests that wait for an upstream connection at the end.", |of| of_http(of, |http| http.queued)),
     computed(HttpMode, "http.upstream.open", Count, "Upstream connections at the end, idle ones included.", |of| of_http(of, |http| http.upstream_open)),
     computed(HttpMode, "http.upstream.idle", Count, "Idle upstream connections at the end.", |of| of_http(of, |http| http.upstream_idle)),
-    computed(HttpMode, "http.failed", Count, "Requests that failed in the proxy, whatever status was sent; each also counts under one cause.", |of| of.run.http().map(|series| series.totals().sum(&RequestFailure::ALL.map(|(_, counter)| counter)) as f64)),
+    computed(HttpMode, "http.failed", Count, "Requests that failed in the proxy, whatever status was sent; each also counts under one cause.", |of| of.run.http().map(|series| failed_requests(series) as f64)),
     computed(Whole, "duration", Seconds, "From the run's first record to its last.", |of| Some(of.run.duration_us() as f64 / 1e6)),
     computed(Whole, "ended", Count, "1 if the run's last record was read; 0 while the run goes on, and if it was killed or not recorded to its end.", |of| Some(f64::from(u8::from(of.run.stopped().is_some())))),
-    computed(Whole, "errors", Count, "The sum of `proxy.connections.failed`, `proxy.handshakes.failed` and `load.errors`.", |of| Some(errors(of))),
+    computed(Whole, "errors", Count, "Failures, each once: `proxy.handshakes.failed`; in HTTP mode `http.failed`, in TCP mode connections that reached no upstream, broke, or were cut with bytes waiting; and `load.errors`, the same from the side of the load. Passed connections of HTTP mode are not among them.", |of| Some(errors(of))),
     computed(Whole, "clients", Count, "Clients that have a record.", |of| Some(of.run.clients().iter().count() as f64)),
     computed(Journal, "lost", Count, "Records missing after the first one read, and lines of an observed log that did not arrive.", lost),
     computed(Journal, "merged", Count, "Intervals merged into a later record because the journal did not accept theirs in time.", |of| of_journal(of, |run, _| run.health().merged_total)),
@@ -237,3 +252,28 @@ const COMPUTED: [Scalar; 36] = [
     computed(Observing, "observed.backlog", Count, "Connections that waited there to be accepted.", |of| observed(of.run).map(|host| host.observed_backlog as f64)),
     computed(Observing, "observed.memory_max_bytes", Bytes, "The most resident memory in one sample.", |of| observed(of.run).map(|host| host.observed_memory_max_bytes as f64)),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::insight::testing::{RunBuilder, add};
+
+    #[test]
+    fn each_failure_is_one_error() {
+        let count = |failed_requests: Option<u64>| {
+            let mut recorder = RunBuilder::begun(&[]);
+            recorder.http = failed_requests.map(|_| HttpRecord::default());
+            recorder.seconds(1, |recorder| {
+                let failed =
+                    [ProxyCounter::HandshakesFailed, ProxyCounter::Failed, ProxyCounter::FailedAlert];
+                add(&mut recorder.proxy.counters, &failed.map(|counter| (counter, 3)));
+                add(&mut recorder.proxy.counters, &[(ProxyCounter::ClientBroken, 2)]);
+                if let Some((http, n)) = recorder.http.as_mut().zip(failed_requests) {
+                    add(&mut http.counters, &[(HttpCounter::FailedConnect, n)]);
+                }
+            });
+            errors(&ScalarInput { run: recorder.run(), journal: None }) as u64
+        };
+        assert_eq!([count(None), count(Some(20))], [5, 23]);
+    }
+}
