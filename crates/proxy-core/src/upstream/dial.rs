@@ -218,7 +218,11 @@ impl ConnectAttempt {
         let others = dialer.upstreams.up(Candidates { tried, ..self.candidates }, now);
         let share = u32::try_from(others + 1).unwrap_or(u32::MAX);
         let until = now + (self.deadline - now) / share;
-        Some(UpstreamCandidate { choice, began_at: now, until, addresses: None, trying: None, place: None })
+        // The first candidate begins with the attempt: both times to connect are the same. `now` may be older, as it is when
+        // events were taken from the kernel.
+        let is_first = self.candidates.tried == 0;
+        let began_at = if is_first { self.began_at } else { Instant::now() };
+        Some(UpstreamCandidate { choice, began_at, until, addresses: None, trying: None, place: None })
     }
 }
 

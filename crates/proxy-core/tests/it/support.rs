@@ -9,8 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use proxy_core::{Certificate, ListenAddr, Proxy, ProxyConfig, Upstream};
-use records::delta::ProxyDelta;
-use records::metrics::{CertificateRefusal, ClientCounter, Counters, FullReason, ProxyCounter};
+use records::delta::{NamedDelta as _, ProxyDelta};
+use records::metrics::{
+    CertificateRefusal, ClientCounter, Counters, FullReason, ProxyCounter, ProxyLatency, UpstreamLatency,
+};
 use records::values::{WorkerCounts, WorkerList};
 use rustls::client::{EchGreaseConfig, EchMode};
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -110,6 +112,14 @@ impl TestProxy {
             (ClientCounter::Exchanges, ProxyCounter::Exchanges),
         ] {
             assert_eq!(sum[of_clients], count(of_proxy), "{of_clients:?}");
+        }
+        if let [upstream] = total.upstreams.all() {
+            let of_upstream = upstream.latency(UpstreamLatency::Connect);
+            assert_eq!(
+                total.latencies[ProxyLatency::Connect].to_sparse(),
+                of_upstream,
+                "the same connections"
+            );
         }
         let mut workers = WorkerList::default();
         total.workers.iter().for_each(|worker| workers.add(worker));
