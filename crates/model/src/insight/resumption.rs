@@ -148,7 +148,10 @@ impl Basis<'_> {
         let &(proposed, n) = steps.iter().find(|(_, n)| *n as f64 >= ENOUGH * most)?;
         let values = (present.to_string(), proposed.to_string());
         let what = format!("{} tickets instead of {}", values.1, values.0);
-        Some(self.advise("proxy.tickets", values, n.saturating_sub(full_by_load(self.run)), &what, "about"))
+        let n = n.saturating_sub(full_by_load(self.run));
+        let mut advice = self.advise("proxy.tickets", values, n, &what, "about");
+        advice.sentence += ", if their clients keep and use more";
+        Some(advice)
     }
 
     /// Keys that outlive the process and are shared with the other hosts.
@@ -240,7 +243,7 @@ mod tests {
             tls.counters[TlsCounter::NoTicketBeside1] = 110;
             tls.counters[TlsCounter::NoTicketBeside3] = 10;
         });
-        let sentence = "2 tickets instead of 1 would have resumed about 11 % of the full handshakes";
+        let sentence = "2 tickets instead of 1 would have resumed about 11 % of the full handshakes, if their clients keep and use more";
         assert_eq!(told, [format!("--tickets 2: {sentence}")]);
     }
 
