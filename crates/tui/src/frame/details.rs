@@ -51,12 +51,16 @@ pub(crate) fn details(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
     let mut items = changes(state);
     let has_tiles = sight::tile_rows(state.size) > 0;
     if has_tiles {
-        let calm = if state.is_service_open() {
-            "a service: alerts, marks and the log are those of all of them"
-        } else {
-            "no alert fires, no finding is open"
+        let calm = match figures.findings.open.len() {
+            _ if state.is_service_open() => {
+                "a service: alerts, marks and the log are those of all of them".into()
+            }
+            0 => "no alert fires, no finding is open".to_owned(),
+            // Others are told in the place of this line.
+            1 => "no alert fires, 1 finding (info)".to_owned(),
+            n => format!("no alert fires, {n} findings (info)"),
         };
-        items.push(quiet(0, calm.to_owned()));
+        items.push(quiet(0, calm));
     }
     if let Some(load) = &figures.load {
         // A tile without a box has no room for it.
