@@ -248,6 +248,12 @@ impl Proxy {
         pool.wake();
     }
 
+    /// Cuts what a drain still waits for, as its timeout does. Returns at once.
+    pub fn cut(&self) {
+        self.control.stop();
+        self.pool().wake();
+    }
+
     /// Its listening sockets, for the process that will replace this one.
     ///
     /// # Errors
@@ -319,11 +325,9 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        self.control.stop();
-        let mut pool = self.pool();
-        pool.wake();
+        self.cut();
         // The thread itself has printed its panic, and a failure has no receiver here.
-        let _ = pool.join();
+        let _ = self.pool().join();
     }
 }
 

@@ -1,4 +1,4 @@
-//! Signals: the first SIGTERM or SIGINT ends the program in order, the second at once.
+//! Signals: the first SIGTERM or SIGINT ends the program in order.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use signal_hook::iterator::Signals;
 
 use super::thread::spawn;
 
-/// A second signal this soon after the first is the same request: `timeout` sends two.
+/// A signal this soon after the last one that counted is the same request: `timeout` sends two.
 const SAME_REQUEST: Duration = Duration::from_millis(100);
 
 /// Tells the replacing process that SIGHUP was ignored at the start: a caught signal is not inherited as ignored.
@@ -26,19 +26,21 @@ pub(crate) fn is_hangup_ignored() -> bool {
     *HANGUP_IGNORED
 }
 
-/// The first signal that asked for the end.
+/// The last signal that counted as a request for the end.
 #[derive(Debug, Default)]
 pub(crate) struct EndRequest {
     pub(crate) at: Option<Instant>,
+    is_repeated: bool,
 }
 
 /// What a signal that asks for the end means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndSignal {
     First,
-    /// It belongs to the first.
+    /// It belongs to the last one that counted.
     Same,
     Second,
+    Later,
 }
 
 impl EndRequest {
@@ -49,7 +51,14 @@ impl EndRequest {
                 EndSignal::First
             }
             Some(at) if now.saturating_duration_since(at) < SAME_REQUEST => EndSignal::Same,
-            Some(_) => EndSignal::Second,
+            Some(_) => {
+                self.at = Some(now);
+                if std::mem::replace(&mut self.is_repeated, true) {
+                    EndSignal::Later
+                } else {
+                    EndSignal::Second
+                }
+            }
         }
     }
 }
@@ -77,7 +86,7 @@ pub(crate) fn interruption() -> anyhow::Result<Arc<AtomicBool>> {
             match end.note(Instant::now()) {
                 EndSignal::First => flag.store(true, Ordering::Relaxed),
                 EndSignal::Same => {}
-                EndSignal::Second => std::process::exit(1),
+                EndSignal::Second | EndSignal::Later => std::process::exit(1),
             }
         }
     };
@@ -98,10 +107,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signals_within_a_moment_of_the_first_are_one_request() {
+    fn signals_within_a_moment_are_one_request() {
         let (mut end, begun) = (EndRequest::default(), Instant::now());
-        let said = [0, 1, 99, 100, 101].map(|ms| end.note(begun + Duration::from_millis(ms)));
-        let [same, second] = [EndSignal::Same, EndSignal::Second];
-        assert_eq!(said, [EndSignal::First, same, same, second, second]);
+        let said = [0, 1, 99, 100, 101, 200, 300].map(|ms| end.note(begun + Duration::from_millis(ms)));
+        let [same, later] = [EndSignal::Same, EndSignal::Later];
+        assert_eq!(said, [EndSignal::First, same, same, EndSignal::Second, same, later, later]);
     }
 }

@@ -61,10 +61,23 @@ pub(crate) enum SighupAction {
 
 /// Whether a signal has asked the program to end.
 static ASKED: AtomicBool = AtomicBool::new(false);
+/// Whether connections are drained, and whether a second signal has asked to cut them.
+static DRAINS: AtomicBool = AtomicBool::new(false);
+static HURRIED: AtomicBool = AtomicBool::new(false);
 
 /// True once a signal has asked the program to end.
 pub(crate) fn asked_to_end() -> bool {
     ASKED.load(Ordering::Relaxed)
+}
+
+/// Tells that connections run to their end: a second signal cuts them instead of ending the program.
+pub(crate) fn begin_drain() {
+    DRAINS.store(true, Ordering::Relaxed);
+}
+
+/// True once a second signal has asked to cut the connections that are drained.
+pub(crate) fn asked_to_hurry() -> bool {
+    HURRIED.load(Ordering::Relaxed)
 }
 
 /// Starts a thread that turns signals into events.
@@ -97,7 +110,8 @@ pub(crate) fn listen(
                 _ => match end.note(Instant::now()) {
                     EndSignal::First => ask_for_end(frontend, &events),
                     EndSignal::Same => {}
-                    EndSignal::Second => end_at_once(frontend),
+                    EndSignal::Second if DRAINS.load(Ordering::Relaxed) => hurry(frontend),
+                    EndSignal::Second | EndSignal::Later => end_at_once(frontend),
                 },
             }
         }
@@ -107,7 +121,7 @@ pub(crate) fn listen(
 
 fn ask_for_end(frontend: Frontend, events: &DashboardSender) {
     ASKED.store(true, Ordering::Relaxed);
-    // Sending may block while the program is busy. A second signal must still get through.
+    // Sending may block while the program is busy. Later signals must still get through.
     let events = events.clone();
     let tell = move || events.send(Event::Terminate);
     if spawn("signals", tell).is_err() {
@@ -115,13 +129,24 @@ fn ask_for_end(frontend: Frontend, events: &DashboardSender) {
     }
 }
 
-/// Ends the program, after restoring the terminal.
+/// Lets the controller cut connections; the journal and the summary are still written.
+fn hurry(frontend: Frontend) {
+    HURRIED.store(true, Ordering::Relaxed);
+    say(frontend, "second signal: cutting connections; a third one ends at once");
+}
+
+/// Ends the program.
 fn end_at_once(frontend: Frontend) -> ! {
+    say(frontend, "ending at once; connections are cut and the journal's end is missing");
+    std::process::exit(1)
+}
+
+/// Says it below the dashboard, whose thread may hang.
+fn say(frontend: Frontend, text: &str) {
     if frontend == Frontend::Dashboard {
         tui::restore();
     }
-    crate::say("second signal, ending at once; connections are cut and the journal's end is missing");
-    std::process::exit(1)
+    crate::say(text);
 }
 
 fn has_controlling_terminal() -> bool {

@@ -98,6 +98,13 @@ impl Workload {
         }
     }
 
+    /// Cuts the connections that a drain still waits for.
+    pub(super) fn cut(&self) {
+        if let Some(proxy) = &self.proxy {
+            proxy.cut();
+        }
+    }
+
     pub(super) fn is_drained(&self) -> bool {
         self.proxy.as_ref().is_none_or(Proxy::is_drained)
             && self.observer.as_ref().is_none_or(Observer::is_ended)

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::time::Duration;
 
 use crate::common::{
     TlsdashProcess, connects, journal, on_small_disk, outside, proxy, run, stderr, tlsdash, until, upstream,
@@ -286,24 +287,24 @@ fn sigterm_lets_a_transfer_finish() {
 }
 
 #[test]
-fn a_second_signal_ends_at_once() {
+fn a_second_signal_cuts_connections_and_the_summary_is_printed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("hung.sock");
     let listener = UnixListener::bind(&path).unwrap();
-    let mut running = proxy(folder.path(), &path, &[]);
+    let mut running = proxy(folder.path(), &path, &["--drain-timeout", "10m"]);
     let url = format!("https://{}/", running.address());
     let address = running.address();
     let client = std::thread::spawn(move || outside("curl", "curl").args(["-sk", &url]).output().unwrap());
     let hung = accept_client(&listener);
     running.signal(Signal::TERM);
     until("the proxy accepts no more", || !connects(address));
-    let stat = format!("/proc/{}/stat", running.pid());
-    until("a later signal ends it", || {
-        running.signal(Signal::TERM);
-        std::fs::read_to_string(&stat).unwrap().contains(") Z ")
-    });
+    // The first signal may be some milliseconds old only.
+    std::thread::sleep(Duration::from_millis(200));
+    running.signal(Signal::TERM);
     running.line_with("second signal");
-    assert_eq!(running.wait().0, 1);
+    let (code, printed) = running.wait();
+    let summary: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    assert!(code == 0 && summary["proxy"]["connections"]["accepted"].as_u64() >= Some(1), "{summary}");
     drop(hung);
     client.join().unwrap();
 }

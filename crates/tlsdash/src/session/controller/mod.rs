@@ -44,7 +44,7 @@ use crate::session::console::Console;
 use crate::session::endpoints::SharedEndpoints;
 use crate::session::experiments::{ExperimentRequest, ExperimentRunner};
 use crate::session::record_sink::{CloseError, RecordSink};
-use crate::session::signals::{Reload, UpgradeSignal};
+use crate::session::signals::{self, Reload, UpgradeSignal};
 use crate::session::upload::UploadMonitor;
 use crate::session::workload::Workload;
 use crate::upgrade::predecessor::HandoverState;
@@ -318,9 +318,16 @@ impl RunController {
                 // The last CPU time of the load's threads is sampled while the proxy's threads still run.
                 self.host.sample();
                 self.workload.drain();
+                if self.workload.proxy.is_some() {
+                    signals::begin_drain();
+                }
                 ShutdownStage::Draining
             }
             ShutdownStage::Draining if self.workload.is_drained() => ShutdownStage::Ended,
+            ShutdownStage::Draining if signals::asked_to_hurry() => {
+                self.workload.cut();
+                stage
+            }
             stage => stage,
         }
     }
