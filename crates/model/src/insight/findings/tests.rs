@@ -165,6 +165,18 @@ fn scarcity_of_the_host_opens_and_closes_findings() {
 }
 
 #[test]
+fn an_observed_process_that_ends_is_found() {
+    let mut recorder = begun(&[]);
+    (recorder.host.observed_pid, recorder.host.observed_threads_max) = (7, 2);
+    let ended = vec![("observed-ended", Severity::Warning)];
+    for (threads, found) in [(2, vec![]), (0, ended)] {
+        recorder.host.observed_threads = threads;
+        recorder.seconds(700, calm);
+        assert_eq!(open(&recorder), found, "{threads} threads");
+    }
+}
+
+#[test]
 fn dropped_connections_are_the_proxys_or_the_upstreams_where_that_is_known() {
     for (connect_ms, own, severity, whose, whom) in [
         (2, 0, Severity::Info, "none that it tells of", vec![]),

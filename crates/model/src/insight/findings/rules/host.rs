@@ -16,6 +16,8 @@ pub(super) const DESCRIPTORS: Rule = Rule { id: "descriptors", judge: descriptor
 pub(super) const CPU_THROTTLED: Rule = Rule { id: "cpu-throttled", judge: throttled, text: throttled_text };
 pub(super) const WORKERS_UNEVEN: Rule = Rule { id: "workers-uneven", judge: uneven, text: uneven_text };
 pub(super) const CPU_STOLEN: Rule = Rule { id: "cpu-stolen", judge: stolen, text: stolen_text };
+pub(super) const OBSERVED_ENDED: Rule =
+    Rule { id: "observed-ended", judge: observed_ended, text: observed_ended_text };
 
 const RAISE: &str = "raise the bound (LimitNOFILE= of the service, or ulimit -n), or lower --connections-max";
 
@@ -36,6 +38,19 @@ fn accept_errors_text(context: &FindingContext<'_>) -> FindingText {
     } else {
         text.advise("the notices name the error; connections wait in the backlog until it is over")
     }
+}
+
+/// Whether the observed process had threads, and has none.
+fn observed_ended(context: &FindingContext<'_>) -> Option<Severity> {
+    let host = context.run.host()?;
+    (host.observed_threads_max > 0 && host.observed_threads == 0).then_some(Severity::Warning)
+}
+
+fn observed_ended_text(context: &FindingContext<'_>) -> FindingText {
+    let pid = context.run.host().map_or(0, |host| host.observed_pid);
+    FindingText::new(format!("The observed process {pid} has ended"))
+        .figure("threads of all observed processes", 0)
+        .advise("observe anew: processes are those of the start, also of a unit")
 }
 
 fn overflow(context: &FindingContext<'_>) -> Option<Severity> {

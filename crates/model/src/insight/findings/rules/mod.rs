@@ -17,7 +17,7 @@ mod upstreams;
 use self::rule::Rule;
 
 /// All rules, in the order in which findings of one moment open.
-pub(super) const RULES: [Rule; 36] = [
+pub(super) const RULES: [Rule; 37] = [
     certificates::EXPIRES,
     revocation::EXPIRES,
     served::RENEWAL,
@@ -47,6 +47,7 @@ pub(super) const RULES: [Rule; 36] = [
     host::CPU_THROTTLED,
     host::CPU_STOLEN,
     host::WORKERS_UNEVEN,
+    host::OBSERVED_ENDED,
     clients::BUSY_CLIENT,
     measurement::RECORDS_LOST,
     measurement::LOAD_LATE,
