@@ -69,6 +69,16 @@ impl Setting {
         }
     }
 
+    /// Its value for people: a bound of 0 is none.
+    pub fn in_words(&self, info: Option<&SettingInfo>) -> String {
+        let absent = info.and_then(|info| info.absent).filter(|_| self.value == Value::Number(0.0));
+        match (self.shown(&self.value), absent) {
+            (empty, _) if empty.is_empty() => "none".to_owned(),
+            (_, Some(absent)) => absent.to_owned(),
+            (shown, None) => shown,
+        }
+    }
+
     /// Describes the accepted values; `None` if any text is accepted.
     pub fn allowed(&self, info: Option<&SettingInfo>) -> Option<String> {
         let kind = info.map_or(&SettingKind::Any, |info| &info.kind);

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use records::setting::SettingInfo;
 use records::text::quantity::{fixed, grouped, moment, three_digits};
 use records::text::table::TextTable;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
 use crate::cli::Format;
+use crate::cli::configuration::setting_infos;
 use crate::control::client::{ask, find_socket};
 use crate::control::protocol::{ControlRequest, ControlResponse, SettingData, recent_time};
 use crate::summary;
@@ -189,7 +191,7 @@ fn settings(data: &Json, text: &mut String) {
     let settings = Vec::<SettingData>::deserialize(data).unwrap_or_default();
     let width = settings.iter().map(|described| described.setting.name.len()).max().unwrap_or(0);
     for SettingData { setting, origin } in settings {
-        let value = setting.shown(&setting.value);
+        let value = setting.in_words(SettingInfo::find(setting_infos::all(), &setting.name));
         let origin = origin.map_or_else(String::new, |origin| format!(", {origin}"));
         let _ = writeln!(text, "{:width$}  {value}  ({}{origin})", setting.name, setting.applies);
     }
@@ -296,6 +298,10 @@ fn status(data: &Json, text: &mut String) {
             handshakes["failed"],
             data["clients"],
         );
+    }
+    let requests = &data["requests"];
+    if !requests.is_null() {
+        let _ = writeln!(text, "requests {}, {} failed", requests["total"], requests["failed"]);
     }
     if let Some(experiment) = data["experiment"].as_str() {
         let _ = writeln!(text, "experiment: {experiment}");

@@ -203,7 +203,7 @@ pub(crate) fn revert_after(for_s: Option<f64>) -> Result<Option<Duration>, Strin
     let Some(seconds) = for_s else { return Ok(None) };
     let after = Duration::try_from_secs_f64(seconds).ok();
     let after = after.filter(|after| !after.is_zero() && *after <= REVERT_MAX);
-    after.map(Some).ok_or_else(|| format!("for_s {seconds}: expected a time up to seven days, in seconds"))
+    after.map(Some).ok_or_else(|| format!("for {seconds} s: expected a time up to seven days"))
 }
 
 impl ControlResponse {

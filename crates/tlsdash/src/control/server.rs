@@ -290,14 +290,13 @@ impl ControlTarget {
 
     /// Ends the service as SIGTERM does.
     fn drain(&self, by: &str) -> ControlResponse {
-        let text = format!("draining: asked for by {by}");
         // Recorded before the controller ends.
-        if let Err(reason) = self.act(ControlAction::Change(ServiceChange::Mark(text.clone())), by.to_owned())
-        {
+        let mark = ServiceChange::Mark("draining".to_owned());
+        if let Err(reason) = self.act(ControlAction::Change(mark), by.to_owned()) {
             return ControlResponse::refused(reason);
         }
         match self.events.send(Event::Terminate) {
-            Ok(()) => ControlResponse::done(text),
+            Ok(()) => ControlResponse::done(format!("draining: asked for by {by}")),
             Err(_) => ControlResponse::refused("the service is ending"),
         }
     }
@@ -318,6 +317,7 @@ impl ControlTarget {
                 "upstream": began.map(|began| began.upstream.clone()),
                 "connections": summary.proxy.as_ref().map(|proxy| &proxy.connections),
                 "handshakes": summary.proxy.as_ref().map(|proxy| &proxy.handshakes),
+                "requests": summary.proxy.as_ref().and_then(|proxy| proxy.http.as_ref()).map(|http| &http.requests),
                 "load": summary.load.as_ref().map(|load| &load.requests),
                 "clients": summary.clients.len(),
                 "experiment": experiment.map(|it| {

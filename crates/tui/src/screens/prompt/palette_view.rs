@@ -30,7 +30,7 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, found: &[PaletteEntry
                 PaletteEntry::Command(binding) => state.options.keymap.names(binding.intent).join(" "),
                 PaletteEntry::Setting(name) => {
                     let setting = state.settings().iter().find(|setting| setting.name == *name);
-                    setting.map_or_else(String::new, |setting| state.value_words(setting))
+                    setting.map_or_else(String::new, |setting| setting.in_words(state.info(&setting.name)))
                 }
                 PaletteEntry::SortBy { .. }
                 | PaletteEntry::Pane(_)

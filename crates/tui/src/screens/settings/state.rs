@@ -28,16 +28,6 @@ impl State {
         SettingInfo::find(&self.options.settings, name)
     }
 
-    /// Returns the present value of a setting for people; a bound of 0 is none.
-    pub(crate) fn value_words(&self, setting: &Setting) -> String {
-        let absent = self.info(&setting.name).and_then(|info| info.absent);
-        match (setting.shown(&setting.value), absent.filter(|_| setting.value == Value::Number(0.0))) {
-            (empty, _) if empty.is_empty() => "none".to_owned(),
-            (_, Some(absent)) => absent.to_owned(),
-            (shown, None) => shown,
-        }
-    }
-
     /// Returns what a setting would be if nobody had given or changed it: its default, else its value at the start.
     pub(crate) fn usual(&self, setting: &Setting) -> String {
         let default = self.info(&setting.name).and_then(|info| info.default.as_ref());

@@ -120,7 +120,10 @@ fn line(state: &State, setting: &Setting, at: usize, cells: usize) -> Line<'stat
 fn values(state: &State, setting: &Setting) -> Vec<(String, Style)> {
     let theme = state.theme;
     let is_none = setting.shown(&setting.value).is_empty();
-    let mut values = vec![(state.value_words(setting), if is_none { theme.quiet() } else { theme.figure() })];
+    let mut values = vec![(
+        setting.in_words(state.info(&setting.name)),
+        if is_none { theme.quiet() } else { theme.figure() },
+    )];
     if let Some(staged) = state.tuning.staged(&setting.name) {
         values.push((format!(" > {}", setting.shown(staged)), theme.notice()));
     }
