@@ -14,8 +14,8 @@ use model::summary::Summary;
 use records::ids::RunId;
 use records::kinds::{Record, RunRecord};
 use records::metrics::{
-    HttpCounter, HttpLatency, KnownValue, LatencyClass, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
-    TimeResolution,
+    ClientCounter, HttpCounter, HttpLatency, KnownValue, LatencyClass, LoadCounter, LoadLatency,
+    ProxyCounter, ProxyLatency, TimeResolution,
 };
 use records::text::table::TextTable;
 use serde::Serialize;
@@ -98,8 +98,8 @@ struct RunEntry {
     /// compresses them, and without the ends of long texts.
     record_bytes: u64,
     lost: u64,
-    /// Connections accepted by the proxy, or established by a load without one.
-    connections: u64,
+    /// Connections accepted by the proxy, or established by a load without one; `null` if a log does not tell.
+    connections: Option<u64>,
     /// Resumed handshakes over all, from 0 to 1; `null` without handshakes.
     resumed: Option<f64>,
     /// Requests of HTTP mode, exchanges of TCP mode, or requests of a load without a proxy.
@@ -186,9 +186,9 @@ impl RunEntry {
             (None, None, None) => 0,
         };
         let connections = match (proxy, run.load()) {
-            (Some(proxy), _) => proxy.connections.accepted,
-            (None, Some(load)) => load.totals()[LoadCounter::Opened],
-            (None, None) => 0,
+            (Some(proxy), _) => run.client_count(ClientCounter::Connections, proxy.connections.accepted),
+            (None, Some(load)) => Some(load.totals()[LoadCounter::Opened]),
+            (None, None) => Some(0),
         };
         Self {
             run: run.id().to_string(),
@@ -230,7 +230,7 @@ impl RunEntry {
             self.account.clone(),
             self.version.clone(),
             format!("{:.2}MB", self.record_bytes as f64 / 1e6),
-            self.connections.to_string(),
+            self.connections.map_or_else(|| "-".to_owned(), |n| n.to_string()),
             self.resumed.map_or_else(|| "-".to_owned(), |ratio| format!("{:.1}%", ratio * 100.0)),
             self.requests.to_string(),
             self.p99_us.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
