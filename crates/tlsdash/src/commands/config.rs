@@ -33,7 +33,7 @@ pub(crate) enum ConfigRequest {
     Diff {
         /// The configuration file
         file: PathBuf,
-        /// Socket of the service's --control [default: control.sock in $RUNTIME_DIRECTORY or /run/tlsdash]
+        /// Socket of the service's --control [default: that of FILE, or control.sock in $RUNTIME_DIRECTORY or /run/tlsdash]
         #[arg(long, value_name = "PATH")]
         control: Option<PathBuf>,
         /// Format of the answer
@@ -48,7 +48,9 @@ pub(crate) fn run(args: &ConfigArgs) -> anyhow::Result<()> {
         ConfigRequest::Check { file } => check(file),
         ConfigRequest::Diff { file, control, format } => {
             let request = ControlRequest::CompareConfiguration { text: read_file(file)? };
-            ctl::send(control.as_deref(), &request, *format)
+            // The service has the socket that its file names; what is wrong with the file is for the service to say.
+            let named = || ProxyOptions::read(file).ok()?.control.filter(|path| path != Path::new("off"));
+            ctl::send(control.clone().or_else(named).as_deref(), &request, *format)
         }
     }
 }
