@@ -125,7 +125,11 @@ impl StagedFile {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     remove_abandoned(&hidden, path)?;
                 }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // In `/proc` nothing can be made, and the kernel says the same.
+                Err(error)
+                    if error.kind() == io::ErrorKind::NotFound
+                        && path.parent().is_some_and(|folder| !folder.is_dir()) =>
+                {
                     return Err(WriteError::NoFolder { path: path.to_owned() });
                 }
                 Err(error) => return Err(WriteError::io("create", path)(error)),

@@ -220,8 +220,8 @@ fn no_run(place: &JournalSource, reasons: &[String]) -> String {
 
 /// The unreadable parts of the journal, in words.
 fn unread(model: &Model) -> Vec<String> {
-    let bytes =
-        (model.skipped_bytes() > 0).then(|| format!("{} bytes cannot be read", model.skipped_bytes()));
+    let bytes = (model.skipped_bytes() > 0)
+        .then(|| format!("{} bytes are missing or cannot be read", model.skipped_bytes()));
     let records =
         (model.malformed() > 0).then(|| format!("{} records are malformed or unknown", model.malformed()));
     bytes.into_iter().chain(records).collect()
