@@ -179,10 +179,14 @@ impl FromStr for Arrivals {
 impl FromStr for Share {
     type Err = ValueError;
 
-    /// Reads a percentage, with or without the sign.
+    /// Reads a percentage. From above 0 to 1 the sign is required, since a share may be meant.
     fn from_str(text: &str) -> Result<Self, ValueError> {
-        let share = number(text.strip_suffix('%').unwrap_or(text)).and_then(Self::percent);
-        share.ok_or(ValueError("a percentage from 0% to 100%"))
+        let percentage = match text.strip_suffix('%') {
+            Some(text) => number(text),
+            None => number(text).filter(|&percentage| percentage == 0.0 || percentage > 1.0),
+        };
+        let expected = ValueError("a percentage from 0% to 100%; with the sign if it is not above 1");
+        percentage.and_then(Self::percent).ok_or(expected)
     }
 }
 

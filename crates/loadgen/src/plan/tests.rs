@@ -75,6 +75,8 @@ fn unknown_keys_are_refused_with_the_known_ones() {
         ("connections=1.5", "connections"),
         ("connections=100001", "connections"),
         ("resume=101%", "resume"),
+        ("resume=0.8", "resume"),
+        ("resume=1", "resume"),
         ("resume=-1%", "resume"),
         ("resume=some", "resume"),
         ("early-data=yes", "early-data"),

@@ -175,7 +175,7 @@ impl LineHealth {
         if self.lines == 0 && now >= SILENCE_MAX && !self.is_silence_told {
             self.is_silence_told = true;
             let text = format!(
-                "no line of the log came in the first {} s; if there were connections, the terminator does not log here: `tlsdash observe setup` prints what to configure",
+                "no line of the log came in the first {} s; if there were connections, the terminator does not log here, or may not write to the socket (its own log says so): `tlsdash observe setup` prints what to configure",
                 SILENCE_MAX.as_secs()
             );
             self.notices.push(NoticeRecord::new(Level::Notice, "log-silent", &text));
