@@ -88,6 +88,7 @@ site:
 
 # Licences, sources and banned crates; advisories where their database can be reached.
 deny:
+    command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
     cargo deny --locked --log-level error check --hide-inclusion-graph bans licenses sources
     if cargo deny fetch db >/dev/null 2>&1; then cargo deny --locked --log-level error check advisories; \
     else echo "advisories NOT checked: their database cannot be reached from here"; fi
