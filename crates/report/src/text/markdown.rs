@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use records::metrics::Percentile;
+use records::text::table::{Align, TextTable};
 
 use crate::numbers::grouped;
 use crate::report::Report;
@@ -103,45 +104,35 @@ pub(crate) fn table(out: &mut String, title: &str, heads: &[&str], rows: impl It
     }
 }
 
-/// Longer cells may break the columns of [`columns`].
-const COLUMN_MAX: usize = 40;
-
 /// Markdown of this module as a terminal shows it best: tables in columns, nothing escaped.
 pub fn columns(markdown: &str) -> String {
     let mut out = String::with_capacity(markdown.len());
     let lines: Vec<&str> = markdown.lines().collect();
     for block in lines.chunk_by(|one, other| one.starts_with('|') == other.starts_with('|')) {
         if !block[0].starts_with('|') {
-            for line in block {
-                let _ = writeln!(out, "{}", unescaped(line));
-            }
+            out.extend(block.iter().map(|line| unescaped(line) + "\n"));
             continue;
         }
         let cells = |line: &&str| {
             let cells = line.strip_prefix("| ").and_then(|line| line.strip_suffix(" |"));
             cells.unwrap_or(line).split(" | ").map(unescaped).collect()
         };
-        let rows: Vec<Vec<String>> =
-            block.iter().filter(|line| !line.starts_with("|---")).map(cells).collect();
-        let of_column = |at: usize| rows.iter().filter_map(move |row| row.get(at));
-        for row in &rows {
-            let line = row.iter().enumerate().map(|(at, cell)| {
-                let widths = of_column(at).map(|cell| cell.chars().count());
-                let width = widths.filter(|&width| width <= COLUMN_MAX).max().unwrap_or(0);
-                let is_number = |cell: &String| {
-                    cell.is_empty() || cell.starts_with(|c: char| c.is_numeric() || "(–-".contains(c))
-                };
-                let is_last = at + 1 == row.len();
-                match of_column(at).skip(1).all(is_number) {
-                    true => format!("{cell:>width$}"),
-                    false if is_last => cell.clone(),
-                    false => format!("{cell:<width$}"),
-                }
-            });
-            let _ = writeln!(out, "{}", line.collect::<Vec<_>>().join("  ").trim_end());
+        let mut rows = block.iter().filter(|line| !line.starts_with("|---")).map(cells);
+        let headings: Vec<String> = rows.next().unwrap_or_default();
+        let rows: Vec<Vec<String>> = rows.collect();
+        let mut table = TextTable::default();
+        for (at, heading) in headings.iter().enumerate() {
+            let cells: Vec<String> = rows.iter().filter_map(|row| row.get(at).cloned()).collect();
+            let align = if cells.iter().all(|cell| is_number(cell)) { Align::Right } else { Align::Left };
+            table.column(align, heading, cells);
         }
+        out += &table.text();
     }
     out
+}
+
+fn is_number(cell: &str) -> bool {
+    cell.is_empty() || cell.starts_with(|c: char| c.is_numeric() || "(–-".contains(c))
 }
 
 fn unescaped(text: &str) -> String {
