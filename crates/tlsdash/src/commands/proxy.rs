@@ -120,8 +120,8 @@ pub(super) fn check(options: &ProxyOptions) -> anyhow::Result<Vec<NoticeRecord>>
     AcmeOrder::check(options)?;
     let config = check_with(options, None)?;
     let http = options.http_config()?;
-    let routes = http.as_ref().map(|http| http.all_routes(&config.upstreams)).unwrap_or_default();
-    Ok(warnings(&config, &all_upstreams(&config, &routes), http.is_some()))
+    let (_, upstreams) = destinations(&config, http.as_ref());
+    Ok(warnings(&config, &upstreams, http.is_some()))
 }
 
 /// Makes the configuration of the proxy, with everything that can be refused before it binds.
@@ -193,8 +193,7 @@ impl BoundSession {
         http: Option<HttpConfig>,
         listeners: ListenerSource,
     ) -> anyhow::Result<Self> {
-        let routes = http.as_ref().map(|http| http.all_routes(&config.upstreams)).unwrap_or_default();
-        let upstreams = all_upstreams(&config, &routes);
+        let (routes, upstreams) = destinations(&config, http.as_ref());
         let notices = warnings(&config, &upstreams, http.is_some());
         let header = header(&config, &upstreams);
         let routes = http.is_some().then(|| routes.iter().map(Route::name).collect());
@@ -285,13 +284,15 @@ impl BoundSession {
 }
 
 /// Each upstream of the proxy and its routes, once.
-fn all_upstreams(config: &ProxyConfig, routes: &[Route]) -> Vec<Upstream> {
+/// The routes of HTTP mode, and all upstreams.
+fn destinations(config: &ProxyConfig, http: Option<&HttpConfig>) -> (Vec<Route>, Vec<Upstream>) {
+    let routes = http.map(|http| http.all_routes(&config.upstreams)).unwrap_or_default();
     let mut all = config.upstreams.clone();
     let of_names = config.routes.iter().map(NameRoute::upstreams);
     for upstreams in of_names.chain(routes.iter().map(|route| &*route.upstreams)) {
         upstream_bits(&mut all, upstreams);
     }
-    all
+    (routes, all)
 }
 
 fn header(config: &ProxyConfig, upstreams: &[Upstream]) -> RunRecord {
