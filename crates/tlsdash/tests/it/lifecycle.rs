@@ -1,6 +1,7 @@
 //! Beginning, watching and ending, as an operator does them.
 
 use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -307,6 +308,25 @@ fn a_second_signal_cuts_connections_and_the_summary_is_printed() {
     assert!(code == 0 && summary["proxy"]["connections"]["accepted"].as_u64() >= Some(1), "{summary}");
     drop(hung);
     client.join().unwrap();
+}
+
+#[test]
+fn a_second_signal_ends_at_once_what_has_no_connections_to_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let mut command = tlsdash(folder.path());
+    command.args(["load", &url, "-c", "1", "-d", "1m", "--headless", "--journal", "off"]);
+    let mut running = TlsdashProcess::start(command);
+    // Whether there is a server is tried before, without a request.
+    let mut connections = listener.incoming().map(Result::unwrap);
+    let hung = connections.find(|mut stream| stream.read(&mut [0; 100]).unwrap() > 0);
+    running.signal(Signal::TERM);
+    std::thread::sleep(Duration::from_millis(200));
+    running.signal(Signal::TERM);
+    running.line_with("ending at once");
+    assert_eq!(running.wait().0, 1);
+    drop(hung);
 }
 
 #[test]
