@@ -106,6 +106,11 @@ impl Journald {
 
     /// Returns the entries with a field in all files, including `….journal~`, as journalctl exports them.
     pub(crate) fn entries_with(&self, field: &str) -> Vec<Fields> {
+        // journalctl refuses a file that journald has created and not begun: whoever waits for entries looks again.
+        let has_header = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0);
+        if !files(&self.folder()).iter().all(has_header) {
+            return Vec::new();
+        }
         let mut entries = export(&self.folder().join("*.journal*"), &[]);
         entries.retain(|entry| entry.iter().any(|(name, _)| name == field));
         entries
