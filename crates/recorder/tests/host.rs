@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::path::Path;
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use recorder::host::HostSampler;
 use records::metrics::CpuGroup;
@@ -14,7 +15,7 @@ fn run(busy: Duration) -> u64 {
     let mut sampler = HostSampler::default();
     let ((tell, told), (go, wait)) = (channel(), channel::<()>());
     let work = move || {
-        tell.send(()).unwrap();
+        tell.send(rustix::thread::gettid().as_raw_nonzero()).unwrap();
         wait.recv().unwrap();
         // So much CPU, however long a busy machine takes to give it.
         let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
@@ -24,10 +25,16 @@ fn run(busy: Duration) -> u64 {
         }
     };
     let thread = std::thread::Builder::new().name("upstream-9".into()).spawn(work).unwrap();
-    told.recv().unwrap();
+    let task = format!("/proc/self/task/{}", told.recv().unwrap());
     sampler.sample();
     go.send(()).unwrap();
     thread.join().unwrap();
+    // The kernel lists a thread for a moment after its end, and a run counts what lives when it begins.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while Path::new(&task).exists() {
+        assert!(Instant::now() < deadline, "{task} has ended");
+        std::thread::sleep(Duration::from_millis(1));
+    }
     sampler.sample().cpu[CpuGroup::Upstream]
 }
 
