@@ -245,10 +245,8 @@ impl Report<'_> {
     pub(crate) fn setting_rows(&self) -> ReportTable {
         let began_us = self.mono_us_at(0.0);
         let rows = self.settings().into_iter().map(|(name, value, applies)| {
-            let before = self.run.setting_at(began_us, &name);
-            let at_end = self.run.setting(&name).map(|setting| setting.value.to_string());
-            let changed = before.filter(|before| at_end.as_ref() != Some(before) && !self.is_anonymous());
-            vec![name, value, changed.unwrap_or_default(), applies]
+            let before = self.setting_at(began_us, &name).filter(|before| *before != value);
+            vec![name, value, before.filter(|_| !self.is_anonymous()).unwrap_or_default(), applies]
         });
         let columns = [
             Words("setting"),

@@ -23,7 +23,7 @@ use records::ids::RunId;
 use records::metrics::{
     HttpCounter, HttpLatency, LoadLatency, Metric, ProxyCounter, ProxyLatency, TlsLatency, labels,
 };
-use records::setting::Setting;
+use records::setting::{Setting, SettingInfo};
 use records::slice::TimeRange;
 
 use self::anonymous::LEFT_OUT;
@@ -45,6 +45,8 @@ pub struct Report<'a> {
     /// The conditions that it was held against.
     pub(crate) conditions: Vec<AssertionResult>,
     pub(crate) apdex_threshold: Duration,
+    /// What the values of settings mean.
+    setting_infos: &'a [SettingInfo],
     is_anonymous: bool,
 }
 
@@ -92,6 +94,7 @@ impl<'a> Report<'a> {
             asked: TimeRange::ALL,
             conditions: Vec::new(),
             apdex_threshold: APDEX_THRESHOLD,
+            setting_infos: &[],
             is_anonymous: false,
         }
     }
@@ -114,6 +117,11 @@ impl<'a> Report<'a> {
     /// Sets the threshold of the Apdex score.
     pub fn with_apdex_threshold(self, apdex_threshold: Duration) -> Self {
         Self { apdex_threshold, ..self }
+    }
+
+    /// Tells what the values of settings mean, such as which bound is none.
+    pub fn with_setting_infos(self, setting_infos: &'a [SettingInfo]) -> Self {
+        Self { setting_infos, ..self }
     }
 
     /// Removes names of persons and machines: clients are numbered, and hosts, addresses, and the texts of settings and
@@ -214,11 +222,20 @@ impl<'a> Report<'a> {
     /// Name, value and reach of every setting at the end.
     pub(crate) fn settings(&self) -> Vec<(String, String, String)> {
         self.shown_settings()
-            .map(|setting| {
-                let value = format!("{} {}", setting.value, setting.unit).trim_end().to_owned();
-                (setting.name.clone(), value, setting.applies.to_string())
-            })
+            .map(|setting| (setting.name.clone(), self.in_words(setting), setting.applies.to_string()))
             .collect()
+    }
+
+    /// The value of a setting for people.
+    pub(crate) fn in_words(&self, setting: &Setting) -> String {
+        setting.in_words(SettingInfo::find(self.setting_infos, &setting.name))
+    }
+
+    /// The value of a setting at a moment of the run, for people.
+    pub(crate) fn setting_at(&self, us: u64, name: &str) -> Option<String> {
+        let (setting, text) = (self.run.setting(name)?, self.run.setting_at(us, name)?);
+        let value = setting.parse(None, &text);
+        Some(value.map_or(text, |value| self.in_words(&Setting { value, ..setting.clone() })))
     }
 
     /// The settings that may be seen.

@@ -161,7 +161,9 @@ fn dashboard(
     (tui_options.history, tui_options.opening) = (options.replay.history, options.replay.opening);
     tui_options.settings = setting_infos::all().to_vec();
     tui_options.check_plan = super::experiments::check_plan;
-    tui_options.page = |model, run, source| Report::new(model, run, source, command()).html();
+    tui_options.page = |model, run, source| {
+        Report::new(model, run, source, command()).with_setting_infos(setting_infos::all()).html()
+    };
     tui_options.layout_file = crate::journals::state_directory::dashboard_file();
     options.appearance.apply_to(&mut tui_options);
     let ended = if frontend == Frontend::Plain {

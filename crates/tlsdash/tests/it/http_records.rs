@@ -39,6 +39,7 @@ fn a_recording_of_http_mode_is_checked_reported_cut_and_compacted() {
     run(&[&["check", &path][..], &holds.map(|text| ["--assert", text]).concat()].concat());
     let markdown = run(&["report", &path, "--md", "-"]);
     assert!(markdown.contains("## Routes") && markdown.contains("| /api |"), "{markdown}");
+    assert!(markdown.contains("| proxy.handshakes-max | no bound |"), "{markdown}");
 
     let compacted = folder.path().join("compacted.journal").display().to_string();
     run(&["compact", &path, &compacted]);

@@ -9,6 +9,7 @@ use clap::Args;
 use experiment::ComparableFigure;
 use mix::MixComparison;
 
+use crate::cli::configuration::setting_infos;
 use crate::cli::help::RUNS;
 use crate::cli::{Format, RecordsArg};
 use crate::commands::output_files::OutputFiles;
@@ -167,6 +168,7 @@ fn read(args: &CompareArgs, source: &OsString, run: Option<&RunPrefix>) -> anyho
 
 fn report(recorded: &RecordedRun) -> anyhow::Result<Report<'_>> {
     Ok(Report::new(recorded.model(), recorded.run()?, &recorded.source, command())
+        .with_setting_infos(setting_infos::all())
         .with_parts(recorded.parts.clone())
         .with_range(recorded.range))
 }

@@ -9,6 +9,7 @@ use anyhow::Context;
 use clap::Args;
 
 use crate::cli::RunsArgs;
+use crate::cli::configuration::setting_infos;
 use crate::commands::output_files::OutputFiles;
 use crate::commands::recordings::check::checked;
 use crate::journals::reading::RecordedRun;
@@ -86,6 +87,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let report = Report::new(recorded.model(), run, &recorded.source, command())
         .with_conditions(conditions)
         .with_apdex_threshold(args.apdex)
+        .with_setting_infos(setting_infos::all())
         .with_parts(recorded.parts.clone())
         .with_range(recorded.range);
     let report = if args.anonymise { report.anonymised() } else { report };
