@@ -16,7 +16,7 @@ pub(super) struct LoadConnection<S> {
     pub(super) addresses_tried: usize,
     /// The end of the phase if nothing happens; `u64::MAX` for never.
     pub(super) deadline_ns: u64,
-    /// The request that it was made for is of the warm-up.
+    /// All its requests are of the warm-up, and that which it was made for.
     pub(super) is_warmup: bool,
     pub(super) origin: ConnectionOrigin,
     /// When it could carry its first request.

@@ -82,6 +82,7 @@ impl<S: ProtocolSession> LoadWorker<S> {
     pub(super) fn begin(&mut self, key: usize, mut request: Request) {
         let is_last = !S::IS_MULTIPLEXED && self.is_last(&self.connections[key]);
         let connection = &mut self.connections[key];
+        connection.is_warmup &= request.warmup;
         let prepared = self.requests.at(request.template);
         if !request.warmup && request.sent_ns.is_none() {
             self.stats.add(LoadCounter::BodyIn, prepared.body_bytes);
@@ -117,7 +118,9 @@ impl<S: ProtocolSession> LoadWorker<S> {
             };
             let is_all = handed == output.len();
             connection.session.note_sent(handed);
-            self.stats.add(LoadCounter::BytesIn, handed as u64);
+            if !connection.is_warmup {
+                self.stats.add(LoadCounter::BytesIn, handed as u64);
+            }
             self.clients[connection.client].totals.bytes_in += handed as u64;
             if !is_all {
                 return;
@@ -160,11 +163,13 @@ impl<S: ProtocolSession> LoadWorker<S> {
         if !connection.transport.is_established() {
             return;
         }
-        let LoadConnection { transport, session, client, slot, .. } = connection;
+        let LoadConnection { transport, session, client, slot, is_warmup, .. } = connection;
         let (index, requests, ended) = (*slot, &self.requests, &mut self.ended);
         let received =
             transport.receive(&mut self.scratch, |plaintext| session.receive(plaintext, requests, ended));
-        self.stats.add(LoadCounter::BytesOut, received.plaintext_bytes);
+        if !*is_warmup {
+            self.stats.add(LoadCounter::BytesOut, received.plaintext_bytes);
+        }
         self.clients[*client].totals.bytes_out += received.plaintext_bytes;
         if let Some(handshake) = received.handshake {
             self.on_handshake(key, &handshake);

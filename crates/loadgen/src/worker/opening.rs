@@ -122,7 +122,9 @@ impl<S: ProtocolSession> LoadWorker<S> {
         match std::mem::take(&mut connection.early_bytes) {
             0 => {}
             early_bytes if handshake.early => {
-                self.stats.add(LoadCounter::BytesIn, early_bytes as u64);
+                if !connection.is_warmup {
+                    self.stats.add(LoadCounter::BytesIn, early_bytes as u64);
+                }
                 client.totals.bytes_in += early_bytes as u64;
             }
             // The request goes again (RFC 8446, section 4.2.10), and counts from the first time.

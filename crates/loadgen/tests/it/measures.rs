@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use loadgen::{Expect, LoadConfig, RequestBody, Template, Trust};
-use records::metrics::{LoadCounter as C, LoadLatency as L};
+use records::metrics::{Counters, LoadCounter as C, LoadLatency as L};
 use records::values::LoadEvent as E;
 
 use crate::support::{ServerAction, TestServer, TlsVersion, config, run};
@@ -56,6 +56,9 @@ fn the_warm_up_is_counted_apart_and_not_timed() {
     }
     assert_eq!(all.latencies[L::Connect].count(), 0, "the connections were made before");
     assert_eq!(server.seen().requests, 500);
+    let (without, _) = run(config(&server, "rate=500,duration=600ms,connections=4"));
+    let bytes = |counts: &Counters<C>| [C::BytesIn, C::BytesOut].map(|counter| counts[counter]);
+    assert_eq!(bytes(counts), bytes(&without.counters));
     assert_eq!(load.measured().scheduled, Duration::from_millis(600));
 }
 

@@ -17,7 +17,7 @@ const SIDES: [(FigureSide, &str); 7] = [
     (FigureSide::Http, "Numbers of HTTP mode\n\nOnly with `--mode http`. Names may begin with `proxy.`."),
     (
         FigureSide::Load,
-        "Numbers of the load\n\nLatencies, and requests except `requests.scheduled`, are without the warm-up; connections, handshakes and resumptions include it. Names may begin with `load.`.",
+        "Numbers of the load\n\nLatencies, bytes, and requests except `requests.scheduled`, are without the warm-up; connections, handshakes and resumptions include it. Names may begin with `load.`.",
     ),
     (FigureSide::Run, "Numbers of the run"),
     (FigureSide::Process, "CPU time of the process\n\nThreads are grouped by name."),

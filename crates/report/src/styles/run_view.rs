@@ -69,15 +69,17 @@ impl<'a> RunView<'a> {
         ratio(amount as f64, self.load.spans_s.measured)
     }
 
-    /// Answers a second in each whole interval that is known.
+    /// Answers a second in each whole interval after the warm-up that is known.
     pub(super) fn rates(&self) -> Vec<f64> {
         let intervals = self.run.load().into_iter().flat_map(MetricSeries::timeline);
         let whole: Vec<_> = intervals.filter(|interval| !interval.after_loss).collect();
+        let is_warmup = |interval: &&Arc<Interval<_, _>>| interval.counters[LoadCounter::Warmup] > 0;
+        let warm = whole.iter().rposition(is_warmup).map_or(0, |at| at + 1);
         // The last one ends with the load, somewhere within its time.
         let rate = |interval: &&Arc<Interval<LoadCounter, LoadLatency>>| {
             ratio(interval.counters.sum(&ANSWERED) as f64, interval.length_us() as f64 / 1e6)
         };
-        whole.iter().rev().skip(1).rev().map(rate).collect()
+        whole[warm..].iter().rev().skip(1).rev().map(rate).collect()
     }
 
     pub(super) fn failures(&self, causes: &[&str]) -> u64 {
