@@ -179,14 +179,17 @@ fn failed_requests(http: &MetricSeries<HttpCounter, HttpLatency>) -> u64 {
     http.totals().sum(&RequestFailure::ALL.map(|(_, counter)| counter))
 }
 
+/// What the proxy failed to serve after the handshake: in HTTP mode requests, in TCP mode connections.
+pub fn unserved(run: &Run) -> u64 {
+    // In HTTP mode a failed connection's requests are counted, not the connection.
+    let cut = || run.proxy().map_or(0, |series| series.totals().sum(&CUT));
+    run.http().map_or_else(cut, failed_requests)
+}
+
 fn errors(of: &ScalarInput<'_>) -> f64 {
-    let of_proxy = of.run.proxy().map_or(0, |series| {
-        // In HTTP mode a failed connection's requests are counted, not the connection.
-        let cut = of.run.http().map_or_else(|| series.totals().sum(&CUT), failed_requests);
-        series.totals()[ProxyCounter::HandshakesFailed].saturating_add(cut)
-    });
+    let handshakes = of.run.proxy().map_or(0, |series| series.totals()[ProxyCounter::HandshakesFailed]);
     let of_load = of.run.load().map_or(0, |series| RequestCounts::of(series.totals()).errors());
-    of_proxy.saturating_add(of_load) as f64
+    handshakes.saturating_add(unserved(of.run)).saturating_add(of_load) as f64
 }
 
 use FigureSide::{Http as HttpMode, Journal, Load, Observed as Observing, Proxy, Run as Whole};

@@ -1,7 +1,7 @@
 //! The figures that answer "was it good, how fast": each with a sentence.
 
-use model::figures::{Figure, FigureUnit, Rates};
-use records::metrics::{CpuGroup, LatencyClass, ProxyCounter};
+use model::figures::{Figure, FigureUnit, Rates, unserved};
+use records::metrics::{CpuGroup, HttpCounter, LatencyClass, ProxyCounter};
 use records::values::LogFigure;
 use serde::Serialize;
 
@@ -27,6 +27,10 @@ pub(crate) struct TileCondition {
     pub(crate) condition: String,
     pub(crate) holds: bool,
 }
+
+/// Failures that an upstream's silence makes.
+const WAITED_IN_VAIN: [HttpCounter; 3] =
+    [HttpCounter::FailedConnectTimeout, HttpCounter::FailedQueueTimeout, HttpCounter::FailedUpstreamTimeout];
 
 /// How many of the users waited how long (Apdex): of all requests the share answered within the threshold, and half of
 /// those answered within four times as long.
@@ -276,7 +280,7 @@ impl Report<'_> {
         Some(self.tile(&[], title, fixed(apdex.score, 3), sentence))
     }
 
-    /// The Apdex score of the load's responses, or of the proxy's exchanges. Requests that failed or were not answered
+    /// The Apdex score of the load's responses, or of what the proxy answered. Requests that failed or were not answered
     /// count against it.
     pub(crate) fn apdex(&self) -> Option<Apdex> {
         let (first, _) = by_weight(self.latencies());
@@ -284,17 +288,24 @@ impl Report<'_> {
         let within_ns = u64::try_from(self.apdex_threshold.as_nanos()).unwrap_or(u64::MAX);
         let samples = latency.histogram.count() as f64;
         let within = |ns: u64| Some(latency.histogram.share_within(0, ns)? * samples);
-        let satisfied = within(within_ns)?;
-        let tolerating = within(within_ns.saturating_mul(4))? - satisfied;
+        let (satisfied, tolerated) = (within(within_ns)?, within(within_ns.saturating_mul(4))?);
         let requests = self.summary.load.as_ref().map(|load| &load.requests);
-        let all = match (latency.class, requests) {
-            (LatencyClass::Load(_), Some(requests)) => {
-                (requests.ok + requests.failed + requests.unfinished + requests.never_sent) as f64
+        let unserved = unserved(self.run) as f64;
+        // Answers to failed requests are among the samples of HTTP mode: those that waited in vain are the slow ones.
+        let (all, failed) = match (latency.class, requests, self.http()) {
+            (LatencyClass::Load(_), Some(requests), _) => {
+                ((requests.ok + requests.failed + requests.unfinished + requests.never_sent) as f64, 0.0)
             }
-            (_, _) => samples,
+            (LatencyClass::Http(_), _, Some(http)) => {
+                let in_vain = self.run.http()?.totals().sum(&WAITED_IN_VAIN) as f64;
+                let answered = unserved - http.requests.unanswered as f64;
+                (http.requests.total as f64, (answered - in_vain.min(samples - tolerated)).max(0.0))
+            }
+            (_, _, _) => (samples + unserved, 0.0),
         };
-        let share = |part: f64| part / all.max(samples);
-        let (satisfied, tolerating) = (share(satisfied), share(tolerating));
+        let share = |part: f64| part.max(0.0) / all.max(samples);
+        let (satisfied, tolerated) = (share(satisfied - failed), share(tolerated - failed));
+        let tolerating = tolerated - satisfied;
         let threshold_ms = within_ns as f64 / 1e6;
         Some(Apdex { score: satisfied + tolerating / 2.0, threshold_ms, satisfied, tolerating })
     }
