@@ -197,10 +197,10 @@ pub(super) static QUOTIENTS: [Quotient; 29] = [
         name: "bytes.tls.ratio",
         side: FigureSide::Proxy,
         unit: FigureUnit::Ratio,
-        definition: "What TLS adds to the bytes of clients, both ways, over all their bytes above TCP: handshakes, record headers and tags.",
+        definition: "What TLS adds to the bytes of clients, both ways, over all their bytes above TCP: handshakes, record headers and tags. Not known where connections are passed.",
         better: Better::Lower,
         of: |totals| (totals.wire_bytes() - totals.plaintext_bytes()).max(0.0),
-        per: Totals::wire_bytes,
+        per: |totals| if totals.proxy[ProxyCounter::Passed] > 0 { 0.0 } else { totals.wire_bytes() },
     },
     Quotient {
         name: "handshakes.round_trips",
@@ -287,7 +287,27 @@ pub(super) static QUOTIENTS: [Quotient; 29] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::FigureName;
+    use crate::insight::testing::{RunBuilder, add};
     use records::kinds::Judged;
+
+    #[test]
+    fn what_tls_adds_is_not_known_of_bytes_that_are_passed() {
+        let of = |passed| {
+            let mut recorder = RunBuilder::begun(&[]);
+            recorder.seconds(2, |recorder| {
+                let counted = [
+                    (ProxyCounter::WireOut, 1_000),
+                    (ProxyCounter::BytesOut, 900),
+                    (ProxyCounter::Passed, passed),
+                ];
+                add(&mut recorder.proxy.counters, &counted);
+            });
+            let name: FigureName = "proxy.bytes.tls.ratio".parse().unwrap();
+            name.figures().next().unwrap().value(recorder.run(), None)
+        };
+        assert_eq!([of(0), of(1)], [Some(0.1), None]);
+    }
 
     #[test]
     fn a_verdict_knows_shares_by_their_names() {

@@ -105,11 +105,11 @@ metrics! {
             => figure: "connections.passed", metric: "connections_passed";
         BytesIn = "BYTES_IN_TOTAL", Bytes, "183022", "Plaintext from clients to upstreams; of passed connections TLS as it is."
             => figure: "bytes.in", metric: "plaintext_in_bytes";
-        BytesOut = "BYTES_OUT_TOTAL", Bytes, "92012230", "Plaintext from upstreams to clients; of passed connections TLS as it is."
+        BytesOut = "BYTES_OUT_TOTAL", Bytes, "92012230", "Plaintext from upstreams for clients, also what a client left without taking; of passed connections TLS as it is."
             => figure: "bytes.out", metric: "plaintext_out_bytes";
         WireIn = "WIRE_BYTES_IN_TOTAL", Bytes, "402113", "TLS bytes received from clients."
             => metric: "tls_in_bytes";
-        WireOut = "WIRE_BYTES_OUT_TOTAL", Bytes, "92401922", "TLS bytes sent to clients."
+        WireOut = "WIRE_BYTES_OUT_TOTAL", Bytes, "92401922", "TLS bytes made for clients, also those that a client left without taking."
             => metric: "tls_out_bytes";
         Exchanges = "EXCHANGES_TOTAL", Count, "12000", "Times an upstream began to answer what a client had sent."
             => metric: "exchanges";

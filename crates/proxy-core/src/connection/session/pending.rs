@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use records::metrics::ProxyCounter;
+
 use super::ClientSession;
 use crate::worker::context::WorkerContext;
 
@@ -51,6 +53,8 @@ impl ClientSession {
     /// Drops the pending bytes of both directions.
     pub(crate) fn drop_pending(&mut self, context: &mut WorkerContext) {
         self.from_client.pending.clear();
+        // Their plaintext is counted too.
+        context.stats.count(ProxyCounter::WireOut, self.unsent_bytes() as u64);
         self.to_client.pending.clear();
         self.handler_bytes = 0;
         self.settle_pending(false, context);
