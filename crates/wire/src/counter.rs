@@ -367,7 +367,7 @@ impl WireCounter {
         flow.is_closed = true;
         self.count_unanswered(key, flow);
         // What is missing before the end will not come any more.
-        self.give_up_missing(flow);
+        self.give_up_missing(key, flow);
         let step = flow.step();
         if flow.is_counted {
             let client = self.options.client(key);

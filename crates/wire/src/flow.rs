@@ -139,10 +139,9 @@ impl Flow {
         if payload.len > 0 {
             let is_due =
                 self.orders[end as usize].is_next(payload) && self.is_answer(end, payload.acknowledged);
-            let order = &mut self.orders[end as usize];
-            if is_due || !order.keep(payload, room) {
+            if is_due || !self.orders[end as usize].keep(payload, room) {
                 if !is_due {
-                    added[end as usize].wire += order.give_up(room);
+                    added[end as usize] = self.give_up(end, room);
                 }
                 self.take(end, payload, &mut added[end as usize]);
             }
@@ -159,6 +158,13 @@ impl Flow {
             self.bytes[end as usize] += added[end as usize].plain;
         }
         added
+    }
+
+    /// Gives up what is missing. After the handshake it is plaintext as far as one can know, like all that follows.
+    pub(crate) fn give_up(&mut self, end: End, room: &mut usize) -> Added {
+        let wire = self.orders[end as usize].give_up(room);
+        let plain = if self.step() == Step::Complete { wire } else { 0 };
+        Added { wire, plain, ..Added::default() }
     }
 
     /// Notes what a segment says to have been sent.

@@ -6,7 +6,7 @@ use super::{FLOWS_MAX, ROOM_BYTES, WireCounter};
 use crate::flow::Flow;
 use crate::options::FlowKey;
 use crate::order::Order;
-use hello::handshake::Step;
+use hello::handshake::{End, Step};
 
 /// How much of the memory for parts is left when no more of them are given up, in bytes.
 const ROOM_REGAINED_BYTES: usize = ROOM_BYTES / 4;
@@ -60,7 +60,7 @@ impl WireCounter {
             }
             let Some(mut flow) = self.flows.remove(&key) else { continue };
             self.count_unanswered(key, &mut flow);
-            self.give_up_missing(&mut flow);
+            self.give_up_missing(key, &mut flow);
             self.give_up_handshake(&mut flow);
             self.flows.insert(key, flow);
         }
@@ -76,16 +76,12 @@ impl WireCounter {
     }
 
     /// Gives up the bytes that are missing: those behind them are counted, and not read.
-    pub(super) fn give_up_missing(&mut self, flow: &mut Flow) {
-        for (at, order) in flow.orders.iter_mut().enumerate() {
-            if order.has_waiting() {
-                let wire = order.give_up(&mut self.room);
-                if flow.is_counted {
-                    let counter = [ProxyCounter::WireIn, ProxyCounter::WireOut][at];
-                    self.counted.counter_mut(flow.counter).add(counter, wire);
-                } else {
-                    flow.uncounted_wire[at] += wire;
-                }
+    pub(super) fn give_up_missing(&mut self, key: FlowKey, flow: &mut Flow) {
+        for end in [End::Client, End::Server] {
+            if flow.orders[end as usize].has_waiting() {
+                let added = flow.give_up(end, &mut self.room);
+                flow.bytes[end as usize] += added.plain;
+                self.traffic(key, flow, end, &added);
             }
         }
     }

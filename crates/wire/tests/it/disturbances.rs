@@ -147,10 +147,21 @@ fn a_snap_length_makes_no_failure() {
 fn one_lost_segment_makes_no_failure() {
     for connection in CAPTURES.iter().flat_map(|capture| capture.connections()) {
         let whole = count(&connection);
+        // What TLS adds, in bytes.
+        let added = |pieces: &[Piece]| {
+            let (counted, _) = totals(pieces);
+            let sum = |counters: [ProxyCounter; 2]| counted.sum(&counters);
+            let is_judged = counted[ProxyCounter::Unjudged] == 0;
+            let plain = sum([ProxyCounter::BytesIn, ProxyCounter::BytesOut]);
+            is_judged.then(|| sum([ProxyCounter::WireIn, ProxyCounter::WireOut]) - plain)
+        };
+        let of_whole = added(&connection);
         for at in 0..connection.len() {
             let mut lossy = connection.clone();
             lossy.remove(at);
             assert_true_or_unjudged(whole, &lossy);
+            let of_lossy = added(&lossy);
+            assert!(of_lossy.is_none() || of_lossy <= of_whole, "{of_lossy:?} of {of_whole:?} without {at}");
         }
     }
 }
