@@ -71,6 +71,11 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
         }
     }
 
+    /// Keeps so many intervals one by one at the most.
+    pub(in crate::runs) fn keeping(self, history: usize) -> Self {
+        Self { history: self.history.min(history), ..self }
+    }
+
     /// Adds the record of an interval. If there is a gap after the previous interval, returns that interval's end.
     pub(in crate::runs) fn apply(
         &mut self,

@@ -33,10 +33,12 @@ impl<C: Metric, L: Metric> Default for Rollup<C, L> {
 }
 
 impl<C: Metric, L: Metric> Rollup<C, L> {
-    /// Adds the next interval. An interval after a loss is not merged: its gap must not blank its neighbours.
+    /// Adds the next interval. An interval after a loss is not merged: its gap must not blank its neighbours. Nor is one of
+    /// another period: an idle part has no intervals between.
     pub(in crate::runs) fn add(&mut self, interval: &Interval<C, L>) {
         let is_open = |last: &&mut Arc<Interval<C, L>>| {
-            !last.after_loss && !interval.after_loss && last.length_us() < self.period_us
+            let after_us = interval.start_us.saturating_sub(last.start_us);
+            !last.after_loss && !interval.after_loss && after_us < self.period_us
         };
         if let Some(last) = self.periods.back_mut().filter(is_open) {
             self.buckets -= last.buckets();

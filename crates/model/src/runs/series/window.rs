@@ -65,11 +65,16 @@ impl<C: Metric, L: Metric> Window<C, L> {
         self.hold(&wanted);
     }
 
-    /// The moment from which a window that begins at `from_us` covers all time: an interval on the edge counts
+    /// The moment from which a window from `from_us` to `end_us` covers all time: an interval on the edge counts
     /// completely or not at all.
-    pub(in crate::runs) fn covered_from_us(&self, series: &MetricSeries<C, L>, from_us: u64) -> u64 {
+    pub(in crate::runs) fn covered_from_us(
+        &self,
+        series: &MetricSeries<C, L>,
+        from_us: u64,
+        end_us: u64,
+    ) -> u64 {
         let first_us = self.held.front().map(|interval| interval.start_us);
-        let before = series.timeline().rev().find(|interval| first_us.is_none_or(|us| interval.end_us <= us));
+        let before = series.timeline().rev().find(|interval| interval.end_us <= first_us.unwrap_or(end_us));
         let from_us = before.map_or(from_us, |before| before.end_us.max(from_us));
         first_us.map_or(from_us, |us| us.min(from_us))
     }

@@ -16,7 +16,7 @@ use records::metrics::Counters;
 const NAMED_MAX: usize = 256;
 /// Records with another state that are kept of each part.
 const STATES_MAX: usize = 32;
-/// Intervals kept of each part: five minutes with one a second, and longer where many parts take turns.
+/// Intervals kept of each part one by one: five minutes with one a second, and longer where many parts take turns.
 const HISTORY_MAX: usize = 300;
 
 /// A record of which a run keeps a table.
@@ -146,7 +146,7 @@ impl<R: NamedPart> NamedTable<R> {
             record: R::default(),
             recorded_us: 0,
             states: VecDeque::new(),
-            series: SeriesStart { history: begun.history.min(HISTORY_MAX), ..begun }.series(),
+            series: begun.series().keeping(HISTORY_MAX),
             lost_before: 0,
         });
         if record.is_last() {
@@ -179,7 +179,7 @@ impl<R: NamedPart> NamedTable<R> {
             let told = states.back().cloned();
             let last = (part.recorded_us, part.record.clone());
             let (recorded_us, record) = if is_idle { last } else { told? };
-            let series = part.series.resumed(history.min(HISTORY_MAX));
+            let series = part.series.resumed(history).keeping(HISTORY_MAX);
             Some((name.clone(), NamedStats { record, recorded_us, states, series, lost_before: 0 }))
         });
         Self(joined.collect())
@@ -268,7 +268,7 @@ impl Run {
         window.slide_sparse(&part.series, end_us, span_us);
         let began_us = self.proxy().and_then(|series| Some(series.timeline().next()?.start_us));
         let from_us = from_us.max(began_us.unwrap_or(from_us)).min(end_us);
-        let covered_from_us = window.covered_from_us(&part.series, from_us);
+        let covered_from_us = window.covered_from_us(&part.series, from_us, end_us);
         window.span_us = end_us.saturating_sub(covered_from_us);
     }
 
@@ -282,5 +282,39 @@ impl Run {
         let mut window = NamedWindow::<R>::default();
         self.slide_named(part, &mut window, end_us, span_us);
         window
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::insight::testing::RunBuilder;
+    use records::kinds::Body;
+    use records::metrics::UpstreamCounter;
+
+    #[test]
+    fn a_window_reaches_back_beyond_the_intervals_that_are_kept_one_by_one() {
+        let mut recorder = RunBuilder::begun(&[]);
+        let mut record = UpstreamRecord { upstream: "unix:/run/a".into(), ..UpstreamRecord::default() };
+        for second in 0..800 {
+            recorder.seconds(1, |_| {});
+            // Idle in between.
+            if !(200..500).contains(&second) {
+                record.counters[UpstreamCounter::Exchanges] += 10;
+                recorder.write(Body::Upstream(Box::new(record.clone())));
+            }
+        }
+        let run = recorder.run();
+        let upstream = run.upstreams().get("unix:/run/a").unwrap();
+        let rate = |ago_s: u64, span_s: u64| {
+            let end_us = run.last_us() - ago_s * 1_000_000;
+            run.named_window(upstream, end_us, span_s * 1_000_000).rate(UpstreamCounter::Exchanges)
+        };
+        for (ago_s, span_s, expected) in
+            [(0, 100, 10.0), (0, 600, 5.0), (0, 800, 6.25), (400, 60, 0.0), (620, 60, 10.0), (600, 10, 10.0)]
+        {
+            let rate = rate(ago_s, span_s).unwrap();
+            assert!((rate - expected).abs() <= expected * 0.05, "{ago_s} s ago over {span_s} s: {rate}");
+        }
     }
 }
