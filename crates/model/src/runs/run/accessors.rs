@@ -96,9 +96,10 @@ impl Run {
         self.retention.is_joined
     }
 
-    /// `CLOCK_REALTIME` of its first record read, in microseconds.
+    /// `CLOCK_REALTIME` at the beginning of [`Self::duration_us`], in microseconds.
     pub fn began_realtime_us(&self) -> u64 {
-        self.header.first.map_or(0, |stamp| stamp.realtime_us)
+        let not_read_us = self.duration_us() - self.read_us();
+        self.header.first.map_or(0, |stamp| stamp.realtime_us.saturating_sub(not_read_us))
     }
 
     /// `CLOCK_REALTIME` of its last record read, in microseconds.
@@ -124,8 +125,12 @@ impl Run {
     /// From its first record read to its last, in microseconds of the monotonic clock. The final record covers the
     /// whole run, also where its beginning was not read.
     pub fn duration_us(&self) -> u64 {
-        let read_us = self.header.first.map_or(0, |first| self.last_us().saturating_sub(first.mono_us));
+        let read_us = self.read_us();
         self.header.stopped.as_ref().map_or(read_us, |(stamp, _)| stamp.interval_us.max(read_us))
+    }
+
+    fn read_us(&self) -> u64 {
+        self.header.first.map_or(0, |first| self.last_us().saturating_sub(first.mono_us))
     }
 
     /// The duration without the time between merged runs, in which nothing was counted.
