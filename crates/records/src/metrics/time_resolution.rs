@@ -79,9 +79,10 @@ impl TimeResolution {
         }
     }
 
-    /// What is known of a mean in microseconds: samples below a step count as one, so that a small mean is too high.
+    /// What is known of a mean in microseconds: samples below a step count as one, so that it is up to a step too high. From
+    /// ten steps on that is less than a tenth.
     pub fn known_mean_us(self, us: f64) -> KnownValue {
-        if us < 2.0 * self.step_us() { KnownValue::AtMost { at_most: us } } else { KnownValue::Exact(us) }
+        if us < 10.0 * self.step_us() { KnownValue::AtMost { at_most: us } } else { KnownValue::Exact(us) }
     }
 
     /// What is known of a standard deviation in microseconds. Counting samples below a step as one lowers it, by at most
@@ -121,7 +122,8 @@ mod tests {
         assert_eq!(log.known_us(1_000.4), at_most(1_000.0));
         assert_eq!(log.known_us(3_001.0), KnownValue::Exact(3_000.0));
         assert_eq!(log.known_mean_us(1_240.0), at_most(1_240.0), "samples of 0 count as 1,000");
-        assert_eq!(log.known_mean_us(7_240.0), KnownValue::Exact(7_240.0));
+        assert_eq!(log.known_mean_us(2_900.0), at_most(2_900.0), "ten of 20,000 and ninety of 0");
+        assert_eq!(log.known_mean_us(17_240.0), KnownValue::Exact(17_240.0));
         assert_eq!(log.known_deviation_us(0.0), at_most(500.0));
         assert_eq!(TimeResolution::FINE.known_mean_us(0.5), KnownValue::Exact(0.5));
         assert_eq!(TimeResolution::FINE.known_deviation_us(0.0), KnownValue::Exact(0.0));
