@@ -90,13 +90,14 @@ impl TlsCost {
     }
 }
 
-/// Time inside the TLS library during handshakes over the CPU time of the workers; `None` without either.
+/// Time inside the TLS library during handshakes over the CPU time of the workers; `None` without either, and where others
+/// took so much of the machine meanwhile that the time that passed is more.
 fn cpu_ratio(run: &Run) -> Option<f64> {
     let whole = run.proxy()?.whole();
     let compute = [ProxyLatency::ComputeFull, ProxyLatency::ComputeResumed];
     let compute_us: f64 = compute.map(|class| whole[class].sum_ns() as f64 / 1e3).iter().sum();
     let cpu_us = run.host()?.cpu[CpuGroup::Proxy] as f64;
-    (compute_us > 0.0 && cpu_us > 0.0).then(|| compute_us / cpu_us)
+    (compute_us > 0.0 && cpu_us >= compute_us).then(|| compute_us / cpu_us)
 }
 
 /// The 99th percentile, if ten samples lie above it.
