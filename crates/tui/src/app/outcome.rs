@@ -11,7 +11,7 @@ use crate::view_model::span::Span;
 pub(crate) fn outcome(state: &State, intent: Intent) -> Option<String> {
     Some(match intent {
         Intent::Freeze if state.is_replay() => return None,
-        Intent::Freeze if state.view.past().is_none() => "live".to_owned(),
+        Intent::Freeze if state.view.past().is_none() => state.present_words().to_owned(),
         Intent::Freeze => format!("frozen{}", state.at_past_moment()),
         Intent::ZoomOut | Intent::ZoomIn | Intent::ZoomToFit => {
             format!("{} a column", format::span(state.column_us()))

@@ -105,7 +105,7 @@ fn go_back(state: &mut State, now: ClockReading) {
     let was_past = state.view.past().is_some();
     back(state);
     if was_past && state.view.past().is_none() {
-        state.say("live", now);
+        state.say(state.present_words(), now);
     }
     state.renew_status(now);
 }

@@ -30,6 +30,8 @@ use crate::widgets::parts::{certificate_words, put, quantile_text, rate, share};
 const WIDE_MIN: u16 = 120;
 /// The minimum columns for failures of the whole run beside those of the window.
 const TOTALS_MIN: u16 = 80;
+/// Width below which the figures of HTTP mode have short words.
+const NARROW_HTTP_MAX: u16 = 70;
 /// The blanks between the four figures.
 const FIGURE_GAP: &str = "   ";
 
@@ -54,12 +56,13 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
 /// Returns rate, p99, resumed share and failures.
 fn main_figures(state: &State, figures: &ViewModel, width: u16) -> Vec<Span<'static>> {
     let theme = state.theme;
-    let is_narrow = width < NARROW_MAX;
+    let is_http = figures.http.is_some();
+    // HTTP mode has longer words.
+    let is_narrow = width < if is_http { NARROW_HTTP_MAX } else { NARROW_MAX };
     let gap = if is_narrow { "  " } else { FIGURE_GAP };
     let row = main_latency(figures);
     let p99 = row.and_then(|row| row.quantiles[2]);
     let p99 = p99.map_or_else(|| theme.glyphs.none().to_string(), |p99| quantile_text(theme, p99));
-    let is_http = figures.http.is_some();
     let class = match row {
         Some(row) if is_http => row.class.names().alias,
         Some(row) if width >= WIDE_MIN => row.class.title(),

@@ -17,6 +17,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Block;
 use records::metrics::{LatencyClass, ProxyLatency};
+use records::text::quantity::three_digits;
 
 use super::details;
 use crate::panes::handshakes::model::NamedCount;
@@ -290,7 +291,7 @@ fn cpu(state: &State, figures: &ViewModel) -> Tile {
     let accepted =
         figures.proxy.as_ref().and_then(|proxy| proxy.accepted_per_second).filter(|rate| *rate > 0.0);
     let each = main.filter(|(name, _)| *name != "load").zip(accepted);
-    let each = each.map(|((_, cores), accepted)| micros(cores * 1e6 / accepted));
+    let each = each.map(|((_, cores), accepted)| format!("{} ms", three_digits(cores * 1e3 / accepted)));
     let text = main.map_or_else(|| theme.glyphs.none().to_string(), |(_, cores)| format::cpu(cores));
     let name = main.map_or("", |(name, _)| name);
     let of_each = |words: &str| each.as_ref().map_or_else(String::new, |each| format!("{each}{words}"));
@@ -314,9 +315,4 @@ fn cpu(state: &State, figures: &ViewModel) -> Tile {
         short: of_each("/conn"),
         ..Tile::default()
     }
-}
-
-/// Formats microseconds with two digits at least.
-fn micros(us: f64) -> String {
-    if us < 1_000.0 { format!("{us:.0} µs") } else { format!("{:.1} ms", us / 1e3) }
 }

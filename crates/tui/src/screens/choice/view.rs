@@ -19,7 +19,7 @@ use crate::widgets::overlay;
 
 const LINE_CELLS: usize = 72;
 /// The cells of a name, with the sign before it.
-const NAME_CELLS: usize = 16;
+const NAME_CELLS: usize = 17;
 
 fn place(state: &State, of: Choice) -> Option<(Rect, usize)> {
     let (columns, rows) = state.size();

@@ -43,13 +43,18 @@ impl State {
         self.stale = true;
     }
 
+    /// What the latest moment is called.
+    pub(crate) fn present_words(&self) -> &'static str {
+        if self.run().is_some_and(|run| run.stopped().is_some()) { "the run's end" } else { "live" }
+    }
+
     /// Goes to another moment, and freezes the view for it. Without such a moment, a live view stays live.
     pub(crate) fn seek(&mut self, target: SeekTarget, now: ClockReading) {
         let is_over = self.run().is_some_and(|run| run.stopped().is_some());
         // The end of a running run is the present. A replay of an ended run remains a replay at its end.
         if target == SeekTarget::End && !(is_over && self.is_replay()) {
             self.go_live();
-            return self.say("live", now);
+            return self.say(self.present_words(), now);
         }
         let was_live = matches!(self.view, View::Live);
         self.freeze(now);

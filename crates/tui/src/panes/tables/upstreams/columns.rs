@@ -28,7 +28,7 @@ const COLUMNS: &[UpstreamColumn] = &[
     .fit(0, (8, 8)),
     UpstreamColumn::named("since", "for", "how long it has been in this state")
         .shows(ColumnUnit::Text, |row| CellValue::Text(row.since()))
-        .fit(5, (7, 9)),
+        .fit(5, (7, 11)),
     UpstreamColumn::named("open", "open", "connections now, idle ones included")
         .alias("conns")
         .shows(ColumnUnit::Count, |row| CellValue::count(row.open))

@@ -3,7 +3,7 @@
 use crate::input::intent::PlayControl;
 
 use model::history::{Moment, ParseMomentError};
-use model::runs::{Level, TimelineEvent};
+use model::runs::{Level, Run, TimelineEvent};
 
 use crate::clock::ClockReading;
 use crate::options::speed::Speed;
@@ -84,9 +84,9 @@ impl State {
     pub(crate) fn open_replay(&mut self, now: ClockReading) {
         let Some(opening) = self.options.opening.take() else { return };
         let Some(run) = self.run() else { return };
-        let from_us = match opening.from.map(|from| from.mono_us(run)) {
+        let from_us = match opening.from {
             None => Ok(run.began_us()),
-            Some(from) => from,
+            Some(from) => from.mono_us(run).and_then(|us| self.within(run, us, "that moment")),
         };
         match from_us {
             Ok(us) => self.play_from(us, opening.speed, now),
@@ -102,6 +102,11 @@ impl State {
         let run = self.run().ok_or("there is no run yet")?;
         let moment: Moment = text.trim().parse().map_err(|error: ParseMomentError| error.to_string())?;
         let us = moment.in_zone(self.options.zone.ahead_s(run.last_realtime_us())).mono_us(run)?;
+        self.within(run, us, text.trim())
+    }
+
+    /// A moment that must lie within the run.
+    fn within(&self, run: &Run, us: u64, name: &str) -> Result<u64, String> {
         let (from_us, until_us) = (run.began_us(), run.last_us());
         // A shown time has no fraction of its second.
         if us + 1_000_000 > from_us && us < until_us + 1_000_000 {
@@ -110,8 +115,7 @@ impl State {
         let time = |us| self.time_of_day(run.realtime_at(us));
         let length = records::text::quantity::elapsed_text((until_us - from_us) / 1_000_000);
         Err(format!(
-            "{} is outside the run: it goes from {} to {}, +00:00 to +{length}",
-            text.trim(),
+            "{name} is outside the run: it goes from {} to {}, +00:00 to +{length}",
             time(from_us),
             time(until_us)
         ))

@@ -289,8 +289,12 @@ fn the_command_line_sets_start_and_speed_of_playing() {
     recording.quarters(4);
     assert_eq!(recording.at(), 34_000);
     let opening = ReplayStart { from: Some("5s".parse().unwrap()), speed: None };
-    let mut recording = ReplayHarness::opened(Options { opening: Some(opening), ..watching() });
+    let recording = ReplayHarness::opened(Options { opening: Some(opening), ..watching() });
     assert_eq!((recording.at(), recording.stage.state.status), (5_000, ViewStatus::Paused));
+    let opening = ReplayStart { from: Some("3h".parse().unwrap()), speed: None };
+    let mut recording = ReplayHarness::opened(Options { opening: Some(opening), ..watching() });
+    let screen = recording.stage.screen(160, 48);
+    assert!(screen.contains("that moment is outside the run"), "{screen}");
     let ascii = Options { glyphs: Glyphs::Ascii, ..watching() };
     recording = ReplayHarness::opened(ascii);
     recording.want(Intent::Play(PlayControl::Toggle));
