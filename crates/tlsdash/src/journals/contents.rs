@@ -9,7 +9,7 @@ use model::history::{Follower, RunFilter, Update};
 use model::runs::{Level, Model, RUNS_KNOWN_MAX, RUNS_MERGED_BYTES_MAX, Run};
 use records::ids::RunId;
 use records::kinds::Record;
-use records::slice::RunSlice;
+use records::slice::{RunSlice, TimeRange};
 
 use crate::error::usage;
 use crate::journals::bar::Bar;
@@ -25,6 +25,7 @@ pub(crate) struct JournalContents<'a> {
     ignored: IgnoredRuns,
     /// How it was read.
     notes: Vec<String>,
+    range: TimeRange,
 }
 
 impl<'a> JournalContents<'a> {
@@ -53,7 +54,8 @@ impl<'a> JournalContents<'a> {
         let follower = Follower::start(opener(place, filter, warn), filter.clone(), deliver)?;
         let walked = follower.bytes_read();
         let ending = spawn("ending", move || follower.finish())?;
-        let mut contents = Self { place, writers, model, ignored: IgnoredRuns::default(), notes: Vec::new() };
+        let (ignored, notes, range) = (IgnoredRuns::default(), Vec::new(), filter.range);
+        let mut contents = Self { place, writers, model, ignored, notes, range };
         let mut slice = RunSlice::new(filter.range);
         let mut bar = Bar::new(|| place.size_bytes());
         let mut notices = Vec::new();
@@ -103,6 +105,9 @@ impl<'a> JournalContents<'a> {
     pub(crate) fn newest(&self) -> anyhow::Result<&Run> {
         self.model.current().with_context(|| match self.ignored.other_runs(self.writers) {
             Some(other_runs) => format!("{} holds {other_runs}", self.place),
+            None if self.range != TimeRange::ALL => {
+                no_run(self.place, &["in the time of --since and --until".to_owned()])
+            }
             None => no_run(self.place, &[]),
         })
     }

@@ -286,7 +286,7 @@ pub(crate) fn place(
 }
 
 /// The journal, and the range behind an `@` that is not part of a file's name.
-fn place_and_window(
+pub(crate) fn place_and_window(
     mode: &str,
     source: Option<&OsStr>,
     writers: &WriterArgs,

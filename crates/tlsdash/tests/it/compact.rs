@@ -57,6 +57,7 @@ fn compact_overwrites_nothing_and_keeps_damaged_files() {
         ("a.journal", "name", 2, "must end in .journal"),
         ("damaged.journal", "new.journal", 1, "is damaged"),
         ("absent.journal", "new.journal", 1, "absent.journal"),
+        ("a.journal@0s..1s", "new.journal", 2, "compact copies whole runs"),
     ] {
         let output = run(folder.path(), &["compact", &at(source), &at(out)]);
         let said = stderr(&output);

@@ -21,7 +21,7 @@ use crate::cli::help::RUNS;
 use crate::error::usage;
 use crate::journals::bar::Bar;
 use crate::journals::contents::JournalContents;
-use crate::journals::reading::place;
+use crate::journals::reading::place_and_window;
 use crate::journals::source::JournalSource;
 use crate::journals::writers::WriterArgs;
 use crate::session::recording::check_new;
@@ -60,7 +60,10 @@ pub(crate) fn run(args: &CompactArgs) -> anyhow::Result<()> {
             file.display()
         )));
     }
-    let source = place("compact", Some(&args.source), &args.writers)?;
+    let (source, range) = place_and_window("compact", Some(&args.source), &args.writers)?;
+    if range.is_some() {
+        return Err(usage("compact copies whole runs: name the source without @FROM..TO"));
+    }
     let filter = RunFilter { writers: args.writers.filter(&source), ..RunFilter::default() };
     let whole = CopySource { source: &source, filter: &filter, writers: &args.writers };
     // In a separate folder, so the final name never has an unfinished copy, and cleaning up removes only our files.
