@@ -74,7 +74,7 @@ impl Relay {
         }
         // An incomplete answer is cut, and must not look complete.
         let is_unused = self.is_unused(session);
-        if !session.owes_client() && self.unanswered_since.is_none() {
+        if self.is_between_exchanges(session) {
             session.close_notify(context);
         }
         Err(if context.is_draining && is_unused {

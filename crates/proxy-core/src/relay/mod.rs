@@ -158,9 +158,13 @@ impl Handler for Relay {
         context: &mut WorkerContext,
         dialer: &mut UpstreamDialer,
     ) {
+        let is_cut = self.is_cut(outcome, session);
         match &mut self.upstream {
             UpstreamConn::Connecting { attempt, .. } => attempt.abandon(dialer),
-            UpstreamConn::Connected { choice, .. } => {
+            UpstreamConn::Connected { stream, choice } => {
+                if is_cut {
+                    stream.reset_when_closed();
+                }
                 dialer.upstreams.leave(*choice);
                 let upstream = context.stats.upstream(choice.index);
                 let (bytes_in, bytes_out) = session.moved_bytes();
@@ -270,15 +274,32 @@ impl Relay {
                     self.upstream_ended_at = Some(context.now);
                     session.finish(context);
                 }
-                // No close_notify, so the client can tell that data may be missing.
                 Err(error) => {
-                    let end = ConnEnd::after_sending(ConnectionOutcome::UpstreamBroken, &error);
-                    self.upstream_error = Some(error).filter(|_| session.moved_bytes().1 == 0);
-                    return Err(end);
+                    let has_forwarded_end = has_forwarded_end(stream, session);
+                    return Err(self.upstream_failed(error, has_forwarded_end, session));
                 }
             }
         }
         Ok(())
+    }
+
+    /// The end that an error of the upstream leads to, without `close_notify`, so the client can tell that data may be
+    /// missing.
+    #[cold]
+    fn upstream_failed(
+        &mut self,
+        error: io::Error,
+        has_forwarded_end: bool,
+        session: &ClientSession,
+    ) -> ConnEnd {
+        // Many servers answer the end of TLS with a FIN only.
+        let is_over = has_forwarded_end
+            && error.kind() == io::ErrorKind::UnexpectedEof
+            && self.unanswered_since.is_none();
+        let outcome = if is_over { ConnectionOutcome::Ended } else { ConnectionOutcome::UpstreamBroken };
+        let end = ConnEnd::after_sending(outcome, &error);
+        self.upstream_error = Some(error).filter(|_| session.moved_bytes().1 == 0);
+        end
     }
 
     #[inline]
@@ -336,4 +357,31 @@ impl Relay {
         }
         Ok(if can_read_upstream { NextStep::Again } else { session.next_read() })
     }
+
+    /// Whether nothing is owed in either direction, as far as that shows without parsing the protocol.
+    fn is_between_exchanges(&self, session: &ClientSession) -> bool {
+        !session.owes_client() && self.unanswered_since.is_none()
+    }
+
+    /// Whether the end of the connection cuts off the client's direction, which a FIN would let look complete.
+    fn is_cut(&self, outcome: ConnectionOutcome, session: &ClientSession) -> bool {
+        let UpstreamConn::Connected { stream, .. } = &self.upstream else { return false };
+        if has_forwarded_end(stream, session) {
+            return false;
+        }
+        match outcome {
+            // The upstream has ended the connection itself.
+            ConnectionOutcome::UpstreamBroken => false,
+            ConnectionOutcome::Ended | ConnectionOutcome::IdleTimeout => {
+                let has_all = session.received().is_empty() && !stream.has_unsent();
+                session.has_failed() || !has_all || !self.is_between_exchanges(session)
+            }
+            _ => true,
+        }
+    }
+}
+
+/// Whether the client has ended, and the upstream has been sent everything with that end.
+fn has_forwarded_end(stream: &UpstreamStream, session: &ClientSession) -> bool {
+    session.has_client_ended() && session.has_stopped_receiving() && !stream.has_unsent()
 }

@@ -181,6 +181,26 @@ fn each_defect_has_its_own_error_that_names_the_file() {
 }
 
 #[test]
+fn a_file_that_is_cut_names_the_line_that_it_lacks() {
+    let files = OpenSslFiles::new();
+    let (cert, key) = files.make("good", P256);
+    let half = |path: &Path, name: &str| {
+        let text = std::fs::read(path).unwrap();
+        files.write(name, &text[..text.len() / 2])
+    };
+    let (half_cert, half_key) = (half(&cert, "half.pem"), half(&key, "half.key"));
+    let one_line = files.write("line.key", b"-----BEGIN PRIVATE KEY-----MIGH\n");
+    for (cert, key, expected) in [
+        (&half_cert, &key, "the file ends before -----END CERTIFICATE-----, and may be incomplete"),
+        (&cert, &half_key, "the file ends before -----END PRIVATE KEY-----, and may be incomplete"),
+        (&cert, &one_line, "a line that begins with -----BEGIN does not end with -----"),
+    ] {
+        let text = Certificate::load(cert, key).unwrap_err().to_string();
+        assert!(text.ends_with(expected), "{text}");
+    }
+}
+
+#[test]
 fn a_key_and_a_certificate_may_share_a_file() {
     let files = OpenSslFiles::new();
     let (cert, key) = files.make("good", P256);

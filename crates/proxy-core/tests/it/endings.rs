@@ -1,16 +1,17 @@
 //! How connections end: which ends are clean, what an absent or broken upstream looks like.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use proxy_core::{Upstream, UpstreamAddr};
+use proxy_core::{ProxyConfig, Upstream, UpstreamAddr};
 use records::kinds::ConnectionOutcome;
 use records::metrics::ProxyCounter;
 
 use crate::support::{
-    PATIENCE, TLS12, TLS13, TestProxy, TestStream, TestUpstream, echo, end, pattern, read_all,
+    PATIENCE, TLS12, TLS13, TestProxy, TestStream, TestUpstream, Tls, echo, end, pattern, read_all,
     reserved_address, reset, serve_echo,
 };
 
@@ -63,7 +64,7 @@ fn an_upstream_that_breaks_ends_the_client_without_a_close_notify() {
 
 #[test]
 fn an_upstream_that_broke_unnoticed_does_not_look_whole() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut proxy = TestProxy::start(&listener.local_addr().unwrap().to_string().parse().unwrap());
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     tls.write_all(b"go").unwrap();
@@ -125,7 +126,7 @@ fn an_absent_upstream_ends_clients_cleanly_until_it_appears() {
             std::thread::spawn(move || serve_echo(&mut unix.accept().unwrap().0, &AtomicU64::new(0)));
         } else {
             reserved.listen(128).unwrap();
-            tcp = std::net::TcpListener::from(reserved.try_clone().unwrap());
+            tcp = TcpListener::from(reserved.try_clone().unwrap());
             std::thread::spawn(move || serve_echo(&mut tcp.accept().unwrap().0, &AtomicU64::new(0)));
         }
         let mut tls = proxy.connect(&proxy.client(&TLS13));
@@ -140,7 +141,7 @@ fn an_absent_upstream_ends_clients_cleanly_until_it_appears() {
 #[test]
 fn a_name_with_several_addresses_is_tried_address_by_address() {
     // localhost is ::1 and 127.0.0.1 on most hosts; only one of them has a listener here.
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let upstream = format!("localhost:{}", listener.local_addr().unwrap().port()).parse().unwrap();
     std::thread::spawn(move || serve_echo(&mut listener.accept().unwrap().0, &AtomicU64::new(0)));
     let mut proxy = TestProxy::start(&upstream);
@@ -232,17 +233,21 @@ fn an_upstream_that_stops_reading_may_still_answer() {
     proxy.expect(ProxyCounter::Closed, 1);
 }
 
+fn send_damaged(tls: &mut Tls) {
+    tls.conn.writer().write_all(b"damaged").unwrap();
+    let mut record = Vec::new();
+    tls.conn.write_tls(&mut record).unwrap();
+    *record.last_mut().unwrap() ^= 1;
+    tls.sock.write_all(&record).unwrap();
+}
+
 #[test]
 fn a_damaged_record_ends_the_client_and_reaches_no_upstream() {
     let served = TestUpstream::unix(serve_echo);
     let mut proxy = TestProxy::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     echo(&mut tls, b"hello");
-    tls.conn.writer().write_all(b"damaged").unwrap();
-    let mut record = Vec::new();
-    tls.conn.write_tls(&mut record).unwrap();
-    *record.last_mut().unwrap() ^= 1;
-    tls.sock.write_all(&record).unwrap();
+    send_damaged(&mut tls);
     let error = tls.read(&mut [0; 10]).unwrap_err().to_string();
     assert!(error.contains("BadRecordMac"), "the client is told: {error}");
     drop(tls);
@@ -267,4 +272,70 @@ fn a_client_that_changes_its_keys_for_ever_is_ended_and_counted() {
     proxy.expect(ProxyCounter::ClientBroken, 1);
     let total = proxy.finish();
     assert!(total.connections[0].detail.contains("changes its keys too often"), "{:?}", total.connections);
+}
+
+/// How an upstream on TCP sees the end of a client that has sent some bytes.
+fn end_of_upload(
+    change: impl FnOnce(&mut ProxyConfig),
+    act: impl FnOnce(&TestProxy, &mut Tls, &mut TcpStream),
+) -> Result<usize, ErrorKind> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = listener.local_addr().unwrap().to_string().parse().unwrap();
+    let proxy = TestProxy::start_with(&upstream, change);
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    tls.write_all(b"half").unwrap();
+    let (mut app, _) = listener.accept().unwrap();
+    app.set_read_timeout(Some(PATIENCE)).unwrap();
+    app.read_exact(&mut [0; 4]).unwrap();
+    act(&proxy, &mut tls, &mut app);
+    app.read(&mut [0; 1]).map_err(|error| error.kind())
+}
+
+fn idle_soon(config: &mut ProxyConfig) {
+    config.limits.idle_timeout = Duration::from_millis(300);
+}
+
+fn answer(tls: &mut Tls, app: &mut TcpStream) {
+    app.write_all(b"x").unwrap();
+    tls.read_exact(&mut [0; 1]).unwrap();
+}
+
+#[test]
+fn an_upload_that_is_cut_resets_its_upstream() {
+    let drain_soon = |config: &mut ProxyConfig| config.limits.drain_timeout = Duration::from_millis(100);
+    let reset_client = |proxy: &TestProxy, tls: &mut Tls, _: &mut TcpStream| {
+        reset(&tls.sock);
+        // Closes the former one.
+        tls.sock = proxy.tcp();
+    };
+    let damage_after_answer = |_: &TestProxy, tls: &mut Tls, app: &mut TcpStream| {
+        answer(tls, app);
+        send_damaged(tls);
+    };
+    let ends = [
+        end_of_upload(|_| {}, reset_client),
+        end_of_upload(|_| {}, |_, tls, _| send_damaged(tls)),
+        end_of_upload(|_| {}, damage_after_answer),
+        end_of_upload(idle_soon, |_, _, _| {}),
+        end_of_upload(drain_soon, |proxy, _, _| proxy.proxy.drain()),
+        end_of_upload(|_| {}, |proxy, _, _| proxy.proxy.cut()),
+    ];
+    assert_eq!(ends, [Err(ErrorKind::ConnectionReset); 6]);
+}
+
+#[test]
+fn a_client_that_ends_or_idles_after_its_answer_is_a_fin_to_its_upstream() {
+    let cut_after_end = |proxy: &TestProxy, tls: &mut Tls, app: &mut TcpStream| {
+        end(tls);
+        assert_eq!(app.peek(&mut [0; 1]).unwrap(), 0);
+        proxy.proxy.cut();
+        assert!(proxy.proxy.wait(PATIENCE));
+    };
+    let ends = [
+        end_of_upload(|_| {}, |_, tls, _| end(tls)),
+        end_of_upload(|_| {}, |_, tls, _| tls.sock.shutdown(Shutdown::Write).unwrap()),
+        end_of_upload(idle_soon, |_, tls, app| answer(tls, app)),
+        end_of_upload(|_| {}, cut_after_end),
+    ];
+    assert_eq!(ends, [Ok(0); 4]);
 }

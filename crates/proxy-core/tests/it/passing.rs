@@ -1,7 +1,7 @@
 //! TLS that is passed to an upstream unread.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::Duration;
 
 use proxy_core::proxy_protocol::ProxyProtocol;
@@ -13,7 +13,8 @@ use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
 
 use crate::support::{
-    TLS12, TLS13, TestProxy, TestUpstream, Tls, echo, end, pattern, read_all, serve_echo, tcp_to,
+    PATIENCE, TLS12, TLS13, TestProxy, TestUpstream, Tls, echo, end, pattern, read_all, reset, serve_echo,
+    tcp_to,
 };
 
 pub(crate) const PASSED: &str = "passed.test";
@@ -199,4 +200,21 @@ fn an_absent_upstream_ends_a_passed_client() {
     assert_eq!(read_until_closed(&mut socket), b"", "the plaintext upstream does not get it instead");
     proxy.expect(ProxyCounter::UpstreamConnectsFailed, 1);
     assert_eq!(proxy.count(ProxyCounter::UpstreamConnects), 0);
+}
+
+#[test]
+fn a_passed_client_that_resets_resets_its_upstream() {
+    let served = TestUpstream::unix(serve_echo);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = listener.local_addr().unwrap().to_string().parse().unwrap();
+    let proxy = passing(&upstream, &served, |_| {});
+    let mut socket = proxy.tcp();
+    let hello = client_hello(&proxy);
+    socket.write_all(&hello).unwrap();
+    let (mut app, _) = listener.accept().unwrap();
+    app.set_read_timeout(Some(PATIENCE)).unwrap();
+    app.read_exact(&mut vec![0; hello.len()]).unwrap();
+    reset(&socket);
+    drop(socket);
+    assert_eq!(app.read(&mut [0; 1]).unwrap_err().kind(), ErrorKind::ConnectionReset);
 }

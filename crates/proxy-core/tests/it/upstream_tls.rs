@@ -10,6 +10,7 @@ use std::thread;
 
 use proxy_core::{Proxy, ProxyConfig, UpstreamTls};
 use records::delta::NamedDelta as _;
+use records::kinds::ConnectionOutcome;
 use records::metrics::{ProxyCounter, UpstreamCounter, UpstreamLatency};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -294,18 +295,65 @@ fn a_refusal_of_the_proxys_certificate_after_the_handshake_is_a_failed_attempt()
     assert_eq!(total.upstreams.all()[0].counters[UpstreamCounter::FailedAlert], 1);
 }
 
+/// An upstream that reads `hello`, perhaps answers and waits for the client's end, and ends without `close_notify`.
+fn truncating_upstream(config: Arc<ServerConfig>, answers: bool, waits: bool) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let mut tls = shake_hands(listener.accept().unwrap().0, config).unwrap();
+        let mut hello = [0; 5];
+        tls.read_exact(&mut hello).unwrap();
+        if answers {
+            tls.write_all(&hello).unwrap();
+        }
+        if waits {
+            assert_eq!(tls.read(&mut hello).unwrap(), 0);
+        }
+        tls.sock.end();
+    });
+    format!("tls://localhost:{port}")
+}
+
 #[test]
 fn an_upstream_that_breaks_off_does_not_look_as_if_it_had_ended() {
     let pki = Pki::new();
     pki.issue("app", &P256, &["localhost"]);
+    // The client awaits an answer, or has not ended.
+    for (answers, waits) in [(false, true), (true, false)] {
+        let config = server(&pki, "app", &[&TLS13], false);
+        let mut proxy = start(&pki, &truncating_upstream(config, answers, waits), |_| {});
+        let mut tls = proxy.connect(&proxy.client(&TLS13));
+        tls.write_all(b"hello").unwrap();
+        if answers {
+            tls.read_exact(&mut [0; 5]).unwrap();
+        }
+        if waits {
+            end(&mut tls);
+        }
+        assert_eq!(read_all(&mut tls), (Vec::new(), false), "no close_notify");
+        proxy.expect(ProxyCounter::UpstreamBroken, 1);
+        proxy.finish();
+    }
+}
+
+#[test]
+fn an_answered_client_that_ends_first_needs_no_close_notify_of_its_upstream() {
+    let pki = Pki::new();
+    pki.issue("app", &P256, &["localhost"]);
     let (upstream, _seen) = tcp_upstream(server(&pki, "app", &[&TLS13], false), Ending::Truncated);
     let mut proxy = start(&pki, &upstream, |_| {});
-    let mut tls = proxy.connect(&proxy.client(&TLS13));
-    echo(&mut tls, b"half of an answer");
-    end(&mut tls);
-    assert_eq!(read_all(&mut tls), (Vec::new(), false), "no close_notify");
-    proxy.expect(ProxyCounter::UpstreamBroken, 1);
-    proxy.finish();
+    for sent in [&b"hello"[..], b""] {
+        let mut tls = proxy.connect(&proxy.client(&TLS13));
+        tls.conn.complete_io(&mut tls.sock).unwrap();
+        echo(&mut tls, sent);
+        end(&mut tls);
+        assert_eq!(read_all(&mut tls), (Vec::new(), false), "bytes may be missing");
+    }
+    proxy.expect(ProxyCounter::Closed, 2);
+    let total = proxy.finish();
+    assert!(total.connections.iter().all(|record| record.outcome == ConnectionOutcome::Ended));
+    assert_eq!((total.counters[ProxyCounter::UpstreamBroken], total.counters[ProxyCounter::Failed]), (0, 0));
+    assert_eq!(total.upstreams.all()[0].counters[UpstreamCounter::Broken], 0);
 }
 
 #[test]

@@ -187,6 +187,11 @@ impl UpstreamStream {
         }
     }
 
+    /// Makes closing a reset, so the upstream does not take what it has for complete. A Unix socket cannot be reset.
+    pub(crate) fn reset_when_closed(&self) {
+        self.socket.reset_when_closed();
+    }
+
     /// Whether something that was written waits in the process.
     pub fn has_unsent(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| !tls.unsent.is_empty())
