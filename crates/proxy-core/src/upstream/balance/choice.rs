@@ -175,9 +175,9 @@ impl Candidates {
 
 impl Upstreams {
     /// Chooses the upstream with the fewest connections for its weight among the candidates that are up, not drained and
-    /// not tried; of several, the first from `turn` on. With a key, it chooses the same one as always, or if that is not
-    /// among them the next one of this key. If all are down, it chooses among those, because clients would be turned away
-    /// otherwise. [`Upstreams::leave`] must follow.
+    /// not tried; of several, in turns by weight, which begin with the first from `turn` on. With a key, it chooses the
+    /// same one as always, or if that is not among them the next one of this key. If all are down, it chooses among those,
+    /// because clients would be turned away otherwise. [`Upstreams::leave`] must follow.
     pub fn choose(&self, candidates: Candidates, turn: usize, now: Instant) -> Option<UpstreamChoice> {
         let untried = self.untried(candidates);
         let sound = untried & !self.heeded_checks(candidates, now);
@@ -185,12 +185,11 @@ impl Upstreams {
         let mut choice = None;
         // One connection tries an upstream whose rest has ended; the next connections choose others.
         while choice.is_none() {
-            let up = bits_from(sound, first).filter(|&index| self.member(index).health.is_up(now));
+            let up = self.up_among(sound, now);
             let best = match candidates.key {
-                None => up.min_by_key(|&index| self.load(index, now)),
-                Some(key) => {
-                    up.min_by(|&a, &b| self.distance(a, key, now).total_cmp(&self.distance(b, key, now)))
-                }
+                None => self.least_loaded(up, first, now),
+                Some(key) => bits_from(up, first)
+                    .min_by(|&a, &b| self.distance(a, key, now).total_cmp(&self.distance(b, key, now))),
             };
             let Some(index) = best else { break };
             choice = self.member(index).health.claim(now).then_some((index, true));
@@ -203,7 +202,7 @@ impl Upstreams {
         })?;
         let is_counted = self.len() > 1;
         if is_counted {
-            self.member(index).open.0.fetch_add(1, Ordering::Relaxed);
+            self.member(index).connections.open.fetch_add(1, Ordering::Relaxed);
         }
         Some(UpstreamChoice { index, is_up, is_counted })
     }
@@ -211,13 +210,19 @@ impl Upstreams {
     /// How many candidates that are up are neither drained nor tried.
     pub fn up(&self, candidates: Candidates, now: Instant) -> usize {
         let sound = self.untried(candidates) & !self.heeded_checks(candidates, now);
-        bits(sound).filter(|&index| self.member(index).health.is_up(now)).count()
+        self.up_among(sound, now).count_ones() as usize
+    }
+
+    /// Those of these upstreams that have not failed lately, as bits.
+    fn up_among(&self, upstreams: u64, now: Instant) -> u64 {
+        let up = bits(upstreams).filter(|&index| self.member(index).health.is_up(now));
+        up.fold(0, |up, index| up | 1 << index)
     }
 
     /// Counts the end of a connection, or of an attempt, to the upstream that was chosen.
     pub fn leave(&self, choice: UpstreamChoice) {
         if choice.is_counted {
-            self.member(choice.index).open.0.fetch_sub(1, Ordering::Relaxed);
+            self.member(choice.index).connections.open.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
@@ -271,8 +276,7 @@ impl Upstreams {
     fn destination(&self, candidates: Candidates, now: Instant) -> (u64, u32) {
         let all = self.untried(Candidates { tried: 0, ..candidates });
         let sound = all & !self.failing.load(Ordering::Relaxed);
-        let up = bits(sound).filter(|&index| self.member(index).health.is_up(now)).count();
-        (all, up as u32)
+        (all, self.up_among(sound, now).count_ones())
     }
 
     fn names_of(&self, upstreams: u64) -> String {
@@ -297,8 +301,28 @@ impl Upstreams {
 
     /// What the connections of an upstream cost with one more.
     fn load(&self, index: usize, now: Instant) -> u64 {
-        let UpstreamMember { open, share, .. } = self.member(index);
-        (open.0.load(Ordering::Relaxed) as u64 + 1) * share.cost(self, now)
+        let UpstreamMember { connections, share, .. } = self.member(index);
+        (connections.open.load(Ordering::Relaxed) as u64 + 1) * share.cost(self, now)
+    }
+
+    /// The upstream with the least load. Where loads differ by less than a connection costs, the one that has been given
+    /// the least comes first: otherwise the lighter of two idle upstreams would get nothing.
+    fn least_loaded(&self, up: u64, first: u32, now: Instant) -> Option<usize> {
+        if up.count_ones() < 2 {
+            return bits(up).next();
+        }
+        let given = |index: usize| &self.member(index).connections.given;
+        let cost = |index: usize| self.member(index).share.cost(self, now);
+        let given_max = bits(up).map(|index| given(index).load(Ordering::Relaxed)).max()?;
+        // An upstream that was away does not make up for what it missed.
+        let given_min = given_max.saturating_sub(bits(up).map(cost).max()?);
+        let given_to = |index: usize| given(index).load(Ordering::Relaxed).max(given_min);
+        let least = bits_from(up, first).min_by_key(|&index| {
+            let load = self.load(index, now);
+            (load + given_to(index), load)
+        })?;
+        given(least).store(given_to(least) + cost(least), Ordering::Relaxed);
+        Some(least)
     }
 
     /// How far an upstream is from a key: an exponential variate with its cost as the mean, so the nearest one is each

@@ -75,7 +75,7 @@ pub(super) struct UpstreamMember {
     /// Whether the last attempt to resolve its name has failed.
     pub(super) is_unresolved: AtomicBool,
     pub(super) share: Share,
-    pub(super) open: ConnectionCount,
+    pub(super) connections: ConnectionCount,
     /// Checks since the last report, and those of them that failed.
     checks: AtomicU64,
     checks_failed: AtomicU64,
@@ -92,7 +92,11 @@ struct StateChange {
 /// Connections of one upstream, including attempts. It has two cache lines to itself: processors fetch them in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(super) struct ConnectionCount(pub(super) AtomicUsize);
+pub(super) struct ConnectionCount {
+    pub(super) open: AtomicUsize,
+    /// What all connections that it was given have cost, as far as that matters for its next turn.
+    pub(super) given: AtomicU64,
+}
 
 /// What an operator does with an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,8 +250,7 @@ impl Upstreams {
         }
         self.want_name(index);
         let member = self.member(index);
-        if member.health.fail(now) {
-            member.set_changed(now, &error.to_string());
+        if member.has_failed(now, error, || member.health.fail(now)) {
             let text = format!("the upstream {} cannot be reached: {error}", member.name);
             self.notices.say(Subject::Upstream(index), Level::Warning, &text, now);
         }
@@ -257,7 +260,7 @@ impl Upstreams {
     pub fn succeeded(&self, index: usize, now: Instant) {
         let member = self.member(index);
         if member.health.succeed() && !self.fails_checks(index) {
-            member.set_changed(now, "");
+            member.set_changed(now);
             self.start_slowly(index, now);
             let text = format!("the upstream {} can be reached again", member.name);
             self.notices.say(Subject::Upstream(index), Level::Notice, &text, now);
@@ -283,13 +286,15 @@ impl Upstreams {
     /// Notes that the upstream `index` has failed enough checks in a row to be down.
     pub(super) fn failed_checks(&self, index: usize, error: &io::Error, now: Instant) {
         let was_down = self.is_down(index);
-        if self.failing.fetch_or(1 << index, Ordering::Relaxed) & 1 << index != 0 || was_down {
-            return;
-        }
+        let fail = || {
+            let failing = self.failing.fetch_or(1 << index, Ordering::Relaxed);
+            failing & 1 << index == 0 && !was_down
+        };
         let member = self.member(index);
-        member.set_changed(now, &error.to_string());
-        let text = format!("the upstream {} fails its checks: {error}", member.name);
-        self.notices.say(Subject::Upstream(index), Level::Warning, &text, now);
+        if member.has_failed(now, error, fail) {
+            let text = format!("the upstream {} fails its checks: {error}", member.name);
+            self.notices.say(Subject::Upstream(index), Level::Warning, &text, now);
+        }
     }
 
     /// Notes that the upstream `index`, which was down, has passed enough checks in a row to be up.
@@ -297,7 +302,7 @@ impl Upstreams {
         let member = self.member(index);
         let was_failing = self.failing.fetch_and(!(1 << index), Ordering::Relaxed) & 1 << index != 0;
         if member.health.succeed() || was_failing {
-            member.set_changed(now, "");
+            member.set_changed(now);
             self.start_slowly(index, now);
             let text = format!("the upstream {} passes its checks again", member.name);
             self.notices.say(Subject::Upstream(index), Level::Notice, &text, now);
@@ -357,14 +362,24 @@ impl UpstreamMember {
             changed: Mutex::new(StateChange { at: now, reason: String::new() }),
             has_answered_with_tls: AtomicBool::new(false),
             is_unresolved: AtomicBool::new(false),
-            open: ConnectionCount::default(),
+            connections: ConnectionCount::default(),
             checks: AtomicU64::new(0),
             checks_failed: AtomicU64::new(0),
         }
     }
 
-    pub(super) fn set_changed(&self, at: Instant, reason: &str) {
-        *self.changed() = StateChange { at, reason: records::text::clean::text(reason) };
+    pub(super) fn set_changed(&self, at: Instant) {
+        *self.changed() = StateChange { at, reason: String::new() };
+    }
+
+    /// Whether `fail` makes it fail that did not before. Nobody sees it down without the reason.
+    fn has_failed(&self, at: Instant, error: &io::Error, fail: impl FnOnce() -> bool) -> bool {
+        let mut changed = self.changed();
+        let has_failed = fail();
+        if has_failed {
+            *changed = StateChange { at, reason: records::text::clean::text(&error.to_string()) };
+        }
+        has_failed
     }
 
     fn changed(&self) -> MutexGuard<'_, StateChange> {

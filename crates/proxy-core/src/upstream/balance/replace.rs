@@ -78,7 +78,7 @@ impl Upstreams {
         let before = self.gone.swap(all & !present, Ordering::Relaxed);
         for index in bits(all & !present & !before) {
             let member = self.member(index);
-            member.set_changed(now, "");
+            member.set_changed(now);
             if let UpstreamTarget::Tcp(addresses) = &member.target {
                 addresses.set_vanished(true);
             }
@@ -142,7 +142,7 @@ impl Upstreams {
         }
         member.health.succeed();
         member.is_unresolved.store(false, Ordering::Relaxed);
-        member.set_changed(now, "");
+        member.set_changed(now);
     }
 }
 

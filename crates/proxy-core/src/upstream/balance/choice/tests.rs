@@ -53,6 +53,47 @@ fn connections_are_spread_by_weight() {
     assert_eq!(spread(&weighted(&[5, 5]), 100, now), [50, 50]);
 }
 
+/// How many of 200 connections each of two upstreams gets, while `held` are open at a time.
+fn passing(upstreams: &Upstreams, held: usize, now: Instant) -> [usize; 2] {
+    let (mut counts, mut open) = ([0; 2], std::collections::VecDeque::new());
+    for turn in 0..200 {
+        if open.len() == held {
+            upstreams.leave(open.pop_front().unwrap());
+        }
+        let choice = upstreams.choose(Candidates::new(0b11, None), turn, now).unwrap();
+        counts[choice.index] += 1;
+        open.push_back(choice);
+    }
+    for choice in open {
+        upstreams.leave(choice);
+    }
+    counts
+}
+
+#[test]
+fn a_few_connections_at_a_time_are_spread_by_weight_too() {
+    let now = Instant::now();
+    for held in 1..=6 {
+        for (weights, expected) in [([3, 1], 150), ([1, 2], 67), ([7, 7], 100), ([199, 1], 199)] {
+            let [count, _] = passing(&weighted(&weights), held, now);
+            assert!(count.abs_diff(expected) <= 3, "{weights:?}, {held} at a time: {count}");
+        }
+    }
+}
+
+#[test]
+fn an_upstream_that_is_back_makes_up_for_nothing() {
+    let upstreams = weighted(&[1, 1]);
+    let now = Instant::now();
+    upstreams.change("127.0.0.1:2", UpstreamChange::Drain).unwrap();
+    upstreams.member(0).connections.given.store(1 << 40, Ordering::Relaxed);
+    assert_eq!(passing(&upstreams, 1, now), [200, 0]);
+    upstreams.change("127.0.0.1:2", UpstreamChange::Return).unwrap();
+    upstreams.member(1).share.slow_until_ms.store(0, Ordering::Relaxed);
+    let [count, _] = passing(&upstreams, 1, now);
+    assert!((99..=101).contains(&count), "{count}");
+}
+
 #[test]
 fn an_upstream_that_is_back_gets_its_share_by_and_by() {
     let upstreams = weighted(&[1, 1]);
@@ -67,7 +108,7 @@ fn an_upstream_that_is_back_gets_its_share_by_and_by() {
     };
     assert_eq!(filled_at(1), 1, "a hundredth");
     assert_eq!(filled_at(6), 40);
-    assert_eq!(filled_at(6), 26, "it has 67 of 200 then: half as many as the other");
+    assert_eq!(filled_at(6), 25, "it has 66 of 200 then: half as many as the other");
     assert_eq!(filled_at(11), 40, "its whole share");
     assert_eq!(upstreams.member(1).share.slow_until_ms.load(Ordering::Relaxed), 0);
 }
