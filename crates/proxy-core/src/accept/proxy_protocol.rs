@@ -147,13 +147,23 @@ pub fn parse(bytes: &[u8]) -> Result<ParsedHeader, HeaderError> {
             if !bytes.starts_with(b"P") {
                 checksum::check(&bytes[..len])?;
             }
-            let stream = header.proxied_address().filter(|addr| addr.protocol == Protocol::Stream);
+            let address = header.proxied_address();
+            if bytes.starts_with(b"P") && address.is_some() && !has_plain_ports(&bytes[..len]) {
+                return Err(HeaderError::Malformed);
+            }
+            let stream = address.filter(|addr| addr.protocol == Protocol::Stream);
             Ok(ParsedHeader::Header(stream.map(|addr| Endpoints::new(addr.source, addr.destination)), len))
         }
         Err(Error::BufferTooShort) if bytes.len() < HEADER_BYTES_MAX => Ok(ParsedHeader::Partial),
         Err(Error::BufferTooShort) => Err(HeaderError::TooLong),
         Err(_) => Err(HeaderError::Malformed),
     }
+}
+
+/// Whether a line with addresses has ports as version 1 demands: the library also reads a sign and leading zeros.
+fn has_plain_ports(line: &[u8]) -> bool {
+    let mut ports = line.trim_ascii_end().split(|&byte| byte == b' ').skip(4);
+    ports.all(|port| matches!(port, b"0" | [b'1'..=b'9', ..]))
 }
 
 /// Writes the header for a client's connection.
