@@ -204,7 +204,7 @@ pub(in crate::tls) fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'stat
     let text = files::read_pem(path)?.bytes;
     let chain = CertificateDer::pem_slice_iter(&text)
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| TlsFileError::malformed(path, error.to_string()))?;
+        .map_err(|error| TlsFileError::malformed_pem(path, &error))?;
     if chain.is_empty() {
         return Err(TlsFileError::NoCertificate(path.to_owned()));
     }
@@ -224,7 +224,7 @@ fn read_key(path: &Path) -> Result<(Key, Option<TlsFileWarning>), TlsFileError> 
             TlsFileError::EncryptedKey(path.to_owned())
         }
         pem::Error::NoItemsFound => TlsFileError::NoKey(path.to_owned()),
-        error => TlsFileError::malformed(path, error.to_string()),
+        error => TlsFileError::malformed_pem(path, &error),
     })?;
     Ok((Zeroizing::new(key), contents.exposure(path)))
 }

@@ -3,6 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use records::text::clean;
+use rustls::pki_types::pem;
+
 use crate::notices::is_shortage;
 
 /// Why a certificate, an authority or a ticket key is missing.
@@ -62,6 +65,21 @@ impl TlsFileError {
 
     pub(in crate::tls) fn malformed(path: &Path, problem: String) -> Self {
         Self::Malformed { path: path.to_owned(), problem }
+    }
+
+    /// The texts of the library list bytes as numbers, of a line also those of a key in it.
+    pub(in crate::tls) fn malformed_pem(path: &Path, error: &pem::Error) -> Self {
+        let problem = match error {
+            pem::Error::MissingSectionEnd { end_marker } => {
+                let label = clean::text(&String::from_utf8_lossy(end_marker));
+                format!("the file ends before -----END {label}-----, and may be incomplete")
+            }
+            pem::Error::IllegalSectionStart { .. } => {
+                "a line that begins with -----BEGIN does not end with -----".to_owned()
+            }
+            error => error.to_string(),
+        };
+        Self::malformed(path, problem)
     }
 }
 

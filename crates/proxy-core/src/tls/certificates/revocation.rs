@@ -173,7 +173,7 @@ fn read(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsFi
         return Ok(vec![bytes.to_vec().into()]);
     }
     let lists = CertificateRevocationListDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>();
-    let lists = lists.map_err(|error| TlsFileError::malformed(path, error.to_string()))?;
+    let lists = lists.map_err(|error| TlsFileError::malformed_pem(path, &error))?;
     if lists.is_empty() {
         let problem = "there is no revocation list; expected -----BEGIN X509 CRL-----, or DER";
         return Err(TlsFileError::malformed(path, problem.to_owned()));
