@@ -120,7 +120,7 @@ impl NoticeLog {
     pub(crate) fn report_connection_limit(&self, max: usize, now: Instant) {
         if self.connections.see(self.ms(now)) {
             let text =
-                format!("{max} connections are open, as many as may be; further ones wait in the backlog");
+                format!("as many connections are open as may be, {max}; further ones wait in the backlog");
             self.say(Subject::Connections, Level::Warning, &text, now);
         }
     }

@@ -56,7 +56,7 @@ fn messages_on_standard_error_are_recorded_with_their_priority() {
     visit(&mut running);
     running.line_with("can be reached again");
     let mut crowd: Vec<_> = (0..3).map(|_| TcpStream::connect(running.address()).unwrap()).collect();
-    running.line_with("2 connections are open, as many as may be");
+    running.line_with("as many connections are open as may be, 2");
     for client in &mut crowd {
         client.write_all(b"no TLS").unwrap();
     }
@@ -69,7 +69,7 @@ fn messages_on_standard_error_are_recorded_with_their_priority() {
         ("upstream", "4", "clients will be turned away until it is there"),
         ("upstream", "4", "cannot be reached: "),
         ("upstream", "5", "can be reached again"),
-        ("bound", "4", "2 connections are open"),
+        ("bound", "4", "as many connections are open as may be, 2"),
         ("reload", "5", "reload: "),
         ("certificate", "4", "stays in use"),
     ];
