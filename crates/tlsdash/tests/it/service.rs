@@ -130,7 +130,8 @@ fn the_units_are_sound_and_the_service_is_hardened() {
     let folder = tempfile::tempdir().unwrap();
     let path = unit(folder.path());
     for unit in [&path, &folder.path().join("tlsdash.socket")] {
-        let verified = outside("systemd-analyze", "systemd").arg("verify").arg(unit).output().unwrap();
+        let verified =
+            outside("systemd-analyze", "systemd").args(["--man=no", "verify"]).arg(unit).output().unwrap();
         assert!(verified.status.success(), "{}", stderr(&verified));
     }
     // In tenths.
@@ -153,7 +154,8 @@ fn is_sound_and_hardened(file: &str, name: &str, exposure_max: u32) {
     let path = folder.path().join(name);
     let program = format!("\"{}\"", env!("CARGO_BIN_EXE_tlsdash"));
     std::fs::write(&path, unit.replace("/usr/bin/tlsdash", &program)).unwrap();
-    let verified = outside("systemd-analyze", "systemd").arg("verify").arg(&path).output().unwrap();
+    let verified =
+        outside("systemd-analyze", "systemd").args(["--man=no", "verify"]).arg(&path).output().unwrap();
     assert!(verified.status.success() && verified.stderr.is_empty(), "{}", stderr(&verified));
     let args = ["security", "--no-pager", "--offline=yes", &format!("--threshold={exposure_max}")];
     let judged = outside("systemd-analyze", "systemd").args(args).arg(&path).output().unwrap();
