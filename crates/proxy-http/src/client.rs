@@ -36,7 +36,7 @@ pub(crate) struct ClientConn {
     pub(crate) address: Box<str>,
     /// Header fields for upstreams, encoded: its TLS parameters, if they are to be sent.
     pub(crate) own_fields: Box<[u8]>,
-    /// For rules.
+    /// For rules, and for requests that name no host.
     pub(crate) tls: TlsVariables,
     /// The server name of its handshake, if it may ask for no other host, since certificates are for names.
     pub(crate) bound_host: Option<Box<str>>,
@@ -99,7 +99,6 @@ impl ClientConn {
         });
         let bound_host = session.is_bound_to_name().then(|| session.tls_server_name().into());
         let shared = &worker.shared;
-        let has_rules = !(shared.request_rules.is_empty() && shared.response_rules.is_empty());
         Rc::new(Self {
             worker: Rc::clone(worker),
             conn: session.id(),
@@ -110,7 +109,7 @@ impl ClientConn {
             own_fields: own_fields(worker, session),
             tls: TlsVariables {
                 version: session.tls_version(),
-                server_name: if has_rules { session.tls_server_name().into() } else { Box::default() },
+                server_name: session.tls_server_name().into(),
             },
             bound_host,
             http1: (version == HttpVersion::Http1).then(Rc::default),
@@ -138,9 +137,14 @@ impl ClientConn {
     }
 
     pub(crate) fn note_received(&self, now: Instant) {
-        let Activity { head_began_at, is_resting, .. } = &self.activity;
+        self.begin_head(now);
+        self.activity.is_resting.set(false);
+    }
+
+    /// Notes that a head has begun, if it was not known.
+    pub(crate) fn begin_head(&self, now: Instant) {
+        let head_began_at = &self.activity.head_began_at;
         head_began_at.set(head_began_at.get().or(Some(now)));
-        is_resting.set(false);
     }
 
     /// Notes that the content of a request is whole: what comes next begins another head.

@@ -207,13 +207,13 @@ impl HttpWorker {
         }
     }
 
-    /// Counts a request that was sent to an upstream and is over.
-    pub(crate) fn count_exchange(&self, upstream: usize, request: &FinishedRequest<'_>) {
+    /// Counts a request that was sent to an upstream and is over. `body_out` is what the client got of the upstream's response.
+    pub(crate) fn count_exchange(&self, upstream: usize, request: &FinishedRequest<'_>, body_out: u64) {
         use RequestFailure as F;
         self.count_upstream(upstream, |upstream| {
             upstream.count(UpstreamCounter::Exchanges, 1);
             upstream.count(UpstreamCounter::BytesIn, request.body_in.unwrap_or(0));
-            upstream.count(UpstreamCounter::BytesOut, request.body_out.unwrap_or(0));
+            upstream.count(UpstreamCounter::BytesOut, body_out);
             match request.failure {
                 Some(F::UpstreamClosed | F::UpstreamInvalid | F::UpstreamCut) => {
                     upstream.count(UpstreamCounter::Broken, 1);

@@ -185,11 +185,6 @@ impl HeaderRules {
         Ok(Self(rules))
     }
 
-    /// True without any rule.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Whether a rule takes the place of fields of this name.
     pub(crate) fn replace(&self, name: &HeaderName) -> bool {
         self.0.iter().any(|rule| rule.replaces(name))

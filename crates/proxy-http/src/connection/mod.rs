@@ -97,6 +97,10 @@ impl Handler for HttpConnection {
                 return Err(self.end(&ending, session, context));
             }
         }
+        // It may have come with the request before.
+        if self.client.is_idle() && self.wire.borrow().is_within_head() {
+            self.client.begin_head(context.now);
+        }
         let held = &self.client.held;
         held.update_stall(context.now);
         session.set_handler_bytes(held.total(), held.stalled_since());

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use hyper::{Response, StatusCode};
+use hyper::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::{Method, Response, StatusCode};
 use records::metrics::RequestFailure;
 
 use crate::guard::frame_tap::Refusal;
@@ -137,9 +137,16 @@ fn text(failure: RequestFailure) -> &'static str {
 /// The answer to a request that is refused.
 pub(super) fn response(refusal: RefusedRequest, handle: &RequestHandle) -> Response<ResponseBody> {
     let text = refusal.text.unwrap_or_else(|| text(refusal.failure));
-    let mut response = Response::new(ResponseBody::text(text, handle));
+    handle.set_own_response();
+    // Over HTTP/2 hyper sends what content there is, also for HEAD (RFC 9110, section 9.3.2).
+    let is_head = *handle.method() == Method::HEAD;
+    let body = if is_head { ResponseBody::empty(handle) } else { ResponseBody::text(text, handle) };
+    let mut response = Response::new(body);
     *response.status_mut() = refusal.status;
     let fields = response.headers_mut();
+    if is_head {
+        fields.insert(CONTENT_LENGTH, text.len().into());
+    }
     fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     if refusal.status == StatusCode::METHOD_NOT_ALLOWED {
         fields.insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));

@@ -7,6 +7,7 @@ use hyper::header::{CONNECTION, COOKIE, HeaderName, HeaderValue, SEC_WEBSOCKET_K
 use hyper::{HeaderMap, Request};
 use records::ids::ClientId;
 
+use super::target::RequestTarget;
 use super::websocket::WebSocketRequest;
 use crate::client::ClientConn;
 use crate::request::special_fields::{SpecialField, SpecialFields};
@@ -56,7 +57,7 @@ pub(super) fn write_request<B>(
     client: &ClientConn,
     request: &Request<B>,
     special: SpecialFields,
-    host: &str,
+    target: &RequestTarget<'_>,
     websocket: Option<&WebSocketRequest<'_>>,
 ) {
     let fields = request.headers();
@@ -68,7 +69,7 @@ pub(super) fn write_request<B>(
     }
     let rules = &client.worker.shared.request_rules;
     let wants_trailers = || words(fields, &TE).any(|word| word.eq_ignore_ascii_case("trailers"));
-    head.host(host);
+    head.host(&target.host);
     for (name, value) in fields {
         let stops = match SpecialField::of(name.as_str()) {
             None => false,
@@ -98,8 +99,8 @@ pub(super) fn write_request<B>(
     if given(&FORWARDED_PROTO).next().is_none() {
         head.encoded_fields(b"x-forwarded-proto: https\r\n");
     }
-    if given(&FORWARDED_HOST).next().is_none() {
-        head.field("x-forwarded-host", host.as_bytes());
+    if target.is_host_named && given(&FORWARDED_HOST).next().is_none() {
+        head.field("x-forwarded-host", target.host.as_bytes());
     }
 }
 

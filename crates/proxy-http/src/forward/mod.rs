@@ -11,7 +11,7 @@ use std::future::{Future, poll_fn};
 use std::mem;
 use std::rc::Rc;
 
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONNECTION, CONTENT_LENGTH, HeaderValue, UPGRADE};
 use hyper::{HeaderMap, Request, Response, StatusCode, Version};
 use records::metrics::{HttpCounter, RequestFailure};
@@ -30,8 +30,14 @@ use crate::upstream::content::RequestContent;
 use crate::upstream::exchange::{Exchange, ExchangeError, UpstreamHead};
 use crate::upstream::http1::head::RequestHead;
 use crate::upstream::http2::head::Http2Head;
+use crate::upstream::pool::ConnChoice;
 use crate::upstream::request_head::{HeadWriter, RequestFraming};
 use crate::upstream::response_body::ResponseBody;
+
+/// How often a request is sent at most, if an upstream may have begun to process it.
+const SENDS_MAX: usize = 2;
+/// The same, if upstreams refuse to process it: connections of HTTP/2 tend to end together.
+const REFUSED_SENDS_MAX: usize = 4;
 
 /// A request that was checked and is ready to be forwarded.
 struct PreparedRequest<'a> {
@@ -108,7 +114,7 @@ fn prepare<'a>(
         client.set_ending();
     }
     let head = if is_http2 {
-        let mut head = Http2Head::new(request.method(), target.host, target.path)?;
+        let mut head = Http2Head::new(request.method(), &target.host, target.path)?;
         write_fields(&mut head, client, handle, &request, special, &target, websocket.as_deref());
         UpstreamHead::Http2(Box::new(head.finish(framing)))
     } else {
@@ -145,7 +151,7 @@ fn write_fields(
     target: &RequestTarget<'_>,
     websocket: Option<&WebSocketRequest<'_>>,
 ) {
-    fields::write_request(head, client, request, special, target.host, websocket);
+    fields::write_request(head, client, request, special, target, websocket);
     client.worker.shared.request_rules.write(head, &client.tls, handle.client_id());
 }
 
@@ -190,13 +196,20 @@ async fn answer(
     }
     client.count_header2(HttpCounter::PlainHeaderBytesOut, || response_header_bytes(&response));
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    if client.is_ending() && client.version == HttpVersion::Http1 && !switches {
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    if client.version == HttpVersion::Http1 && !switches {
+        // HTTP/1.0 has no chunks.
+        let ends_by_close =
+            handle.version() == Version::HTTP_10 && response.body().size_hint().exact().is_none();
+        if client.is_ending() || ends_by_close {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            // To a response of a later version than the request's hyper adds `keep-alive`.
+            *response.version_mut() = handle.version();
+        }
     }
     response
 }
 
-/// Sends a request to an upstream, once more if it could not take it, and begins its response.
+/// Sends a request to an upstream, again if it could not take it, and begins its response.
 async fn exchange(
     client: &Rc<ClientConn>,
     handle: &RequestHandle,
@@ -204,12 +217,13 @@ async fn exchange(
 ) -> Result<Response<ResponseBody>, RefusedRequest> {
     let worker = &client.worker;
     let destination = &worker.shared.routing.destinations[request.route];
-    let mut is_retry = false;
+    let (mut sends, mut conns) = (0, ConnChoice::Any);
     if let Some(content) = request.content.as_mut().filter(|_| request.is_chunked) {
         content.look_ahead().await?;
     }
     loop {
-        let acquired = acquire(handle, destination, request.key, is_retry).await?;
+        let acquired = acquire(handle, destination, request.key, conns).await?;
+        sends += 1;
         handle.set_upstream(acquired.upstream(), acquired.is_reused());
         let Some(content) = request.content.take() else { return Err(RequestFailure::UpstreamClosed.into()) };
         let begun = Exchange::begin(acquired, handle, &request.head, content);
@@ -225,12 +239,13 @@ async fn exchange(
             Err(ExchangeError::Failed(failure)) => return Err(failure.into()),
             Err(ExchangeError::NoWebSocket) => return Err(RefusedRequest::WEBSOCKET),
             Err(ExchangeError::Closed) => {
-                request.content = exchange.into_content_to_retry().filter(|_| !is_retry);
+                let sends_max = if exchange.is_refused() { REFUSED_SENDS_MAX } else { SENDS_MAX };
+                request.content = exchange.into_content_to_retry().filter(|_| sends < sends_max);
                 if request.content.is_none() {
                     return Err(RequestFailure::UpstreamClosed.into());
                 }
                 handle.set_retried();
-                is_retry = true;
+                conns = if sends == 1 { ConnChoice::New } else { ConnChoice::Own };
             }
         }
     }
@@ -255,9 +270,14 @@ fn respond(
 ) -> Result<Response<ResponseBody>, RefusedRequest> {
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     fields::remove_hop_by_hop(response.headers_mut(), exchange.special_fields());
-    let is_empty = matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-    // Clients take it for the length of the frames that follow (RFC 9110, section 8.6).
-    if client.version == HttpVersion::Http2 && is_empty {
+    let has_no_length = match response.status() {
+        // RFC 9110, section 8.6.
+        StatusCode::NO_CONTENT => true,
+        // Clients take it for the length of the frames that follow.
+        StatusCode::NOT_MODIFIED => client.version == HttpVersion::Http2,
+        _ => false,
+    };
+    if has_no_length {
         response.headers_mut().remove(CONTENT_LENGTH);
     }
     *response.version_mut() = Version::HTTP_11;

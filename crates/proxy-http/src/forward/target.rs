@@ -1,8 +1,11 @@
 //! The target of a request: its host, its path, and the route that serves them.
 
+use std::borrow::Cow;
+
 use hyper::header::{COOKIE, HOST, HeaderMap};
 use hyper::http::uri::{Authority, PathAndQuery};
 use hyper::{Method, Request, Version};
+use proxy_core::{Upstream, UpstreamAddr, Upstreams};
 use records::kinds::HttpVersion;
 use records::metrics::RequestFailure;
 
@@ -11,12 +14,15 @@ use crate::client::ClientConn;
 use crate::guard::frame_tap::{VERDICT, Verdict};
 use crate::request::special_fields::{SpecialField, SpecialFields};
 use crate::request::target_text::without_query;
+use crate::route::destination::Routing;
 
 /// The target of a request, and its route.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RequestTarget<'a> {
-    /// The host, with its port if it has one; empty if a request of HTTP/1.0 names none.
-    pub(super) host: &'a str,
+    /// The host that the upstream gets, with its port if it has one.
+    pub(super) host: Cow<'a, str>,
+    /// Whether the request names the host: one of HTTP/1.0 may name none.
+    pub(super) is_host_named: bool,
     /// The path with its query, as received; `*` for the server as a whole.
     pub(super) path: &'a str,
     pub(super) route: usize,
@@ -62,7 +68,7 @@ pub(super) fn received_head<B>(
 /// # Errors
 /// If that is malformed or ambiguous, or no route serves it.
 pub(super) fn select<'a, B>(
-    client: &ClientConn,
+    client: &'a ClientConn,
     request: &'a Request<B>,
     received_path: Option<&'a str>,
     special: SpecialFields,
@@ -73,11 +79,32 @@ pub(super) fn select<'a, B>(
     if has_too_many_fields(client, request.headers()) {
         return Err(RequestFailure::HeaderTooLarge.into());
     }
-    let host = host(request, special, client.version)?;
+    let named = host(request, special, client.version)?;
+    let is_host_named = !named.is_empty();
+    // The name in TLS is what the client believes to talk to.
+    let host = if is_host_named { named } else { &client.tls.server_name };
     check_connection(client, request, host)?;
     let path = received_path.map_or_else(|| path(request), Ok)?;
-    let route = client.worker.shared.routing.table.select(host, without_query(path))?;
-    Ok(RequestTarget { host, path, route })
+    let Routing { table, destinations } = &client.worker.shared.routing;
+    let route = table.select(host, without_query(path))?;
+    let host = if host.is_empty() {
+        upstream_host(&client.worker.upstreams, destinations[route].index)
+    } else {
+        host.into()
+    };
+    Ok(RequestTarget { host, is_host_named, path, route })
+}
+
+/// The host for requests without one: many servers refuse those over HTTP/1.1. It is the address of a destination's first
+/// upstream.
+#[cold]
+fn upstream_host(upstreams: &Upstreams, destination: usize) -> Cow<'static, str> {
+    let bits = upstreams.upstreams_of(destination);
+    let first = (0..upstreams.len()).find(|index| bits & 1 << index != 0);
+    match first.and_then(|index| upstreams.name(index).parse().ok()) {
+        Some(Upstream { addr: addr @ UpstreamAddr::Tcp { .. }, .. }) => addr.to_string().into(),
+        Some(Upstream { addr: UpstreamAddr::Unix(_), .. }) | None => "localhost".into(),
+    }
 }
 
 /// Whether a header has too many fields. The pieces of a cookie are one.

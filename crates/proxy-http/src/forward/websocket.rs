@@ -56,9 +56,11 @@ impl<'a> WebSocketRequest<'a> {
         is_upstream_http2: bool,
         tunnel: &'a PendingTunnel,
     ) -> Option<Self> {
-        // What content is left would be sent as the other protocol. A server may ignore the field (RFC 9110, section 7.8).
+        // What content is left would be sent as the other protocol. A server may ignore the field (RFC 9110, section 7.8). Only
+        // GET asks for a WebSocket (RFC 6455, section 4.1).
         let may_ask = special.has(SpecialField::Upgrade)
             && request.version() == Version::HTTP_11
+            && *request.method() == Method::GET
             && framing == RequestFraming::None;
         if !may_ask {
             return None;
@@ -70,7 +72,7 @@ impl<'a> WebSocketRequest<'a> {
         }
         let mut key = None;
         if is_upstream_http2 {
-            key = Some(fields.get(SEC_WEBSOCKET_KEY).filter(|_| *request.method() == Method::GET)?.clone());
+            key = Some(fields.get(SEC_WEBSOCKET_KEY)?.clone());
         }
         Some(Self { key, content: None, tunnel: Some(tunnel) })
     }

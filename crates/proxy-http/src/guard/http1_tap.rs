@@ -77,6 +77,15 @@ impl Http1Tap {
         is_request_over && self.ready == 0
     }
 
+    /// Whether a part of the next request's head has arrived, and not all of it.
+    pub(crate) fn is_within_head(&self) -> bool {
+        match self.state {
+            TapState::RequestLine => self.scanned > 0,
+            TapState::Fields { .. } => true,
+            TapState::Head | TapState::Content(_) | TapState::Chunks(_) | TapState::Opaque => false,
+        }
+    }
+
     /// Notes that hyper has read `n` bytes.
     pub(crate) fn consume(&mut self, n: usize) {
         self.ready -= n;

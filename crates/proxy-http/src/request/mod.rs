@@ -22,7 +22,7 @@ use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use hyper::{Method, Request, Uri};
+use hyper::{Method, Request, Uri, Version};
 use records::delta::FinishedRequest;
 use records::ids::ClientId;
 use records::metrics::RequestFailure;
@@ -36,6 +36,7 @@ use crate::route::timeouts::RouteTimeouts;
 pub(crate) struct RequestState {
     client: Rc<ClientConn>,
     method: Method,
+    version: Version,
     uri: Uri,
     /// The path with its query as it was received, if hyper has got another.
     received_path: OnceCell<Box<str>>,
@@ -64,6 +65,8 @@ struct RequestFigures {
     held: Cell<usize>,
     body_in: Cell<u64>,
     body_out: Cell<u64>,
+    /// Whether its response is the proxy's own, and not an upstream's.
+    is_own_response: Cell<bool>,
     is_reused: Cell<bool>,
     is_retried: Cell<bool>,
     /// Whether its response is whole, or cut for a known reason.
@@ -82,6 +85,7 @@ impl RequestHandle {
             began_at: client.begin_request(head_at),
             client: Rc::clone(client),
             method: request.method().clone(),
+            version: request.version(),
             uri: request.uri().clone(),
             received_path: OnceCell::default(),
             head_at,
@@ -153,8 +157,18 @@ impl RequestHandle {
         self.0.figures.body_out.set(self.0.figures.body_out.get() + bytes);
     }
 
+    /// Notes that its response is the proxy's own.
+    pub(crate) fn set_own_response(&self) {
+        self.0.figures.is_own_response.set(true);
+    }
+
     pub(crate) fn method(&self) -> &Method {
         &self.0.method
+    }
+
+    /// The version of HTTP that it is in.
+    pub(crate) fn version(&self) -> Version {
+        self.0.version
     }
 
     pub(crate) fn client(&self) -> &ClientConn {
@@ -264,7 +278,9 @@ impl RequestState {
         };
         worker.count_end(&finished);
         if let Some(upstream) = self.figures.upstream.get() {
-            worker.count_exchange(upstream, &finished);
+            let is_own = self.figures.is_own_response.get();
+            let body_out = if is_own { 0 } else { self.figures.body_out.get() };
+            worker.count_exchange(upstream, &finished, body_out);
         }
         failure
     }

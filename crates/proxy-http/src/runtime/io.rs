@@ -79,6 +79,11 @@ impl WireBuffers {
         self.requests.as_ref().is_some_and(|(tap, requests)| tap.is_between_requests(requests))
     }
 
+    /// Whether a part of the next request's head has arrived, and not all of it, as far as that is known.
+    pub(crate) fn is_within_head(&self) -> bool {
+        self.requests.as_ref().is_some_and(|(tap, _)| tap.is_within_head())
+    }
+
     /// Whether hyper waits to write.
     pub(crate) fn is_blocked(&self) -> bool {
         self.writer.is_some()

@@ -11,7 +11,7 @@ use proxy_core::{Candidates, UpstreamChoice};
 use records::metrics::RequestFailure;
 
 use super::lease::{Acquired, Lease, StreamLease};
-use super::pool::{AcquireError, AcquiredConn};
+use super::pool::{AcquireError, AcquiredConn, ConnChoice};
 use super::queue::QueueTicket;
 use crate::request::RequestHandle;
 use crate::route::destination::Destination;
@@ -35,7 +35,7 @@ struct ConnectionWait<'a> {
     handle: &'a RequestHandle,
     upstream: usize,
     timeouts: RouteTimeouts,
-    must_be_new: bool,
+    conns: ConnChoice,
     place: Option<QueueTicket>,
     /// When it joined the queue, while it waits there.
     queued_at: Option<Instant>,
@@ -56,7 +56,7 @@ pub(crate) async fn acquire(
     handle: &RequestHandle,
     destination: &Destination,
     key: Option<u64>,
-    must_be_new: bool,
+    conns: ConnChoice,
 ) -> Result<Acquired, RequestFailure> {
     let worker = &handle.client().worker;
     let mut candidates = Candidates::new(worker.upstreams.upstreams_of(destination.index), key);
@@ -64,11 +64,12 @@ pub(crate) async fn acquire(
     let mut failure = RequestFailure::UpstreamsDrained;
     while let Some(mut chosen) = ChosenUpstream::choose(worker, candidates) {
         candidates.tried |= 1 << chosen.choice.index;
-        let idle = if must_be_new { None } else { worker.pool.borrow_mut().take_idle(chosen.choice.index) };
+        let may_be_idle = conns == ConnChoice::Any;
+        let idle = may_be_idle.then(|| worker.pool.borrow_mut().take_idle(chosen.choice.index)).flatten();
         let acquired = if let Some(key) = idle {
             Ok(AcquiredConn::Http1(key))
         } else {
-            let mut waiting = ConnectionWait::new(&chosen, handle, destination.timeouts, must_be_new);
+            let mut waiting = ConnectionWait::new(&chosen, handle, destination.timeouts, conns);
             poll_fn(|cx| waiting.poll(cx)).await
         };
         match acquired {
@@ -132,7 +133,7 @@ impl<'a> ConnectionWait<'a> {
         chosen: &ChosenUpstream<'a>,
         handle: &'a RequestHandle,
         timeouts: RouteTimeouts,
-        must_be_new: bool,
+        conns: ConnChoice,
     ) -> Self {
         let worker = chosen.worker;
         let timeout = timeouts.connect.unwrap_or_else(|| worker.connect_timeout.get());
@@ -141,7 +142,7 @@ impl<'a> ConnectionWait<'a> {
             handle,
             upstream: chosen.choice.index,
             timeouts,
-            must_be_new,
+            conns,
             place: None,
             queued_at: None,
             queued_until: None,
@@ -183,7 +184,7 @@ impl<'a> ConnectionWait<'a> {
     /// Waits for what the pool has, which may be a connection that is not connected yet.
     fn poll_acquire(&mut self, cx: &mut Context<'_>) -> Result<Poll<io::Result<AcquiredConn>>, WaitError> {
         let mut pool = self.worker.pool.borrow_mut();
-        let polled = pool.poll_acquire(self.upstream, self.must_be_new, &mut self.place, cx);
+        let polled = pool.poll_acquire(self.upstream, self.conns, &mut self.place, cx);
         drop(pool);
         let Poll::Ready(acquired) = polled else {
             return match self.poll_queue_timeout(cx) {

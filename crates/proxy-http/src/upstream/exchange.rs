@@ -83,6 +83,14 @@ impl Exchange {
         })
     }
 
+    /// Whether the upstream is known not to have begun to process the request.
+    pub(crate) fn is_refused(&self) -> bool {
+        match self {
+            Self::Http1(_) => false,
+            Self::Http2(exchange) => exchange.is_refused(),
+        }
+    }
+
     /// The content of a request that has failed, if the request may be sent again on a new connection.
     pub(crate) fn into_content_to_retry(self) -> Option<RequestContent> {
         of_each!(self, exchange => exchange.into_content_to_retry())

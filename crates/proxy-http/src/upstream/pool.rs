@@ -77,6 +77,16 @@ pub(crate) enum AcquireError {
     Opening(io::ErrorKind),
 }
 
+/// Which connections a request may get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConnChoice {
+    Any,
+    /// A new one. Of HTTP/2 any that is left is as good: one that has ended is not there any more.
+    New,
+    /// One that it opens itself, if there may be another: those that are left may end as well.
+    Own,
+}
+
 /// What a request gets.
 #[derive(Debug)]
 pub(crate) enum AcquiredConn {
@@ -147,12 +157,12 @@ impl UpstreamPool {
         self.connections.len() + self.http2.all().count()
     }
 
-    /// Waits for a connection to an upstream: an idle one unless `must_be_new`, or a new one, which may not be connected
+    /// Waits for a connection to an upstream: an idle one if it may be any, or a new one, which may not be connected
     /// yet. `place` is the request's place in the queue; a request that gives up calls [`UpstreamPool::leave_queue`].
     pub(crate) fn poll_acquire(
         &mut self,
         upstream: usize,
-        must_be_new: bool,
+        choice: ConnChoice,
         place: &mut Option<QueueTicket>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<AcquiredConn, AcquireError>> {
@@ -164,7 +174,7 @@ impl UpstreamPool {
             return Poll::Ready(Err(AcquireError::Opening(kind)));
         }
         if self.of_upstream[upstream].queue.is_next(*place) {
-            match self.try_acquire(upstream, must_be_new).transpose() {
+            match self.try_acquire(upstream, choice).transpose() {
                 None => {}
                 Some(acquired) => {
                     self.leave_queue(upstream, place);
@@ -213,17 +223,18 @@ impl UpstreamPool {
 
     /// An idle connection or a stream, or a new connection; `None` if there may be no more, one is being opened, or the
     /// backlog is full.
-    fn try_acquire(&mut self, upstream: usize, must_be_new: bool) -> io::Result<Option<AcquiredConn>> {
+    fn try_acquire(&mut self, upstream: usize, choice: ConnChoice) -> io::Result<Option<AcquiredConn>> {
         let is_http2 = self.upstreams.is_http2(upstream);
         if is_http2 {
-            // A connection that has ended is not there any more: another one is as good as a new one.
-            match self.attempt_stream(upstream) {
+            match self.attempt_stream(upstream, choice) {
                 StreamAttempt::Begin(stream) => return Ok(Some(AcquiredConn::Http2(stream))),
                 StreamAttempt::Wait => return Ok(None),
                 StreamAttempt::Open => {}
             }
         }
-        if !must_be_new && let Some(key) = self.pop_idle(upstream) {
+        if choice == ConnChoice::Any
+            && let Some(key) = self.pop_idle(upstream)
+        {
             return Ok(Some(AcquiredConn::Http1(key)));
         }
         if self.open() >= self.connections_max && !self.close_oldest_idle() {

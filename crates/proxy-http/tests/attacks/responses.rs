@@ -8,9 +8,12 @@ use super::support::*;
 
 /// What a GET over HTTP/1.1 is answered with, all of it.
 fn get(site: &AttackTarget, target: &str) -> Vec<u8> {
+    ask(site, &format!("GET {target}"))
+}
+
+fn ask(site: &AttackTarget, request: &str) -> Vec<u8> {
     let mut tls = site.connect("http/1.1");
-    tls.write_all(format!("GET {target} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").as_bytes())
-        .unwrap();
+    tls.write_all(format!("{request} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").as_bytes()).unwrap();
     read_to_end(&mut tls)
 }
 
@@ -40,22 +43,24 @@ const MALFORMED: &[&[u8]] = &[
 
 #[test]
 fn a_malformed_response_is_a_502_and_ends_its_connection() {
-    let site = AttackTarget::start(|request| match request.target().strip_prefix("GET /malformed/") {
-        Some(nth) => UpstreamResponse::bytes(MALFORMED[nth.parse::<usize>().unwrap()]),
+    let site = AttackTarget::start(|request| match request.target().split_once(" /malformed/") {
+        Some((_, nth)) => UpstreamResponse::bytes(MALFORMED[nth.parse::<usize>().unwrap()]),
         None => respond_ok(request),
     });
     for (nth, response) in MALFORMED.iter().enumerate() {
-        let answer = get(&site, &format!("/malformed/{nth}"));
-        assert!(
-            answer.starts_with(b"HTTP/1.1 502 "),
-            "{}: {}",
-            response.escape_ascii(),
-            answer.escape_ascii()
-        );
-        assert!(site.serves());
+        for method in ["GET", "HEAD"] {
+            let answer = ask(&site, &format!("{method} /malformed/{nth}"));
+            assert!(
+                answer.starts_with(b"HTTP/1.1 502 "),
+                "{method} {}: {}",
+                response.escape_ascii(),
+                answer.escape_ascii()
+            );
+            assert!(site.serves());
+        }
     }
     // What follows had a connection of its own each time, as the one before was closed.
-    assert!(site.upstream_connections() > MALFORMED.len());
+    assert!(site.upstream_connections() > 2 * MALFORMED.len());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What fails: each with its status, its counter, and a text that names no address.
 
-use records::metrics::{HttpCounter, ProxyCounter};
+use records::metrics::{HttpCounter, ProxyCounter, UpstreamCounter};
 
 use crate::support::{TestHttpProxy, client_errors};
 use crate::upstream::{HELLO, ScriptedUpstream};
@@ -41,6 +41,22 @@ fn a_malformed_response_head_is_a_502_with_its_cause() {
     let notices: Vec<_> = proxy.proxy.take_notices().into_iter().map(|notice| notice.text).collect();
     assert!(notices.len() == 1 && notices[0].contains("answers with TLS"), "{notices:?}");
     proxy.finish();
+}
+
+#[test]
+fn the_text_of_a_failure_is_not_the_upstreams() {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
+        if peer.head().is_some_and(|head| head.contains("/101")) {
+            peer.send("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\n");
+        }
+    });
+    let proxy = TestHttpProxy::start(&upstream.upstream);
+    let sent: usize = ["/", "/101"].map(|path| proxy.get(path).body.len()).iter().sum();
+    let total = proxy.finish();
+    assert_eq!(total.http.unwrap().counters[HttpCounter::BodyOut], sent as u64);
+    let of_upstream = &total.upstreams.all()[0].counters;
+    assert_eq!(of_upstream[UpstreamCounter::BytesOut], 0);
+    assert_eq!(of_upstream[UpstreamCounter::Broken], 2);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use records::metrics::{HttpCounter, ProxyCounter};
 
 use crate::http2_client::{Bytes, connect, connect_with, get, get_hundred, read, request, run};
 use crate::support::{TestHttpProxy, client_errors, eventually, field};
-use crate::upstream::{HELLO, ScriptedUpstream};
+use crate::upstream::{HELLO, ScriptedUpstream, nowhere};
 
 fn echoing() -> ScriptedUpstream {
     ScriptedUpstream::unix(|mut peer| {
@@ -226,6 +226,33 @@ fn failures_are_answered_on_their_stream() {
     let http = total.http.unwrap();
     assert_eq!(http.counters[HttpCounter::FailedBodyTooLarge], 1);
     assert_eq!(http.counters[HttpCounter::Status4xx], 2);
+}
+
+#[test]
+fn failures_of_head_have_the_fields_of_get_and_no_content() {
+    let proxy = TestHttpProxy::start_with(&nowhere(), |config, http| {
+        http.routes = vec![format!("/api={}", nowhere()).parse().unwrap()];
+        config.upstreams.clear();
+    });
+    run(async {
+        let (client, _driver) = connect(&proxy).await;
+        for (path, status) in [("/", 404), ("/x/../api", 400), ("/api", 502)] {
+            let length = get(&client, path).await.unwrap().1.len();
+            let mut client = client.clone().ready().await.unwrap();
+            let (response, _) = client.send_request(request(Method::HEAD, path), true).unwrap();
+            let response = response.await.unwrap();
+            assert_eq!(response.status(), status);
+            assert_eq!(response.headers()["content-length"], length.to_string());
+            assert!(response.body().is_end_stream(), "{path}");
+        }
+    });
+    let mut client = proxy.connect();
+    client.send("HEAD / HTTP/1.1\r\nhost: a\r\n\r\nGET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    let head = client.answer_to("HEAD");
+    let get = client.answer();
+    assert_eq!((head.status, get.status), (404, 404));
+    assert_eq!(head.field("content-length"), Some(get.body.len().to_string()));
+    proxy.finish();
 }
 
 #[test]

@@ -254,6 +254,56 @@ fn only_what_was_not_processed_is_sent_again() {
 }
 
 #[test]
+fn what_is_refused_again_and_again_is_sent_on_a_new_connection() {
+    let upstream = Http2Upstream::start(|mut request| async move {
+        match (request.path().as_str(), request.connection) {
+            ("/", 0) | ("/never", _) => request.reset(Reason::REFUSED_STREAM),
+            _ => {
+                let (content, _) = request.content().await;
+                request.respond(&[], content, None).await;
+            }
+        }
+    });
+    let mut proxy = TestHttpProxy::start(&upstream.upstream);
+    let post =
+        |path: &str| proxy.ask(&format!("POST {path} HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhello"));
+    let answer = post("/");
+    assert_eq!((answer.status, answer.text()), (200, "hello"));
+    assert_eq!((upstream.heads().len(), upstream.connections()), (3, 2), "the first one had room too");
+    assert_eq!(post("/never").status, 502);
+    assert_eq!(upstream.heads().len(), 3 + 4);
+    proxy.expect(HttpCounter::Retried, 2);
+    proxy.expect(HttpCounter::FailedUpstreamClosed, 1);
+    proxy.finish();
+}
+
+/// Ends its first connections with GOAWAY before it processes a stream, and answers on later ones with 204.
+fn going_away(connections: usize) -> ScriptedUpstream {
+    const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    const GOAWAY: [u8; 17] = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    const NO_CONTENT: [u8; 10] = [0, 0, 1, 1, 5, 0, 0, 0, 1, 0x89];
+    ScriptedUpstream::unix(move |mut peer| {
+        peer.send(SETTINGS);
+        peer.read_until(|bytes| bytes.ends_with(b"hello"));
+        let is_going = peer.number < connections;
+        peer.send(if is_going { &GOAWAY[..] } else { &NO_CONTENT });
+        peer.wait_for_end();
+    })
+}
+
+#[test]
+fn connections_that_end_together_fail_no_request() {
+    for (connections, status) in [(3, 204), (4, 502)] {
+        let upstream = going_away(connections);
+        let proxy = TestHttpProxy::start(&format!("h2c://{}", upstream.upstream).parse().unwrap());
+        let answer = proxy.ask("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhello");
+        assert_eq!(answer.status, status, "{connections}");
+        assert_eq!(upstream.connections(), 4);
+        proxy.finish();
+    }
+}
+
+#[test]
 fn a_response_that_is_reset_is_cut() {
     let upstream = Http2Upstream::start(|mut request| async move {
         let response = http::Response::builder().header("content-length", "10").body(()).unwrap();

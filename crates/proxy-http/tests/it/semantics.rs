@@ -14,7 +14,13 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 
 use crate::support::{Http1Client, TestHttpProxy, field};
-use crate::upstream::{HELLO, ScriptedUpstream};
+use crate::upstream::{HELLO, ScriptedConn, ScriptedUpstream};
+
+fn answer_hello(mut peer: ScriptedConn) {
+    while peer.head().is_some() {
+        peer.send(HELLO);
+    }
+}
 
 #[test]
 fn fields_of_one_connection_stop_at_the_proxy() {
@@ -196,7 +202,7 @@ fn head_and_statuses_without_content_keep_their_fields() {
             peer.send(if head.contains("/304") {
                 "HTTP/1.1 304 Not Modified\r\netag: x\r\n\r\n"
             } else if head.contains("/204") {
-                "HTTP/1.1 204 No Content\r\n\r\n"
+                "HTTP/1.1 204 No Content\r\ncontent-length: 0\r\n\r\n"
             } else {
                 "HTTP/1.1 200 OK\r\ncontent-length: 1234\r\n\r\n"
             });
@@ -204,13 +210,15 @@ fn head_and_statuses_without_content_keep_their_fields() {
     });
     let proxy = TestHttpProxy::start(&upstream.upstream);
     let mut client = proxy.connect();
-    for (method, path, status) in [("HEAD", "/", 200), ("GET", "/304", 304), ("GET", "/204", 204)] {
+    for (method, path, status, length) in [
+        ("HEAD", "/", 200, Some("1234")),
+        ("HEAD", "/204", 204, None),
+        ("GET", "/304", 304, None),
+        ("GET", "/204", 204, None),
+    ] {
         client.send(format!("{method} {path} HTTP/1.1\r\nhost: a\r\n\r\n"));
         let answer = client.answer_to(method);
-        assert_eq!(answer.status, status);
-        if method == "HEAD" {
-            assert_eq!(answer.field("content-length").as_deref(), Some("1234"));
-        }
+        assert_eq!((answer.status, answer.field("content-length").as_deref()), (status, length), "{path}");
     }
     assert_eq!(upstream.connections(), 1);
     proxy.finish();
@@ -260,6 +268,54 @@ fn clients_of_http_1_0_get_an_answer_that_ends_with_the_connection() {
     assert!(answer.head.starts_with("http/1.0 200"), "{}", answer.head);
     assert_eq!((answer.text(), answer.field("transfer-encoding")), ("hello", None));
     proxy.finish();
+}
+
+#[test]
+fn only_a_response_with_a_length_keeps_a_connection_of_http_1_0() {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
+        while let Some(head) = peer.head() {
+            let is_chunked = head.contains("/chunked");
+            peer.send(if is_chunked {
+                "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+            } else {
+                HELLO
+            });
+        }
+    });
+    let proxy = TestHttpProxy::start(&upstream.upstream);
+    let mut client = proxy.connect();
+    for (path, connection) in [("/", "keep-alive"), ("/chunked", "close")] {
+        client.send(format!("GET {path} HTTP/1.0\r\nconnection: keep-alive\r\n\r\n"));
+        let answer = client.answer();
+        assert_eq!((answer.text(), answer.field("connection").as_deref()), ("hello", Some(connection)));
+    }
+    assert_eq!(client.read_until(|_| false), Err(false));
+    proxy.finish();
+}
+
+#[test]
+fn a_request_of_http_1_0_without_a_host_gets_one() {
+    let (unix, tcp) = (ScriptedUpstream::answering(HELLO), ScriptedUpstream::tcp(answer_hello));
+    let address = tcp.upstream.to_string();
+    let with_name = |proxy: &TestHttpProxy| proxy.client_config(&["http/1.1"]);
+    let without_name = |proxy: &TestHttpProxy| {
+        let mut config = ClientConfig::clone(&with_name(proxy));
+        config.enable_sni = false;
+        Arc::new(config)
+    };
+    for (upstream, host) in [(&unix, "localhost"), (&tcp, &address)] {
+        let proxy = TestHttpProxy::start(&upstream.upstream);
+        for config in [with_name(&proxy), without_name(&proxy)] {
+            let mut client = proxy.connect_as(config);
+            client.send("GET / HTTP/1.0\r\n\r\n");
+            assert_eq!(client.answer().status, 200);
+        }
+        let heads = upstream.heads();
+        let hosts: Vec<_> = heads.iter().map(|head| field(head, "host").unwrap()).collect();
+        assert_eq!(hosts, ["localhost", host]);
+        assert!(heads.iter().all(|head| field(head, "x-forwarded-host").is_none()), "{heads:?}");
+        proxy.finish();
+    }
 }
 
 #[test]

@@ -37,6 +37,21 @@ fn a_head_that_never_ends_is_a_408() {
 }
 
 #[test]
+fn a_head_that_begins_behind_a_request_is_a_408_too() {
+    let upstream = ScriptedUpstream::answering(HELLO);
+    let mut proxy =
+        TestHttpProxy::start_with(&upstream.upstream, |_, http| http.limits.header_timeout = SHORT);
+    for (n, begun) in ["GET /x HT", "GET /x HTTP/1.1\r\nhos"].into_iter().enumerate() {
+        let mut client = proxy.connect();
+        client.send(format!("{GET}{begun}"));
+        assert_eq!(client.answer().status, 200);
+        assert_eq!(client.answer().status, 408, "{begun}");
+        proxy.expect(HttpCounter::FailedHeadTimeout, n as u64 + 1);
+    }
+    proxy.finish();
+}
+
+#[test]
 fn a_body_without_progress_is_a_408_and_a_slow_one_is_none() {
     let upstream = ScriptedUpstream::unix(|mut peer| {
         while peer.head().is_some() && peer.content(8).is_some() {

@@ -112,6 +112,21 @@ fn a_request_with_content_switches_to_no_other_protocol() {
 }
 
 #[test]
+fn only_get_asks_for_a_websocket() {
+    let upstream = ScriptedUpstream::answering(HELLO);
+    let proxy = TestHttpProxy::start(&upstream.upstream);
+    let mut client = proxy.connect();
+    for _ in 0..2 {
+        client.send(UPGRADE.replace("GET", "DELETE"));
+        assert_eq!(client.answer().text(), "hello");
+    }
+    for head in upstream.heads() {
+        assert_eq!((field(&head, "upgrade"), field(&head, "connection")), (None, None), "{head}");
+    }
+    proxy.finish();
+}
+
+#[test]
 fn an_upstream_that_ends_a_tunnel_ends_the_client() {
     let upstream = ScriptedUpstream::unix(|mut peer| {
         peer.head().unwrap();

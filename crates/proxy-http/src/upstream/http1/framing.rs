@@ -58,13 +58,17 @@ impl Framing {
         headers: &HeaderMap,
         special: SpecialFields,
     ) -> Result<Self, FramingError> {
-        if *method == Method::HEAD
-            || status.is_informational()
-            || status == StatusCode::NO_CONTENT
-            || status == StatusCode::NOT_MODIFIED
-        {
+        // Clients get none of the fields that frame these.
+        if status.is_informational() || status == StatusCode::NO_CONTENT {
             return Ok(Self::Complete);
         }
+        let announced = Self::announced(headers, special)?;
+        let is_without_content = *method == Method::HEAD || status == StatusCode::NOT_MODIFIED;
+        Ok(if is_without_content { Self::Complete } else { announced })
+    }
+
+    /// The framing that the fields of a response announce, whether content follows or not.
+    fn announced(headers: &HeaderMap, special: SpecialFields) -> Result<Self, FramingError> {
         let all =
             |field, name: HeaderName| special.has(field).then(|| headers.get_all(name)).into_iter().flatten();
         let mut encodings = all(SpecialField::TransferEncoding, TRANSFER_ENCODING);

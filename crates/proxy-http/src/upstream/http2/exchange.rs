@@ -134,6 +134,11 @@ impl Http2Exchange {
         Some(self.content)
     }
 
+    /// Whether an upstream that speaks HTTP/2 has not begun to process the request (RFC 9113, sections 6.8 and 8.7).
+    pub(crate) fn is_refused(&self) -> bool {
+        self.is_refused && self.lease.worker.pool.borrow().http2.has_begun(self.lease.stream.key)
+    }
+
     /// Notes the memory that its stream holds.
     fn settle_held(&mut self) {
         let is_full = || self.lease.worker.pool.borrow().http2.is_blocked(self.lease.stream.key);

@@ -21,7 +21,7 @@ const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 #[derive(Debug)]
 pub(crate) struct Http2Head {
     method: Method,
-    authority: Option<Authority>,
+    authority: Authority,
     path: PathAndQuery,
     fields: HeaderMap,
     /// How long a call of gRPC may take.
@@ -41,13 +41,13 @@ impl Http2Head {
     /// Begins with the method and the target.
     ///
     /// # Errors
-    /// When HTTP/2 cannot carry the path.
+    /// When HTTP/2 cannot carry the host or the path.
     pub(crate) fn new(method: &Method, host: &str, path: &str) -> Result<Self, RequestFailure> {
+        let authority = Authority::from_maybe_shared(Bytes::copy_from_slice(host.as_bytes()));
         let path = PathAndQuery::from_maybe_shared(Bytes::copy_from_slice(path.as_bytes()));
         Ok(Self {
             method: method.clone(),
-            // A request of HTTP/1.0 may name no host.
-            authority: Authority::from_maybe_shared(Bytes::copy_from_slice(host.as_bytes())).ok(),
+            authority: authority.map_err(|_| RequestFailure::Malformed)?,
             path: path.map_err(|_| RequestFailure::Malformed)?,
             fields: HeaderMap::new(),
             call: None,
@@ -76,17 +76,14 @@ impl Http2Head {
     /// The request, for an upstream that is spoken to with TLS or without.
     pub(super) fn request(&self, is_tls: bool) -> Request<()> {
         let mut uri = Parts::default();
-        if self.authority.is_some() {
-            uri.scheme = Some(if is_tls { Scheme::HTTPS } else { Scheme::HTTP });
-            uri.authority.clone_from(&self.authority);
-        }
+        uri.scheme = Some(if is_tls { Scheme::HTTPS } else { Scheme::HTTP });
+        uri.authority = Some(self.authority.clone());
         uri.path_and_query = Some(self.path.clone());
         let mut request = Request::new(());
         *request.method_mut() = self.method.clone();
         // All parts are there that belong together.
         *request.uri_mut() = Uri::from_parts(uri).unwrap_or_default();
-        // The library lets a request of an older version name no host.
-        *request.version_mut() = if self.authority.is_some() { Version::HTTP_2 } else { Version::HTTP_11 };
+        *request.version_mut() = Version::HTTP_2;
         *request.headers_mut() = self.fields.clone();
         if self.is_websocket {
             request.extensions_mut().insert(Protocol::from_static("websocket"));

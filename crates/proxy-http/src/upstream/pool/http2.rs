@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use proxy_core::UpstreamTarget;
 
-use super::{AcquiredConn, UpstreamPool};
+use super::{AcquiredConn, ConnChoice, UpstreamPool};
 use crate::upstream::http1::connection::PooledConn;
 use crate::upstream::http2::connection::ConnNews;
 use crate::upstream::http2::connections::Http2Stream;
@@ -33,11 +33,19 @@ pub(super) enum StreamAttempt {
 }
 
 impl UpstreamPool {
-    /// Nobody waits for another connection while those that are there have room.
-    pub(super) fn attempt_stream(&mut self, upstream: usize) -> StreamAttempt {
-        let is_under_way =
-            self.of_upstream[upstream].opening != Opening::No || self.http2.is_beginning(upstream);
-        let may_open = !is_under_way && self.open() < self.connections_max;
+    /// Nobody waits for another connection while those that are there have room, except a request that wants its own.
+    pub(super) fn attempt_stream(&mut self, upstream: usize, choice: ConnChoice) -> StreamAttempt {
+        let opening = self.of_upstream[upstream].opening;
+        let is_under_way = opening != Opening::No || self.http2.is_beginning(upstream);
+        let has_room = self.open() < self.connections_max;
+        if choice == ConnChoice::Own && has_room {
+            match opening {
+                Opening::No => return StreamAttempt::Open,
+                Opening::UnderWay => return StreamAttempt::Wait,
+                Opening::PutOff(_) => {}
+            }
+        }
+        let may_open = !is_under_way && has_room;
         let addresses = match self.upstreams.target(upstream) {
             UpstreamTarget::Tcp(addresses) if may_open => addresses.len(),
             UpstreamTarget::Tcp(_) | UpstreamTarget::Unix(_) => 1,
