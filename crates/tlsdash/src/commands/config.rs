@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use clap::{Args, Subcommand};
 
 use super::{ctl, proxy};
 use crate::cli::{Format, ProxyOptions, read_file};
 use crate::control::protocol::ControlRequest;
+use crate::error::{line, usage};
 use crate::summary;
 
 /// Shown below the help.
@@ -55,11 +55,12 @@ pub(crate) fn run(args: &ConfigArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Finds the errors and warnings of a start, except those that only binding can find.
+/// Finds the errors and warnings of a start, except those of its addresses.
 fn check(file: &Path) -> anyhow::Result<()> {
     let options = ProxyOptions::read(file)?.with_defaults()?;
-    let in_file = || format!("configuration {}", file.display());
-    for warning in proxy::check(&options).with_context(in_file)? {
+    // Whatever a start would say of it, the file is wrong.
+    let refused = |error| usage(format!("configuration {}: {}", file.display(), line(&error)));
+    for warning in proxy::check(&options).map_err(refused)? {
         crate::say(format_args!("warning: {}", warning.text));
     }
     summary::print_text(&format!("{} can be used\n", file.display()))

@@ -111,9 +111,9 @@ pub(crate) fn run(args: &DemoArgs, flags: &Flags) -> anyhow::Result<()> {
         settings.set_default("alpn", ALPN)?;
     }
     let tls = args.tls_files.load(&settings, true)?;
+    load.check(&tls.settings)?;
     let (load, words) = match load {
         BuiltInLoad::Plan(plan) => {
-            proxy::check_protocol(&plan, &tls)?;
             let words = plan.to_string();
             (PreparedLoad::Plan(plan, requests(args.mode)), words)
         }

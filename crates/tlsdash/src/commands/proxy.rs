@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use anyhow::Context;
-use loadgen::{KnownCertificates, Load, LoadConfig, Plan, Protocol, Share, Target, Template, Trust};
+use loadgen::{KnownCertificates, Load, LoadConfig, Plan, Share, Target, Template, Trust};
 use mix::TrafficMix;
 use proxy_core::{
     AccessFiles, BoundProxy, Certificate, ListenAddr, ListenerSource, NameRoute, Proxy, ProxyConfig,
@@ -15,13 +15,14 @@ use proxy_core::{
 };
 use proxy_http::{HttpConfig, HttpStartError, RedirectAnswers, RedirectServer, Route};
 use records::kinds::{Level, NoticeRecord, RunRecord};
+use records::setting::{Setting, Value};
 use records::text::Cpus;
+use records::text::quantity::counted;
 
 use crate::cli::appearance::Appearance;
 use crate::cli::options::http::OnOff;
 use crate::cli::options::load::{BuiltInLoad, LikeOption};
 use crate::cli::options::mode::ProxyMode;
-use crate::cli::options::route::RouteOption;
 use crate::cli::{Flags, ProxyArgs, ProxyOptions};
 use crate::commands::scripted;
 use crate::control::ControlOptions;
@@ -33,10 +34,15 @@ use crate::session::acme::{AcmeOrder, OrderedCertificate};
 use crate::session::controller::CERTIFICATE;
 use crate::session::frontend::Frontend;
 use crate::session::workload::Workload;
-use crate::session::{Channels, RedirectEndpoint, RunConfiguration, Session, SessionConfig, console};
+use crate::session::{
+    Channels, RedirectEndpoint, RunConfiguration, Session, SessionConfig, console, start_check,
+};
 use crate::upgrade::predecessor::Predecessor;
 use crate::upgrade::program::UpgradeProgram;
 use crate::value::values;
+
+/// Fewer connections at once than a proxy usually serves.
+const CONNECTIONS_FEW: f64 = 100.0;
 
 /// Runs the proxy until it must end.
 pub(crate) fn run(args: ProxyArgs, flags: Flags) -> anyhow::Result<()> {
@@ -115,35 +121,21 @@ fn source_of(managed: Vec<TcpListener>, predecessor: Option<&mut Predecessor>) -
     }
 }
 
-/// Finds what a start would refuse before it binds, and returns what it would warn of.
+/// Finds what a start would refuse besides its addresses, and returns what it would warn of.
 pub(super) fn check(options: &ProxyOptions) -> anyhow::Result<Vec<NoticeRecord>> {
     AcmeOrder::check(options)?;
-    let config = check_with(options, None)?;
-    let http = options.http_config()?;
-    let (_, upstreams) = destinations(&config, http.as_ref());
-    Ok(warnings(&config, &upstreams, http.is_some()))
+    start_check::check_host(options)?;
+    let mut config = check_with(options, None)?;
+    // A start finds the rest when it binds, such as too few descriptors. Any free ports will do.
+    config.listen.fill(ListenAddr::Addr((Ipv4Addr::LOCALHOST, 0).into()));
+    Ok(BoundSession::bind(config, options.http_config()?, ListenerSource::Bind)?.notices)
 }
 
 /// Makes the configuration of the proxy, with everything that can be refused before it binds.
 fn check_with(options: &ProxyOptions, acme: Option<&AcmeOrder>) -> anyhow::Result<ProxyConfig> {
-    options.http_config()?;
+    options.check()?;
     Appearance::resolve(&options.appearance, &options.tables)?;
-    let config = proxy_config(options, acme)?;
-    if let Some(BuiltInLoad::Plan(plan)) = options.load.as_deref() {
-        check_protocol(plan, &config.tls)?;
-    }
-    Ok(config)
-}
-
-/// The load speaks HTTP/2 only if the proxy agrees to it.
-pub(crate) fn check_protocol(plan: &Plan, tls: &Tls) -> anyhow::Result<()> {
-    let speaks_http2 = tls.settings.alpn.iter().any(|protocol| protocol == "h2");
-    match plan.protocol {
-        Protocol::Http2 { .. } if !speaks_http2 => Err(usage(
-            "http2=on in the load plan needs h2 in ALPN: give --mode http, or --alpn h2 in TCP mode",
-        )),
-        Protocol::Http1 | Protocol::Http2 { .. } => Ok(()),
-    }
+    proxy_config(options, acme)
 }
 
 /// Warnings before the proxy starts serving.
@@ -170,6 +162,19 @@ fn warnings(config: &ProxyConfig, upstreams: &[Upstream], is_http: bool) -> Vec<
         warning("upstream", format!("{error}; {what_then}"))
     });
     files.chain(absent).collect()
+}
+
+/// A warning if descriptors bound the connections, and leave few.
+fn warning_of_descriptors(settings: &[Setting]) -> Option<NoticeRecord> {
+    let setting = settings.iter().find(|setting| setting.name == "proxy.connections-max")?;
+    let (_, possible) = setting.range?;
+    let is_few = possible < CONNECTIONS_FEW && setting.value == Value::Number(possible);
+    let text = format!(
+        "the limit of {} descriptors is enough for {} at once; raise it (ulimit -n, LimitNOFILE=)",
+        proxy_core::raise_descriptor_limit(),
+        counted(possible as u64, "connection")
+    );
+    is_few.then(|| NoticeRecord::new(Level::Warning, "descriptors", &text))
 }
 
 /// A proxy that is bound to its addresses, and its first records.
@@ -237,6 +242,7 @@ impl BoundSession {
             bound.restore_ticket_keys(&handover.keys)?;
         }
         let proxy = bound.start()?;
+        notices.extend(warning_of_descriptors(&proxy.settings()));
         let addrs: Vec<String> = proxy.local_addrs().iter().map(ToString::to_string).collect();
         header.listen = addrs.join(" ");
         let https_port = proxy.local_addrs().first().map_or(443, SocketAddr::port);
@@ -357,20 +363,8 @@ fn load_target(listening: SocketAddr, path: &str) -> anyhow::Result<Target> {
 }
 
 fn proxy_config(options: &ProxyOptions, acme: Option<&AcmeOrder>) -> anyhow::Result<ProxyConfig> {
-    let upstreams = values(&options.upstream);
-    let Some(first) = upstreams.first().or_else(|| options.any_route()?.upstreams().first()).cloned() else {
-        let words = match options.mode {
-            ProxyMode::Tcp => {
-                "--upstream and --route are missing: the address that takes the plaintext (unix:/path or host:port;"
-            }
-            ProxyMode::Http => {
-                "--upstream and --route are missing: the address that takes the requests (unix:/path or host:port;"
-            }
-        };
-        return Err(usage(format!("{words} `tlsdash demo` needs none)")));
-    };
-    let of_routes = options.route.iter().flat_map(RouteOption::upstreams);
-    let is_tls_used = upstreams.iter().chain(of_routes).any(Upstream::is_tls);
+    let first = options.first_upstream()?;
+    let is_tls_used = options.is_tls_used();
     let upstream = options.upstream_tls.load(is_tls_used)?;
     let mut tls = Tls { upstream, ..options.tls_files.load(&options.tls, options.load.is_some())? };
     if let Some(acme) = acme {
@@ -388,7 +382,7 @@ fn proxy_config(options: &ProxyOptions, acme: Option<&AcmeOrder>) -> anyhow::Res
     };
     let access = AccessFiles { allow: options.allow.clone(), deny: options.deny.clone() };
     let config = ProxyConfig {
-        upstreams,
+        upstreams: values(&options.upstream),
         upstream_check: options.balancing.check(is_tls_used)?,
         balance: options.balancing.balance(options.mode)?,
         slow_start: options.balancing.slow_start(),

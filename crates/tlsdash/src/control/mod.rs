@@ -69,17 +69,24 @@ impl ControlOptions {
     /// # Errors
     /// If a group does not exist, or the socket cannot be made.
     pub(crate) fn listen(&self, former: Option<UnixListener>) -> anyhow::Result<ControlListener> {
-        let find = |option: &str, name: &Option<String>| {
-            name.as_deref().map(|name| ControlGroup::find(option, name)).transpose()
-        };
-        let rules = AccessRules {
-            owner: Uid::effective(),
-            writers: find("--control-group", &self.group)?,
-            readers: find("--control-readers", &self.readers)?,
-        };
+        let [writers, readers] = find_groups(self.group.as_deref(), self.readers.as_deref())?;
+        let rules = AccessRules { owner: Uid::effective(), writers, readers };
         match former {
             Some(listener) => ControlListener::take_over(&self.path, listener, rules),
             None => ControlListener::bind(&self.path, rules),
         }
     }
+}
+
+/// Looks up the groups of `--control-group` and `--control-readers`.
+///
+/// # Errors
+/// If there is no such group.
+pub(crate) fn find_groups(
+    group: Option<&str>,
+    readers: Option<&str>,
+) -> anyhow::Result<[Option<ControlGroup>; 2]> {
+    let find =
+        |option: &str, name: Option<&str>| name.map(|name| ControlGroup::find(option, name)).transpose();
+    Ok([find("--control-group", group)?, find("--control-readers", readers)?])
 }

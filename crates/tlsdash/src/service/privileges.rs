@@ -40,11 +40,25 @@ pub(crate) struct ServiceUser {
 }
 
 impl ServiceUser {
-    /// Looks up `NAME` or `NAME:GROUP`.
+    /// Looks up `NAME` or `NAME:GROUP`, whom the program is to become.
     ///
     /// # Errors
     /// When there is no such user or group, it is root, or the program does not run as root.
     pub(crate) fn resolve(text: &str) -> anyhow::Result<Self> {
+        let user = Self::find(text)?;
+        if !is_root() {
+            return Err(usage(format!(
+                "--user {text}: only root can become somebody else; start it as root"
+            )));
+        }
+        Ok(user)
+    }
+
+    /// Looks up `NAME` or `NAME:GROUP`.
+    ///
+    /// # Errors
+    /// When there is no such user or group, or it is root.
+    pub(crate) fn find(text: &str) -> anyhow::Result<Self> {
         let (name, group) = text.split_once(':').map_or((text, None), |(name, group)| (name, Some(group)));
         let user = User::from_name(name).ok().flatten();
         let user = user.ok_or_else(|| usage(format!("--user {text}: there is no user {name:?}")))?;
@@ -57,11 +71,6 @@ impl ServiceUser {
         };
         if user.uid.is_root() {
             return Err(usage(format!("--user {text}: that is root, whom it shall not stay")));
-        }
-        if !Uid::effective().is_root() {
-            return Err(usage(format!(
-                "--user {text}: only root can become somebody else; start it as root"
-            )));
         }
         Ok(Self { name: user.name, uid: user.uid, gid })
     }

@@ -12,6 +12,7 @@ mod read_back;
 mod record_sink;
 pub(crate) mod recording;
 pub(crate) mod signals;
+pub(crate) mod start_check;
 mod upload;
 pub(crate) mod workload;
 

@@ -300,6 +300,28 @@ fn a_key_that_others_can_read_is_warned_of() {
 }
 
 #[test]
+fn descriptors_for_few_connections_are_warned_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = upstream(folder.path(), b"x");
+    let start = |args: &str| {
+        let mut limited = Command::new("sh");
+        let script = format!("ulimit -n 200; exec \"$0\" \"$@\" --workers 1 --journal off --headless {args}");
+        limited.args(["-c", &script, env!("CARGO_BIN_EXE_tlsdash"), "--listen", "127.0.0.1:0", "--upstream"]);
+        limited.arg(format!("unix:{}", app.display())).env("STATE_DIRECTORY", folder.path());
+        let mut running = TlsdashProcess::start(limited);
+        running.address();
+        let (code, _, said) = running.end_and_tell();
+        assert_eq!(code, 0, "{said}");
+        said
+    };
+    let warning = "the limit of 200 descriptors is enough for 33 connections at once; raise it (ulimit -n, ";
+    let said = start("");
+    assert!(said.contains(warning), "{said}");
+    let said = start("--connections-max 20");
+    assert!(!said.contains("descriptors"), "{said}");
+}
+
+#[test]
 fn a_port_in_use_is_refused_also_by_another_tlsdash() {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

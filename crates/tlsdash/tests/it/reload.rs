@@ -6,7 +6,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use crate::common::{TlsdashProcess, journal, journalctl, outside, run, stderr, tlsdash, until, upstream};
+use crate::common::{
+    TlsdashProcess, journal, journalctl, make_certificate, outside, run, stderr, tlsdash, until, upstream,
+};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -155,6 +157,36 @@ fn a_refused_file_changes_nothing() {
         assert_eq!(service.setting("proxy.idle-timeout").0, 60.0, "{told}");
     }
     let file = folder.path().join("tlsdash.toml");
+    let socket = folder.path().join("control.sock");
+    let diff = || {
+        let args = ["config", "diff", file.to_str().unwrap(), "--control", socket.to_str().unwrap()];
+        run(folder.path(), &args)
+    };
+    // A start refuses these too. `diff` opens no files: who may only read might see what is in them.
+    for (words, reason, diff_refuses) in [
+        ("cert = \"x\"", "--cert needs --key", true),
+        ("client-auth = \"optional\"", "--client-auth needs --client-ca", true),
+        ("client-crl = \"/nonexistent\"", "--client-crl needs --client-ca", true),
+        ("client-ca = \"/nonexistent\"", "/nonexistent", false),
+        ("balance = \"hash-header:X\"", "--balance hash-header:x goes with --mode http only", true),
+        ("upstream-cert = \"/x\"", "--upstream-cert goes with an upstream that speaks TLS", true),
+        ("load = \"rate=1,http2=on\"", "http2=on", true),
+        ("deny = \"/nonexistent\"", "/nonexistent", false),
+        ("user = \"nosuch\"", "there is no user \"nosuch\"", false),
+        ("cpus = \"0-99\"", "does not exist", false),
+        ("record = \"/nonexistent/a.journal\"", "cannot use its folder: No such file", false),
+    ] {
+        service.write(&format!("idle-timeout = \"5s\"\n{words}\n"));
+        let told = service.ctl(&["reload"]).unwrap_err();
+        assert!(told.contains("tlsdash.toml: ") && told.contains(reason), "{told}");
+        assert!(told.contains("; the configuration stays as it was"), "{told}");
+        assert_eq!(service.setting("proxy.idle-timeout").0, 60.0, "{told}");
+        let compared = diff();
+        assert_eq!(compared.status.success(), !diff_refuses, "{words}");
+        assert!(!diff_refuses || stderr(&compared).contains(reason), "{}", stderr(&compared));
+    }
+    fs::write(&file, "headless = true\nidle-timeout = \"7s\"\n").unwrap();
+    assert!(service.ctl(&["reload"]).unwrap_err().contains("--upstream and --route are missing"));
     fs::remove_file(&file).unwrap();
     assert!(service.ctl(&["reload"]).unwrap_err().contains("cannot read configuration "));
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
@@ -178,6 +210,46 @@ fn what_was_changed_live_stays_until_the_file_says_otherwise() {
     service.write("idle-timeout = \"50s\"\n");
     service.ctl(&["reload"]).unwrap();
     assert_eq!(service.setting("proxy.idle-timeout"), (50.0.into(), "file".into()));
+    assert_eq!(service.running.end().0, 0);
+}
+
+#[test]
+fn client_auth_needs_authorities_and_returns_to_its_default() {
+    let folder = tempfile::tempdir().unwrap();
+    let [ca, key] = ["ca.pem", "ca.key"].map(|name| folder.path().join(name));
+    make_certificate(&ca, &key, "localhost", 2, &[]);
+    let words = format!("client-ca = {ca:?}\n");
+    let service = ReloadedService::start(folder.path(), &words, &[]);
+    let client_auth = || service.setting("proxy.client-auth");
+    assert_eq!(client_auth(), ("required".into(), "default".into()));
+    service.write(&format!("{words}client-auth = \"optional\"\nalpn = \"http/1.1\"\n"));
+    service.ctl(&["reload"]).unwrap();
+    assert_eq!(client_auth(), ("optional".into(), "file".into()));
+    service.ctl(&["set", "client-auth", "off"]).unwrap();
+    service.write(&words);
+    let told = service.ctl(&["reload"]).unwrap();
+    assert!(told.contains("proxy.client-auth from off to required"), "{told}");
+    assert_eq!(client_auth(), ("required".into(), "default".into()));
+    assert_eq!(service.setting("proxy.alpn"), ("".into(), "default".into()));
+    // The run has its authorities to its end, and what they are asked for.
+    service.write("");
+    let told = service.ctl(&["reload"]).unwrap();
+    assert!(told.starts_with("nothing changed; only a restart changes client-ca from "), "{told}");
+    assert_eq!(client_auth().0, "required");
+    assert_eq!(service.running.end().0, 0);
+
+    let folder = tempfile::tempdir().unwrap();
+    let service = ReloadedService::start(folder.path(), "", &[]);
+    let told = service.ctl(&["set", "client-auth", "required"]).unwrap_err();
+    let reason = "--client-auth needs --client-ca: the authorities that vouch for clients";
+    assert!(told.contains(&format!("proxy.client-auth cannot be required: {reason}")), "{told}");
+    let told = service.ctl(&["set", "client-auth", "off"]).unwrap();
+    assert_eq!(told, "proxy.client-auth is off already\n");
+    // Both wait for the restart that reads the authorities.
+    service.write(&format!("{words}client-auth = \"optional\"\n"));
+    let told = service.ctl(&["reload"]).unwrap();
+    assert!(told.starts_with("nothing changed; only a restart changes client-auth from "), "{told}");
+    assert_eq!(service.setting("proxy.client-auth"), ("off".into(), "default".into()));
     assert_eq!(service.running.end().0, 0);
 }
 
@@ -310,6 +382,14 @@ fn a_file_is_checked_and_compared_before_it_is_used() {
         ("tickets = \"x\"", "line 4: tickets: x: expected a whole number"),
         ("cert = \"none.pem\"\nkey = \"none.key\"", "none.pem"),
         ("load = \"rate=1,http2=on\"", "http2=on"),
+        ("user = \"nosuch\"", "--user nosuch: there is no user \"nosuch\""),
+        ("user = \"nobody:nosuch\"", "there is no group \"nosuch\""),
+        ("cpus = \"0-999\"", "does not exist"),
+        ("connections-max = 999999999", "need more descriptors than the limit of "),
+        ("control-group = \"nosuch\"", "--control-group nosuch: there is no such group"),
+        ("control-readers = \"nosuch\"", "--control-readers nosuch: there is no such group"),
+        ("record = \"/nonexistent/a.journal\"", "--record /nonexistent/a.journal: cannot use its folder: "),
+        ("metrics-clients = 5", "--metrics-clients goes with --metrics"),
     ] {
         fs::write(&next, format!("{}{words}\n", service.common)).unwrap();
         let (code, told) = config(&["check", name]);
@@ -344,12 +424,13 @@ fn a_reload_reads_address_lists_and_a_bad_one_leaves_the_former() {
     assert!(is_admitted());
     fs::write(&deny, "127.0.0.1\n").unwrap();
     assert!(is_admitted(), "nothing is read before a reload");
-    service.ctl(&["reload"]).unwrap();
+    let told = service.ctl(&["reload"]).unwrap();
+    assert!(told.ends_with("; address lists were read again: 1 network denied\n"), "{told}");
     until("the list is in use", || !is_admitted());
     fs::write(&deny, "192.0.2.0/24\nlocalhost\n").unwrap();
     let refused = service.ctl(&["reload"]).unwrap_err();
-    assert!(refused.contains("an address list cannot be used"), "{refused}");
-    let told = service.running.line_with("address list ");
-    assert!(told.contains("line 2: \"localhost\" is neither"), "{told}");
+    let reason = "line 2: \"localhost\" is neither";
+    assert!(refused.contains(deny.to_str().unwrap()) && refused.contains(reason), "{refused}");
+    assert!(service.running.line_with("address list ").contains(reason));
     assert!(!is_admitted());
 }

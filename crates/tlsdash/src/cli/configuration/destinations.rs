@@ -7,8 +7,37 @@ use proxy_http::Route;
 use records::setting::Value;
 
 use crate::cli::ProxyOptions;
-use crate::cli::options::route::{PASS, ROUTE, UPSTREAM};
+use crate::cli::options::mode::ProxyMode;
+use crate::cli::options::route::{PASS, ROUTE, RouteOption, UPSTREAM};
+use crate::error::usage;
 use crate::value::values;
+
+impl ProxyOptions {
+    /// The first upstream, of a route if only these have some.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(crate) fn first_upstream(&self) -> anyhow::Result<Upstream> {
+        let of_route = || self.any_route()?.upstreams().first().cloned();
+        let takes = match self.mode {
+            ProxyMode::Tcp => "plaintext",
+            ProxyMode::Http => "requests",
+        };
+        values(&self.upstream).into_iter().next().or_else(of_route).ok_or_else(|| {
+            usage(format!(
+                "--upstream and --route are missing: the address that takes the {takes} (unix:/path or host:port; \
+                 `tlsdash demo` needs none)"
+            ))
+        })
+    }
+
+    /// Whether any upstream speaks TLS.
+    pub(crate) fn is_tls_used(&self) -> bool {
+        let upstreams = values(&self.upstream);
+        let of_routes = self.route.iter().flat_map(RouteOption::upstreams);
+        upstreams.iter().chain(of_routes).any(Upstream::is_tls)
+    }
+}
 
 /// The destinations of a proxy, in its order.
 #[derive(Debug)]

@@ -112,14 +112,21 @@ impl ConfigurationSource {
 }
 
 impl ProxyOptions {
-    /// Looks whether the options fit together, as far as that needs no file.
+    /// Looks whether the options fit together, as far as that needs no file. They have the defaults of the mode.
     ///
     /// # Errors
     /// With the option, and why it cannot be.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
+        self.http_config()?;
+        self.first_upstream()?;
+        let is_tls_used = self.is_tls_used();
+        self.upstream_tls.check(is_tls_used)?;
         self.tls.values().check().map_err(usage)?;
+        self.tls_files.check(&self.tls, self.load.is_some())?;
         self.acme.order(self.redirect_http.is_some())?;
-        self.http_config().map(drop)
+        self.balancing.check(is_tls_used)?;
+        self.balancing.balance(self.mode)?;
+        self.load.as_deref().map_or(Ok(()), |load| load.check(self.tls.values()))
     }
 
     /// The options whose values differ in `new`, each with the change in words, such as `user from unset to nobody`. A default

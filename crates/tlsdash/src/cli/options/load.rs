@@ -2,7 +2,10 @@
 
 use std::str::FromStr;
 
-use loadgen::{Plan, PlanError};
+use loadgen::{Plan, PlanError, Protocol};
+use proxy_core::TlsSettings;
+
+use crate::error::usage;
 
 /// What the load beside the proxy does.
 #[derive(Clone, Debug)]
@@ -31,6 +34,24 @@ pub(crate) enum LoadOptionError {
     Plan(#[from] PlanError),
     #[error("{0} does not go with like=; there are path=/…, with-paths, scale=FACTOR and speed=FACTOR")]
     Word(String),
+}
+
+impl BuiltInLoad {
+    /// The load speaks HTTP/2 only if the proxy agrees to it.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub(crate) fn check(&self, settings: &TlsSettings) -> anyhow::Result<()> {
+        let speaks_http2 = settings.alpn.iter().any(|protocol| protocol == "h2");
+        match self {
+            Self::Plan(plan) if matches!(plan.protocol, Protocol::Http2 { .. }) && !speaks_http2 => {
+                Err(usage(
+                    "http2=on in the load plan needs h2 in ALPN: give --mode http, or --alpn h2 in TCP mode",
+                ))
+            }
+            Self::Plan(_) | Self::Like(_) => Ok(()),
+        }
+    }
 }
 
 impl FromStr for BuiltInLoad {

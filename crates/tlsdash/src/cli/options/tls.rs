@@ -16,7 +16,7 @@ use crate::value::one_or_many;
 use crate::value::options::OptionValues;
 
 /// The files that TLS is spoken with.
-#[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct TlsFileOptions {
     /// Certificate chain in PEM; may be repeated, each with its --key: the client's server name selects one, else
@@ -48,39 +48,56 @@ impl TlsFileOptions {
         self.cert.is_empty() && self.key.is_empty()
     }
 
-    /// Loads them. With `is_loaded` the built-in load, which has no certificate, is a client.
+    /// Checks whether files and settings fit together, without reading a file. With `is_loaded` the built-in load, which
+    /// has no certificate, is a client.
     ///
     /// # Errors
-    /// If a file cannot be used, or files and settings conflict.
-    pub(crate) fn load(&self, settings: &OptionValues<TlsSettings>, is_loaded: bool) -> anyhow::Result<Tls> {
-        let is_auth_given = settings.is_given("client-auth");
-        let is_crl_expired_given = settings.is_given("client-crl-expired");
-        let mut settings = settings.values().clone();
-        settings.check().map_err(usage)?;
-        let client_ca = self.client_ca.as_deref().map(Authorities::load).transpose().map_err(usage)?;
-        if client_ca.is_none() && is_auth_given {
+    /// If they conflict.
+    pub(crate) fn check(&self, settings: &OptionValues<TlsSettings>, is_loaded: bool) -> anyhow::Result<()> {
+        let TlsSettings { client_auth, resumption, .. } = settings.values();
+        let is_required = self.client_ca.is_some() && client_auth.strictest() == ClientAuth::Required;
+        if self.client_ca.is_none() && settings.is_given("client-auth") {
             return Err(usage("--client-auth needs --client-ca: the authorities that vouch for clients"));
         }
-        if client_ca.is_none() {
-            // Nobody is asked for one, whatever the default says.
-            settings.client_auth = ClientAuth::Off.into();
-        }
-        if client_ca.is_none() && !self.client_crl.is_empty() {
+        if self.client_ca.is_none() && !self.client_crl.is_empty() {
             return Err(usage("--client-crl needs --client-ca: the authorities that vouch for clients"));
         }
-        if self.client_crl.is_empty() && is_crl_expired_given {
+        if self.client_crl.is_empty() && settings.is_given("client-crl-expired") {
             return Err(usage("--client-crl-expired needs --client-crl: the lists of revoked certificates"));
         }
-        let lists = Some(&self.client_crl).filter(|paths| !paths.is_empty());
-        let client_crl = lists.map(|paths| RevocationLists::load(paths)).transpose().map_err(usage)?;
-        if client_ca.is_some() && settings.client_auth.strictest() == ClientAuth::Required && is_loaded {
+        if is_required && is_loaded {
             return Err(usage(
                 "--load has no certificate to present: give --client-auth optional or off, or no --load",
             ));
         }
-        if self.ticket_keys.is_some() && settings.resumption != Resumption::Tickets {
+        if self.ticket_keys.is_some() && *resumption != Resumption::Tickets {
             return Err(usage("--ticket-keys goes with --resumption tickets only"));
         }
+        match (self.cert.len(), self.key.len()) {
+            (certs, keys) if certs == keys => Ok(()),
+            (_, 0) => Err(usage("--cert needs --key: the file with its private key")),
+            (0, _) => Err(usage("--key needs --cert: the file with its certificate")),
+            (certs, keys) => Err(usage(format!(
+                "--cert and --key come in pairs, and there are {certs} and {keys} of them"
+            ))),
+        }
+    }
+
+    /// Loads them.
+    ///
+    /// # Errors
+    /// If they conflict, or a file cannot be used.
+    pub(crate) fn load(&self, settings: &OptionValues<TlsSettings>, is_loaded: bool) -> anyhow::Result<Tls> {
+        self.check(settings, is_loaded)?;
+        let mut settings = settings.values().clone();
+        settings.check().map_err(usage)?;
+        let client_ca = self.client_ca.as_deref().map(Authorities::load).transpose().map_err(usage)?;
+        if client_ca.is_none() {
+            // Nobody is asked for one, whatever the default says.
+            settings.client_auth = ClientAuth::Off.into();
+        }
+        let lists = Some(&self.client_crl).filter(|paths| !paths.is_empty());
+        let client_crl = lists.map(|paths| RevocationLists::load(paths)).transpose().map_err(usage)?;
         let ticket_keys = self.ticket_keys.as_deref().map(TicketKeyFile::load).transpose().map_err(usage)?;
         let certificates = self.certificates()?;
         Ok(Tls {
@@ -95,18 +112,11 @@ impl TlsFileOptions {
     }
 
     fn certificates(&self) -> anyhow::Result<Vec<Certificate>> {
-        match (self.cert.len(), self.key.len()) {
-            (0, 0) => Ok(vec![generated()?]),
-            (_, 0) => Err(usage("--cert needs --key: the file with its private key")),
-            (0, _) => Err(usage("--key needs --cert: the file with its certificate")),
-            (certs, keys) if certs != keys => Err(usage(format!(
-                "--cert and --key come in pairs, and there are {certs} and {keys} of them"
-            ))),
-            _ => {
-                let pairs = self.cert.iter().zip(&self.key);
-                pairs.map(|(cert, key)| Certificate::load(cert, key).map_err(usage)).collect()
-            }
+        if self.is_without_certificate() {
+            return Ok(vec![generated()?]);
         }
+        let pairs = self.cert.iter().zip(&self.key);
+        pairs.map(|(cert, key)| Certificate::load(cert, key).map_err(usage)).collect()
     }
 }
 

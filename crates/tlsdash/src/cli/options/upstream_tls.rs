@@ -1,6 +1,6 @@
 //! TLS to upstreams, by flags and by the configuration file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use proxy_core::{Authorities, Certificate, UpstreamName, UpstreamTls};
@@ -39,11 +39,16 @@ pub(crate) struct UpstreamTlsOptions {
 }
 
 impl UpstreamTlsOptions {
-    /// Loads the files. `is_used`: whether any upstream speaks TLS.
+    /// The files that it names.
+    pub(crate) fn files(&self) -> [Option<&Path>; 3] {
+        [&self.upstream_ca, &self.upstream_cert, &self.upstream_key].map(Option::as_deref)
+    }
+
+    /// Checks whether the options fit together, without reading a file. `is_used`: whether any upstream speaks TLS.
     ///
     /// # Errors
-    /// If a file cannot be used, or an option has nothing to act on.
-    pub(crate) fn load(&self, is_used: bool) -> anyhow::Result<UpstreamTls> {
+    /// If they conflict, or one has nothing to act on.
+    pub(crate) fn check(&self, is_used: bool) -> anyhow::Result<()> {
         let given = [
             ("--upstream-ca", self.upstream_ca.is_some()),
             ("--upstream-cert", self.upstream_cert.is_some()),
@@ -59,19 +64,28 @@ impl UpstreamTlsOptions {
                 "--upstream-ca verifies upstreams, and --upstream-tls-insecure does not: give one",
             ));
         }
-        let certificate = match (&self.upstream_cert, &self.upstream_key) {
-            (None, None) => None,
-            (Some(cert), Some(key)) => Some(Certificate::load(cert, key).map_err(usage)?),
+        match (&self.upstream_cert, &self.upstream_key) {
+            (None, None) | (Some(_), Some(_)) => Ok(()),
             (Some(_), None) => {
-                return Err(usage("--upstream-cert needs --upstream-key: the file with its private key"));
+                Err(usage("--upstream-cert needs --upstream-key: the file with its private key"))
             }
             (None, Some(_)) => {
-                return Err(usage("--upstream-key needs --upstream-cert: the file with its certificate"));
+                Err(usage("--upstream-key needs --upstream-cert: the file with its certificate"))
             }
-        };
+        }
+    }
+
+    /// Loads the files. `is_used`: whether any upstream speaks TLS.
+    ///
+    /// # Errors
+    /// If options conflict, or a file cannot be used.
+    pub(crate) fn load(&self, is_used: bool) -> anyhow::Result<UpstreamTls> {
+        self.check(is_used)?;
+        let certificate = self.upstream_cert.as_ref().zip(self.upstream_key.as_ref());
+        let certificate = certificate.map(|(cert, key)| Certificate::load(cert, key)).transpose();
         Ok(UpstreamTls {
             ca: self.upstream_ca.as_deref().map(Authorities::load).transpose().map_err(usage)?,
-            certificate,
+            certificate: certificate.map_err(usage)?,
             server_name: self.upstream_name.as_deref().cloned(),
             is_insecure: self.upstream_tls_insecure,
         })

@@ -24,11 +24,9 @@ impl RunController {
             Some(FileWatchEvent::Ended { checked: CheckedFiles { mut tls, access }, was_asked }) => {
                 let skipped = std::mem::take(&mut tls.skipped);
                 let outcome = self.apply_file_changes(tls);
-                if let Some(access) = access {
-                    self.apply_access(access);
-                }
+                let access = access.map(|read| self.apply_access(read));
                 if let Some(files) = self.files.as_mut().filter(|_| was_asked) {
-                    files.note_tls(outcome, &skipped);
+                    files.note_tls(outcome, &skipped, access);
                 }
             }
             // Generated ticket keys are still rotated, and OCSP responses that end are dropped: neither needs a file.
@@ -48,14 +46,14 @@ impl RunController {
     fn apply_file_changes(&mut self, files: FileChanges) -> FileReloadOutcome {
         let Some(proxy) = &self.workload.proxy else { return FileReloadOutcome::Same };
         let TlsRefresh { changes, warnings, refusals, .. } = proxy.take(files);
-        let taken = match (refusals.is_empty(), changes.is_empty()) {
-            (false, _) => FileReloadOutcome::Refused,
-            (true, true) => FileReloadOutcome::Same,
-            (true, false) => FileReloadOutcome::Changed,
+        let refusals: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+        let taken = match (&refusals[..], changes.is_empty()) {
+            ([], true) => FileReloadOutcome::Same,
+            ([], false) => FileReloadOutcome::Changed,
+            (refusals, _) => FileReloadOutcome::Refused(refusals.join("; ")),
         };
-        let refusals = refusals.iter().map(ToString::to_string);
         let warnings = warnings.iter().map(|warning| format!("warning: {warning}"));
-        for text in refusals.chain(warnings) {
+        for text in refusals.into_iter().chain(warnings) {
             self.report(NoticeRecord::new(Level::Warning, CERTIFICATE, &text));
         }
         for change in changes {
@@ -67,23 +65,25 @@ impl RunController {
         taken
     }
 
-    /// Applies address lists that were read for a reload, which fails if they cannot be used.
-    fn apply_access(&mut self, read: Result<AccessLists, AccessFileError>) {
-        let Some(proxy) = &self.workload.proxy else { return };
-        match read {
+    /// Applies address lists that were read for a reload, which fails if they cannot be used. Returns a sentence about
+    /// them.
+    fn apply_access(&mut self, read: Result<AccessLists, AccessFileError>) -> Result<String, String> {
+        let outcome = match read {
             Ok(lists) => {
                 let text = format!("address lists were read again: {lists}");
-                proxy.set_access(lists);
-                self.report(NoticeRecord::new(Level::Notice, ACCESS, &text));
-            }
-            Err(error) => {
-                if let Some(files) = &mut self.files {
-                    files.end_tls(Err("an address list cannot be used".to_owned()));
+                if let Some(proxy) = &self.workload.proxy {
+                    proxy.set_access(lists);
                 }
-                let text = format!("{error}; the former lists stay in use");
-                self.report(NoticeRecord::new(Level::Warning, ACCESS, &text));
+                Ok(text)
             }
-        }
+            Err(error) => Err(format!("{error}; the former lists stay in use")),
+        };
+        let (level, text) = match &outcome {
+            Ok(text) => (Level::Notice, text),
+            Err(reason) => (Level::Warning, reason),
+        };
+        self.report(NoticeRecord::new(level, ACCESS, text));
+        outcome
     }
 
     /// Records the certificates that the observed terminator has presented after the start.

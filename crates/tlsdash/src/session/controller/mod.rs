@@ -207,9 +207,7 @@ impl RunController {
             load.set("load.running", &Value::Flag(true)).context("cannot start the load")?;
         }
         if let Some(proxy) = &self.workload.proxy {
-            let source =
-                self.setup.configuration.as_ref().and_then(|configuration| configuration.source.clone());
-            let files = ProxyFiles::watch(proxy, source);
+            let files = ProxyFiles::watch(proxy, self.setup.configuration.as_deref());
             self.files = Some(files.context("cannot watch the files of certificates")?);
         }
         self.publisher.start(self.run_record(), Timestamps::now());
@@ -333,8 +331,9 @@ impl RunController {
     }
 
     /// Changes a setting and records it, with who asked for it over the control socket. Returns false if it already had
-    /// this value.
+    /// this value. A value that does not go with the files of TLS is refused, as at a start.
     fn change_setting(&mut self, name: &str, value: &Value, by: &str) -> Result<bool, SettingError> {
+        self.check_setting(name, value)?;
         let (before, after) = self.workload.set(name, value)?;
         Ok(self.record_change(before, after, by))
     }

@@ -23,8 +23,6 @@ impl NewUpstreams {
         if old.upstreams == new.upstreams || old.served != new.served {
             return Ok(None);
         }
-        let is_tls_used = new.upstreams.iter().flatten().any(Upstream::is_tls);
-        after.balancing.check(is_tls_used)?;
         let settings = new.settings.into_iter().filter(|setting| !old.settings.contains(setting)).collect();
         Ok(Some(Self { destinations: new.upstreams, settings }))
     }

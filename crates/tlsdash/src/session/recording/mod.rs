@@ -55,10 +55,13 @@ impl RecordingFile {
     /// Checks the path before anything is started.
     ///
     /// # Errors
-    /// When the file exists without `--append`, or its name does not end in `.journal`.
+    /// When the file exists without `--append`, its name does not end in `.journal`, or its folder cannot be used.
     pub(crate) fn check(path: &Path, appends: bool) -> anyhow::Result<Self> {
         let place = Self { path: path.to_owned(), appends };
         place.look()?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let found = folder.map(std::fs::metadata).transpose();
+        found.with_context(|| format!("--record {}: cannot use its folder", path.display()))?;
         Ok(place)
     }
 

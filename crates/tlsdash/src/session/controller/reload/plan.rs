@@ -57,6 +57,7 @@ impl RunController {
             let changes = match word.as_str() {
                 ALERT => alert_changes(&options, &settings),
                 UPSTREAM | ROUTE | PASS => plan.upstreams.is_some().then(Vec::new),
+                word if waits_for_file(word, &configuration.options, &options) => None,
                 word => live_change(word, &options, &settings)?.map(|change| vec![change]),
             };
             match changes {
@@ -98,6 +99,18 @@ impl RunController {
             text: done + &restart,
             data: Some(json!(ReloadData { changes, restart: plan.restart.keys().cloned().collect() })),
         }
+    }
+}
+
+/// Whether an option acts only with a file that is read at the start, and the run or the next one lacks it.
+fn waits_for_file(word: &str, run: &ProxyOptions, next: &ProxyOptions) -> bool {
+    let (run, next) = (&run.tls_files, &next.tls_files);
+    match word {
+        "client-auth" => run.client_ca.is_none() || next.client_ca.is_none(),
+        "client-crl-expired" => run.client_crl.is_empty() || next.client_crl.is_empty(),
+        // Tickets have the keys of the file until the restart.
+        "resumption" => run.ticket_keys.is_some(),
+        _ => false,
     }
 }
 

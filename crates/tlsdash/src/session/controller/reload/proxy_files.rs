@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use proxy_core::{AccessFileError, AccessLists, FileChanges, Proxy, Resolver, TlsFiles};
 
 use crate::cli::ProxyOptions;
@@ -11,6 +12,7 @@ use crate::cli::configuration::destinations::Destinations;
 use crate::cli::configuration::source::ConfigurationSource;
 use crate::control::ControlAnswer;
 use crate::session::controller::files::{FileWatch, FileWatchEvent};
+use crate::session::{RunConfiguration, start_check};
 
 /// The end of the message about a reload.
 const READ_AGAIN: &str = "certificates and keys were read again";
@@ -24,14 +26,14 @@ pub(crate) struct ProxyFiles {
     pub(super) reload: Option<PendingReload>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FileReloadOutcome {
     /// Nothing is different.
     Same,
     /// Something is, and is used.
     Changed,
-    /// One cannot be used.
-    Refused,
+    /// One cannot be used, for this reason.
+    Refused(String),
 }
 
 /// What a check of the files has read.
@@ -68,7 +70,7 @@ pub(crate) struct ReloadWaiter {
 
 impl ProxyFiles {
     /// Starts the threads that read the files.
-    pub(crate) fn watch(proxy: &Proxy, source: Option<ConfigurationSource>) -> std::io::Result<Self> {
+    pub(crate) fn watch(proxy: &Proxy, configuration: Option<&RunConfiguration>) -> std::io::Result<Self> {
         let tls_files = proxy.files();
         let checked = tls_files.clone();
         let access = proxy.access_files();
@@ -76,11 +78,17 @@ impl ProxyFiles {
             tls: checked.check(at_once),
             access: (at_once && !access.is_empty()).then(|| access.read_again()),
         })?;
-        let file = source.and_then(|source| Some((source.file()?.to_owned(), source)));
-        let watch = |(path, source): (PathBuf, ConfigurationSource)| {
+        let file = configuration.and_then(|configuration| {
+            let source = configuration.source.clone()?;
+            Some((source.file()?.to_owned(), source, configuration.options.clone()))
+        });
+        // The names of files change with a restart only: those of the start stay in use.
+        let watch = |(path, source, in_use): (PathBuf, ConfigurationSource, ProxyOptions)| {
             let look_up = proxy.look_up();
+            let of_file = format!("configuration {}", path.display());
             let read = move |_| {
                 let options = source.read_again()?;
+                check(&options, &in_use).with_context(|| of_file.clone())?;
                 Ok(ReadOptions {
                     resolver: look_up(&Destinations::of(&options)?.upstreams.concat()),
                     options,
@@ -107,16 +115,27 @@ impl ProxyFiles {
         self.reload = Some(reload);
     }
 
-    /// Notes what a requested check of certificates and keys has led to.
-    pub(crate) fn note_tls(&mut self, outcome: FileReloadOutcome, skipped: &[PathBuf]) {
+    /// Notes what a requested check of certificates and keys has led to, and one of address lists.
+    pub(crate) fn note_tls(
+        &mut self,
+        outcome: FileReloadOutcome,
+        skipped: &[PathBuf],
+        access: Option<Result<String, String>>,
+    ) {
         let lacks = match skipped {
             [] => String::new(),
             pipes => format!(", without {}: only a regular file can be read again", joined(pipes)),
         };
-        self.end_tls(match outcome {
+        let tls = match outcome {
             FileReloadOutcome::Same => Ok(format!("{READ_AGAIN} and are the same{lacks}")),
             FileReloadOutcome::Changed => Ok(format!("{READ_AGAIN}{lacks}")),
-            FileReloadOutcome::Refused => Err("a certificate or key cannot be used".to_owned()),
+            FileReloadOutcome::Refused(reason) => Err(reason),
+        };
+        self.end_tls(match (tls, access) {
+            (tls, None) => tls,
+            (Ok(tls), Some(Ok(access))) => Ok(format!("{tls}; {access}")),
+            (Err(tls), Some(Err(access))) => Err(format!("{tls}; {access}")),
+            (Err(reason), Some(Ok(_))) | (Ok(_), Some(Err(reason))) => Err(reason),
         });
     }
 
@@ -148,6 +167,14 @@ impl ProxyFiles {
     }
 }
 
+/// Finds what a start with these options would refuse, besides addresses.
+fn check(options: &ProxyOptions, in_use: &ProxyOptions) -> anyhow::Result<()> {
+    let options = options.clone().with_defaults()?;
+    options.check()?;
+    start_check::check_host(&options)?;
+    start_check::check_files(&options, in_use)
+}
+
 fn hang(files: &[impl AsRef<Path>], waited: Duration) -> String {
     format!("reading {} has not ended for {} s", joined(files), waited.as_secs())
 }
@@ -177,7 +204,7 @@ mod tests {
         let end_reload = |files: &mut ProxyFiles, now| {
             loop {
                 if let Some(FileWatchEvent::Ended { was_asked: true, .. }) = files.tls.poll(now) {
-                    files.note_tls(FileReloadOutcome::Same, &["/dev/fd/3".into()]);
+                    files.note_tls(FileReloadOutcome::Same, &["/dev/fd/3".into()], None);
                 }
                 if let Some(PendingReload { tls, options, .. }) = files.poll_reload(now) {
                     let read = tls.unwrap().unwrap();
