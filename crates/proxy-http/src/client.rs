@@ -38,8 +38,8 @@ pub(crate) struct ClientConn {
     pub(crate) own_fields: Box<[u8]>,
     /// For rules, and for requests that name no host.
     pub(crate) tls: TlsVariables,
-    /// The server name of its handshake, if it may ask for no other host, since certificates are for names.
-    pub(crate) bound_host: Option<Box<str>>,
+    /// Whether it may ask for no other host than its server name, since certificates are for names.
+    pub(crate) is_bound_to_name: bool,
     pub(crate) http1: Option<Rc<Http1Requests>>,
     /// The tasks of a connection of HTTP/2, among them its tunnels.
     pub(crate) tasks: OnceCell<Tasks>,
@@ -97,7 +97,6 @@ impl ClientConn {
         worker.count(|delta| {
             delta.counters[HttpCounter::Connections2] += u64::from(version == HttpVersion::Http2);
         });
-        let bound_host = session.is_bound_to_name().then(|| session.tls_server_name().into());
         let shared = &worker.shared;
         Rc::new(Self {
             worker: Rc::clone(worker),
@@ -111,7 +110,7 @@ impl ClientConn {
                 version: session.tls_version(),
                 server_name: session.tls_server_name().into(),
             },
-            bound_host,
+            is_bound_to_name: session.is_bound_to_name(),
             http1: (version == HttpVersion::Http1).then(Rc::default),
             tasks: OnceCell::new(),
             activity: Activity {

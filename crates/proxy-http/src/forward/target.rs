@@ -162,10 +162,9 @@ fn is_plain(host: &str) -> bool {
 /// to one server name only.
 fn check_connection<B>(client: &ClientConn, request: &Request<B>, host: &str) -> Result<(), RequestFailure> {
     let is_other_scheme = request.uri().scheme_str().is_some_and(|scheme| scheme != "https");
-    let is_other_host = client.bound_host.as_deref().is_some_and(|bound| {
-        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-        !bound.is_empty() && !name.eq_ignore_ascii_case(bound)
-    });
+    let bound = &*client.tls.server_name;
+    let name = || host.rsplit_once(':').map_or(host, |(name, _)| name);
+    let is_other_host = client.is_bound_to_name && !bound.is_empty() && !name().eq_ignore_ascii_case(bound);
     if is_other_scheme || is_other_host { Err(RequestFailure::Misdirected) } else { Ok(()) }
 }
 
