@@ -1,11 +1,10 @@
 //! Figures that are one amount divided by another. Over several blocks of an experiment, or several runs, the sums are
 //! divided.
 
+use super::scalars::failed_requests;
 use super::{FigureSide, FigureUnit};
 use crate::runs::Run;
-use records::metrics::{
-    Counters, CpuGroup, FullReason, HttpCounter, LoadCounter, ProxyCounter, RequestFailure, TlsCounter,
-};
+use records::metrics::{Counters, CpuGroup, FullReason, HttpCounter, LoadCounter, ProxyCounter, TlsCounter};
 
 /// Counters over a span of time.
 #[derive(Clone, Debug, Default)]
@@ -249,7 +248,7 @@ pub(super) static QUOTIENTS: [Quotient; 29] = [
         unit: FigureUnit::Ratio,
         definition: "Requests that failed in the proxy, whatever status was sent, over all requests.",
         better: Better::Lower,
-        of: |totals| totals.http.sum(&RequestFailure::ALL.map(|(_, counter)| counter)) as f64,
+        of: |totals| failed_requests(&totals.http) as f64,
         per: Totals::requests,
     },
     Quotient {

@@ -7,8 +7,7 @@ use super::{FigureSide, FigureUnit, JournalCounts};
 use crate::runs::{MetricSeries, Run};
 use records::kinds::{HostRecord, HttpRecord};
 use records::metrics::{
-    Counters, CpuGroup, HttpCounter, HttpLatency, LoadCounter, Metric, ProxyCounter, RequestFailure,
-    TlsCounter,
+    Counters, CpuGroup, HttpCounter, LoadCounter, Metric, ProxyCounter, RequestFailure, TlsCounter,
 };
 use records::values::LogFigure;
 
@@ -175,15 +174,16 @@ const CUT: [ProxyCounter; 5] = [
     ProxyCounter::PendingCuts,
 ];
 
-fn failed_requests(http: &MetricSeries<HttpCounter, HttpLatency>) -> u64 {
-    http.totals().sum(&RequestFailure::ALL.map(|(_, counter)| counter))
+/// Requests that failed in the proxy, whatever the cause.
+pub(super) fn failed_requests(http: &Counters<HttpCounter>) -> u64 {
+    http.sum(&RequestFailure::ALL.map(|(_, counter)| counter))
 }
 
 /// What the proxy failed to serve after the handshake: in HTTP mode requests, in TCP mode connections.
 pub fn unserved(run: &Run) -> u64 {
     // In HTTP mode a failed connection's requests are counted, not the connection.
     let cut = || run.proxy().map_or(0, |series| series.totals().sum(&CUT));
-    run.http().map_or_else(cut, failed_requests)
+    run.http().map_or_else(cut, |http| failed_requests(http.totals()))
 }
 
 fn errors(of: &ScalarInput<'_>) -> f64 {
@@ -236,7 +236,7 @@ const COMPUTED: [Scalar; 36] = [
     computed(HttpMode, "http.queued", Count, "Requests that wait for an upstream connection at the end.", |of| of_http(of, |http| http.queued)),
     computed(HttpMode, "http.upstream.open", Count, "Upstream connections at the end, idle ones included.", |of| of_http(of, |http| http.upstream_open)),
     computed(HttpMode, "http.upstream.idle", Count, "Idle upstream connections at the end.", |of| of_http(of, |http| http.upstream_idle)),
-    computed(HttpMode, "http.failed", Count, "Requests that failed in the proxy, whatever status was sent; each also counts under one cause.", |of| of.run.http().map(|series| failed_requests(series) as f64)),
+    computed(HttpMode, "http.failed", Count, "Requests that failed in the proxy, whatever status was sent; each also counts under one cause.", |of| of.run.http().map(|series| failed_requests(series.totals()) as f64)),
     computed(Whole, "duration", Seconds, "From the run's first record to its last.", |of| Some(of.run.duration_us() as f64 / 1e6)),
     computed(Whole, "ended", Count, "1 if the run's last record was read; 0 while the run goes on, and if it was killed or not recorded to its end.", |of| Some(f64::from(u8::from(of.run.stopped().is_some())))),
     computed(Whole, "errors", Count, "Failures, each once: `proxy.handshakes.failed`; in HTTP mode `http.failed`, in TCP mode connections that reached no upstream, broke, or were cut with bytes waiting; and `load.errors`, the same from the side of the load. Passed connections of HTTP mode are not among them.", |of| Some(errors(of))),
