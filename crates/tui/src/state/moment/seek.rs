@@ -34,7 +34,7 @@ impl State {
     }
 
     pub(crate) fn go_live(&mut self) {
-        let is_over = self.run().is_some_and(|run| run.stopped().is_some());
+        let is_over = self.is_run_over();
         if self.is_replay() && is_over {
             self.span = Span::WholeRun;
         }
@@ -45,12 +45,17 @@ impl State {
 
     /// What the latest moment is called.
     pub(crate) fn present_words(&self) -> &'static str {
-        if self.run().is_some_and(|run| run.stopped().is_some()) { "the run's end" } else { "live" }
+        if self.is_run_over() { "the run's end" } else { "live" }
+    }
+
+    /// Whether the shown run has ended.
+    pub(crate) fn is_run_over(&self) -> bool {
+        self.run().is_some_and(|run| run.stopped().is_some())
     }
 
     /// Goes to another moment, and freezes the view for it. Without such a moment, a live view stays live.
     pub(crate) fn seek(&mut self, target: SeekTarget, now: ClockReading) {
-        let is_over = self.run().is_some_and(|run| run.stopped().is_some());
+        let is_over = self.is_run_over();
         // The end of a running run is the present. A replay of an ended run remains a replay at its end.
         if target == SeekTarget::End && !(is_over && self.is_replay()) {
             self.go_live();

@@ -21,7 +21,7 @@ impl State {
 
     /// Returns whether a run that is over is shown, and not played.
     fn is_shown_to_its_end(&self) -> bool {
-        !self.is_replay() && self.run().is_some_and(|run| run.stopped().is_some())
+        !self.is_replay() && self.is_run_over()
     }
 
     /// Returns whether the columns of the timeline are as long as it takes to show the whole run.
