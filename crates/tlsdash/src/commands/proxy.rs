@@ -289,8 +289,7 @@ impl BoundSession {
     }
 }
 
-/// Each upstream of the proxy and its routes, once.
-/// The routes of HTTP mode, and all upstreams.
+/// The routes of HTTP mode, and each upstream of the proxy and its routes, once.
 fn destinations(config: &ProxyConfig, http: Option<&HttpConfig>) -> (Vec<Route>, Vec<Upstream>) {
     let routes = http.map(|http| http.all_routes(&config.upstreams)).unwrap_or_default();
     let mut all = config.upstreams.clone();
