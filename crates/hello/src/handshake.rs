@@ -8,7 +8,7 @@ use crate::stream::{Protection, StreamEvent, TlsStream, content, message};
 use crate::{ClientHello, ServerHello, key_exchange_group};
 
 /// Length of an encrypted alert of TLS 1.3 without padding: two bytes, the content type and the tag (RFC 8446, 5.2).
-pub const ALERT13_BYTES: u16 = 2 + 1 + 16;
+const ALERT13_BYTES: u16 = 2 + 1 + 16;
 /// The tag with the suites of `CCM_8`.
 const ALERT13_SHORT_BYTES: u16 = 2 + 1 + 8;
 /// Lengths of an encrypted `Finished` of TLS 1.3, with SHA-256 and with SHA-384.
@@ -74,6 +74,10 @@ pub struct Handshake {
     /// A full handshake of TLS 1.2.
     has_server_done: bool,
     has_client_cipher: bool,
+    /// The server's flight of TLS 1.3 has ended.
+    has_server_finished: bool,
+    /// Data came behind that flight, before the client's `Finished`.
+    has_early_answer: bool,
     is_postgres: bool,
     pub times: HandshakeTimes,
 }
@@ -290,10 +294,16 @@ impl Handshake {
             // A retry ends early data (RFC 8446, 4.1.2).
             let is_early = !self.is_retried && self.offer.as_ref().is_some_and(|offer| offer.has_early_data);
             match (end, len) {
+                // The server has answered early data, and says goodbye before the client's Finished has come.
+                (End::Server, ALERT13_BYTES | ALERT13_SHORT_BYTES) if is_early && self.has_early_answer => {}
                 (_, ALERT13_BYTES | ALERT13_SHORT_BYTES) => self.fail(Fault::Alert(end, None)),
                 // Early data and their end stand before the client's Finished.
                 (End::Client, len) if !is_early || FINISHED13_BYTES.contains(&len) => {
                     self.complete(end, time_ns);
+                }
+                (End::Server, len) => {
+                    self.has_early_answer = self.has_server_finished;
+                    self.has_server_finished |= FINISHED13_BYTES.contains(&len);
                 }
                 _ => {}
             }

@@ -2,15 +2,20 @@
 
 use crate::order::{Order, Payload, Waiting};
 use crate::packet::Segment;
-use hello::handshake::{ALERT13_BYTES, End, Handshake, Step};
+use hello::handshake::{End, Handshake, Step};
 use records::values::ConnectionMix;
 
 /// What encryption adds to a record (RFC 8446, 5.2; RFC 5288): content type and tag, or explicit nonce and tag.
 const OVERHEAD13_BYTES: u64 = 17;
 const OVERHEAD12_BYTES: u64 = 24;
 const OVERHEAD12_CHACHA_BYTES: u64 = 16;
+const OVERHEAD13_CCM8_BYTES: u64 = 9;
 /// Cipher suites of TLS 1.2 with `ChaCha20` have numbers of this first byte.
 const CHACHA12: u8 = 0xcc;
+/// `TLS_AES_128_CCM_8_SHA256`, whose tag has 8 bytes (RFC 8446, B.4).
+const CCM8: u16 = 0x1305;
+/// An alert, before it is encrypted.
+const ALERT_BYTES: u64 = 2;
 
 /// A connection. Times are in nanoseconds since 1970; 0 for what did not happen.
 #[derive(Debug, Default)]
@@ -142,22 +147,31 @@ impl Flow {
             if is_due || !self.orders[end as usize].keep(payload, room) {
                 if !is_due {
                     added[end as usize] = self.give_up(end, room);
+                    self.forget_if_broken(room);
                 }
                 self.take(end, payload, &mut added[end as usize]);
+                self.forget_if_broken(room);
             }
         }
         while let Some((end, piece)) = self.pop(room) {
             self.take(end, piece.payload(), &mut added[end as usize]);
+            self.forget_if_broken(room);
         }
         self.charge(room);
         for end in [End::Client, End::Server] {
-            let is_broken = self.orders[end as usize].is_broken();
-            if is_broken && self.handshake.as_ref().is_some_and(|handshake| handshake.needs(end)) {
-                self.forget_handshake(room);
-            }
             self.bytes[end as usize] += added[end as usize].plain;
         }
         added
+    }
+
+    /// Forgets the handshake if a part of it is missing for good. What the peer sent behind that part waits for it no
+    /// longer, and must not be judged without it.
+    fn forget_if_broken(&mut self, room: &mut usize) {
+        let Some(handshake) = &self.handshake else { return };
+        let is_lacking = |end: End| self.orders[end as usize].is_broken() && handshake.needs(end);
+        if is_lacking(End::Client) || is_lacking(End::Server) {
+            self.forget_handshake(room);
+        }
     }
 
     /// Gives up what is missing. After the handshake it is plaintext as far as one can know, like all that follows.
@@ -214,7 +228,7 @@ impl Flow {
             let (is_tls13, overhead) = sealing(handshake);
             let before = handshake.step();
             handshake.read(end, time_ns, bytes, |len| {
-                let is_goodbye = is_tls13 && len == ALERT13_BYTES;
+                let is_goodbye = is_tls13 && u64::from(len) == overhead + ALERT_BYTES;
                 added.plain += u64::from(len).saturating_sub(overhead);
                 if !is_goodbye {
                     exchange.data(end, time_ns, added);
@@ -259,6 +273,7 @@ impl Flow {
 /// Whether it is TLS 1.3, and what encryption adds to each record.
 fn sealing(handshake: &Handshake) -> (bool, u64) {
     match &handshake.choice {
+        Some(choice) if choice.suite == CCM8 => (true, OVERHEAD13_CCM8_BYTES),
         Some(choice) if choice.is_tls13() => (true, OVERHEAD13_BYTES),
         Some(choice) if choice.suite.to_be_bytes()[0] == CHACHA12 => (false, OVERHEAD12_CHACHA_BYTES),
         _ => (false, OVERHEAD12_BYTES),

@@ -1,7 +1,7 @@
 //! Captures that are disturbed as networks, offload and captures disturb them: the counts are the same, or what is missing
 //! is said to be missing. *Incomplete* is never *failed*.
 
-use crate::recorded::{CAPTURES, Counts, Piece, count, records, split, totals};
+use crate::recorded::{CAPTURES, Counts, KEPT, Piece, count, records, split, totals};
 use proptest::prelude::*;
 use records::metrics::ProxyCounter;
 
@@ -164,6 +164,16 @@ fn one_lost_segment_makes_no_failure() {
             assert!(of_lossy.is_none() || of_lossy <= of_whole, "{of_lossy:?} of {of_whole:?} without {at}");
         }
     }
+}
+
+#[test]
+fn a_lost_flight_of_the_server_makes_no_failure_however_much_follows() {
+    let is_flight = |piece: &Piece| !piece.is_from_client() && !piece.payload.is_empty();
+    let mut lossy = KEPT.pieces();
+    lossy.remove(lossy.iter().position(is_flight).unwrap());
+    // More pieces than may wait for what is missing.
+    let lossy = split(&lossy, 50, 0);
+    assert_eq!(count(&lossy), Counts { accepted: 1, unjudged: 1, ..Counts::NONE });
 }
 
 #[test]

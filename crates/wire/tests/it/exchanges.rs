@@ -45,3 +45,22 @@ fn requests_behind_a_segment_that_was_cut_are_exchanges() {
         assert_eq!(delta.mix.distributions.bytes_out.total(), 100, "cut from the client: {is_from_client}");
     }
 }
+
+#[test]
+fn a_suite_with_a_short_tag_adds_less_to_each_record() {
+    let mut pieces = KEPT.pieces();
+    let [of_longer, of_shorter] = [None, Some(0x1305_u16)].map(|suite| {
+        if let Some(suite) = suite {
+            let hello =
+                pieces.iter_mut().find(|piece| !piece.is_from_client() && !piece.payload.is_empty()).unwrap();
+            // Behind the headers of record and message, the version, the random value and the session identifier.
+            let at = 5 + 4 + 2 + 32 + 1 + usize::from(hello.payload[43]);
+            hello.payload[at..at + 2].copy_from_slice(&suite.to_be_bytes());
+        }
+        let counter = counted(&pieces);
+        let counters = &counter.counted.delta.counters;
+        [counters[ProxyCounter::BytesIn], counters[ProxyCounter::BytesOut]]
+    });
+    // 100 requests and a goodbye; 100 answers and two tickets.
+    assert_eq!(of_shorter, [of_longer[0] + 8 * 101, of_longer[1] + 8 * 102]);
+}

@@ -1,6 +1,6 @@
 //! Why handshakes failed, by the packets.
 
-use crate::recorded::{CAPTURES, Piece, records};
+use crate::recorded::{CAPTURES, Counts, Piece, count, records};
 use records::kinds::ConnectionOutcome as Outcome;
 
 /// Longer than a server that does not wait takes to close, in nanoseconds.
@@ -41,4 +41,39 @@ fn a_server_that_closes_after_a_while_has_given_up_waiting() {
         let records = records(&closed_by_the_server(after_ns));
         assert_eq!(records.iter().map(|record| record.outcome).collect::<Vec<_>>(), [outcome], "{records:?}");
     }
+}
+
+/// A connection whose client offers early data, with these records of the server behind its flight, before the client's
+/// `Finished`.
+fn with_early_data(records: &[u16]) -> Vec<Piece> {
+    let connections = CAPTURES[1].connections();
+    let has_early_data = |pieces: &&Vec<Piece>| {
+        let hello = pieces.iter().find(|piece| !piece.payload.is_empty()).unwrap();
+        // A record of application data ends the segment of the `ClientHello`.
+        hello.payload[hello.payload.len() - 40..].starts_with(&[23, 3, 3, 0, 35])
+    };
+    let pieces = connections.iter().find(has_early_data).expect("a client offers early data");
+    let finished =
+        pieces.iter().rposition(|piece| piece.is_from_client() && !piece.payload.is_empty()).unwrap();
+    let flight = &pieces[finished - 2];
+    assert!(!flight.is_from_client() && !flight.payload.is_empty());
+    let mut sequence = flight.sequence.wrapping_add(flight.payload.len() as u32);
+    let mut with = pieces[..finished].to_vec();
+    for &len in records {
+        let payload = [&[23, 3, 3][..], &len.to_be_bytes(), &vec![7; len.into()]].concat();
+        with.push(Piece { sequence, payload, ..flight.clone() });
+        sequence = sequence.wrapping_add(u32::from(len) + 5);
+    }
+    let close = |is_fin| Piece { sequence, is_fin, is_reset: !is_fin, payload: Vec::new(), ..flight.clone() };
+    with.extend([close(true), pieces[finished].clone(), close(false)]);
+    with
+}
+
+#[test]
+fn a_server_that_answers_early_data_and_closes_has_not_failed() {
+    const GOODBYE_BYTES: u16 = 19;
+    let answered = count(&with_early_data(&[249, GOODBYE_BYTES]));
+    assert_eq!(answered, Counts { accepted: 1, resumed: 1, ..Counts::NONE });
+    let refused = count(&with_early_data(&[GOODBYE_BYTES]));
+    assert_eq!(refused, Counts { accepted: 1, failed: 1, ..Counts::NONE }, "an alert instead of an answer");
 }
