@@ -5,13 +5,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
+use recorder::observer::AHEAD;
 
 /// A log is not in order by less than this.
 const DISORDER_US: u64 = Duration::from_secs(30 * 60).as_micros() as u64;
 /// The longest time that the end of summer time repeats.
 const REPEATED_US: u64 = Duration::from_secs(2 * 3_600).as_micros() as u64;
-/// How far the clock of a log may be ahead of ours.
-pub(crate) const AHEAD: Duration = Duration::from_secs(24 * 3_600);
 /// A leap day may be this many years ago.
 const LEAP_YEARS: i16 = 8;
 

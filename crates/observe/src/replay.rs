@@ -2,9 +2,9 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::RangeInclusive;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use recorder::observer::{Intervals, ObservedCounter, PublishError};
+use recorder::observer::{Intervals, ObservedCounter, PublishError, plausible_us};
 use recorder::publish::Sink;
 use records::kinds::NoticeRecord;
 use records::metrics::ProxyCounter;
@@ -12,11 +12,8 @@ use records::metrics::ProxyCounter;
 use crate::format::{BadLine, LogKind, LogParser};
 use crate::lines::LineReader;
 use crate::lines::health::{LineHealth, LogTransport};
-use crate::local_clock::AHEAD;
 use crate::log_counter::LogCounter;
 
-/// The earliest plausible time, in microseconds since 1970: 2000-01-01. A clock that was never set shows less.
-const EARLIEST_US: u64 = 946_684_800_000_000;
 /// Lines that are earlier than others before them by more than this get a notice: a log is never in exact order.
 const DISORDER_MAX: Duration = Duration::from_secs(60);
 
@@ -147,12 +144,6 @@ impl<S: Sink> LogReplay<S> {
         });
         Ok(())
     }
-}
-
-/// Times that lines may have, in microseconds since 1970.
-fn plausible_us() -> RangeInclusive<u64> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    EARLIEST_US..=(now + AHEAD).as_micros() as u64
 }
 
 /// The time from the first lines of a log to its last ones, by bytes at both ends; zero if these have no times. The log is

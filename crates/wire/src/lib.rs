@@ -23,5 +23,5 @@ mod services;
 pub use counter::WireCounter;
 pub use observer::{give_up_capabilities, observe_packets};
 pub use options::WireOptions;
-pub use replay::{CaptureReplay, ReplayError, ReplayedCapture};
+pub use replay::{CaptureDamage, CaptureReplay, ReplayError, ReplayedCapture};
 pub use services::Services;

@@ -1,6 +1,7 @@
 //! The intervals of a log or a capture that is counted in its own time.
 
-use std::time::Duration;
+use std::ops::RangeInclusive;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use journal::Timestamps;
 use records::delta::Delta as _;
@@ -8,6 +9,11 @@ use records::kinds::{NoticeRecord, RunRecord};
 
 use super::ObservedCounter;
 use crate::publish::{Publisher, Sink};
+
+/// The earliest plausible time, in microseconds since 1970: 2000-01-01. A clock that was never set shows less.
+const EARLIEST_US: u64 = 946_684_800_000_000;
+/// How far the clock of a log or a capture may be ahead of ours.
+pub const AHEAD: Duration = Duration::from_secs(24 * 3_600);
 
 /// The records could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -108,6 +114,12 @@ impl<S: Sink> Intervals<S> {
             _ => Ok(self.publisher.into_sink()),
         }
     }
+}
+
+/// Times that events may have, in microseconds since 1970.
+pub fn plausible_us() -> RangeInclusive<u64> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    EARLIEST_US..=(now + AHEAD).as_micros() as u64
 }
 
 /// Both clocks of a moment: there is no monotonic one, so the times of the log or capture are both.

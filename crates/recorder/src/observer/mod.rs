@@ -15,7 +15,7 @@ use records::delta::{Collector, HandoverResult, ProxyDelta, Reporter};
 use records::kinds::{Level, NoticeRecord};
 
 pub use counter::{NO_VALUE, ObservedCounter, ObservedHandshake};
-pub use intervals::{Intervals, PublishError};
+pub use intervals::{AHEAD, Intervals, PublishError, plausible_us};
 
 /// The longest that a source which never falls silent may be read after the end.
 const END_PATIENCE: Duration = Duration::from_secs(2);

@@ -18,5 +18,6 @@ mod outcomes;
 mod packet;
 mod packet_socket;
 mod quic;
+mod replay;
 mod services;
 mod tshark;
