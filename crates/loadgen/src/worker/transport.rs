@@ -46,14 +46,23 @@ pub(crate) struct Transport {
     pending: Vec<u8>,
     is_established: bool,
     inflow: ReadMode,
-    /// Nothing more is written once `pending` is out.
-    closing: bool,
+    closing: Closing,
     /// The TLS error.
     trouble: Option<Failure>,
     /// When connecting began.
     pub(crate) opened_ns: u64,
     /// When TCP was connected.
     pub(crate) established_ns: u64,
+}
+
+/// How far the sending side is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closing {
+    Open,
+    /// Nothing more is written once `pending` is out.
+    Due,
+    /// Shut down, once: each time would be an event that the socket is writable.
+    Shut,
 }
 
 /// Whether a short read ends reading.
@@ -91,7 +100,7 @@ impl Transport {
             pending: Vec::new(),
             is_established: false,
             inflow: ReadMode::Open,
-            closing: false,
+            closing: Closing::Open,
             trouble: None,
             opened_ns: now_ns,
             established_ns: now_ns,
@@ -236,7 +245,8 @@ impl Transport {
         let written = self.write_out(scratch.out.filled());
         scratch.out.clear();
         written?;
-        if self.closing && self.pending.is_empty() {
+        if self.closing == Closing::Due && self.pending.is_empty() {
+            self.closing = Closing::Shut;
             self.socket.shut_writing();
         }
         Ok(())
@@ -266,10 +276,10 @@ impl Transport {
 
     /// Closes the sending side, in TLS and in TCP.
     pub(crate) fn close(&mut self, scratch: &mut Scratch) -> Result<(), ConnectionEnd> {
-        if self.closing {
+        if self.closing != Closing::Open {
             return Ok(());
         }
-        self.closing = true;
+        self.closing = Closing::Due;
         if let Some(engine) = &mut self.engine {
             engine.close(&mut scratch.out).map_err(|_| ConnectionEnd::Tls)?;
         }
@@ -287,5 +297,38 @@ fn write_some(socket: &mut ClientSocket, bytes: &[u8]) -> Result<usize, Connecti
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
             Err(_) => return Err(ConnectionEnd::Cut),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::time::Duration;
+
+    use mio::event::Source as _;
+    use mio::{Events, Interest, Poll, Token};
+
+    use super::*;
+
+    #[test]
+    fn the_wait_for_a_server_that_closes_late_is_no_work() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = Address::Tcp(listener.local_addr().unwrap());
+        let mut transport = Transport::open(&to, None, 0).unwrap();
+        let _server = listener.accept().unwrap();
+        let mut poll = Poll::new().unwrap();
+        transport.socket.register(poll.registry(), Token(0), Interest::WRITABLE).unwrap();
+        let mut scratch = Scratch::default();
+        transport.close(&mut scratch).unwrap();
+        let (mut events, mut wakes) = (Events::with_capacity(8), 0);
+        while wakes < 100 {
+            poll.poll(&mut events, Some(Duration::from_millis(100))).unwrap();
+            if events.is_empty() {
+                break;
+            }
+            transport.flush(&mut scratch).unwrap();
+            wakes += 1;
+        }
+        assert!(wakes < 5, "woken {wakes} times");
     }
 }
