@@ -189,7 +189,7 @@ impl Offers {
         ClientProfile {
             // A client of TLS 1.3 offers both.
             version: version.filter(|_| is_12),
-            groups: group.map(|at| loadgen::groups_from(&groups.0[at])).unwrap_or_default(),
+            groups: group.map(|at| loadgen::groups_from(&groups.0[at], version)).unwrap_or_default(),
             ciphers: cipher.map(|at| loadgen::ciphers_from(&ciphers.0[at])).unwrap_or_default(),
             protocol: protocol.unwrap_or_default(),
         }
@@ -257,6 +257,8 @@ mod tests {
         let is_offered =
             |profile: &ClientProfile| profile.version.is_none() || !is_hybrid(&profile.groups[0]);
         assert!(clients.profiles.iter().all(is_offered), "TLS 1.2 has no hybrid group");
+        let groups = loadgen::groups_from("secp384r1", Some(TlsVersion::V12));
+        assert_eq!(groups, ["secp384r1", "X25519", "secp256r1"], "with the curves of certificates");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Read as _};
+use std::iter;
 use std::net::Shutdown;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -255,12 +256,15 @@ pub fn knows_cipher(name: &str) -> bool {
     aws_lc_rs::ALL_CIPHER_SUITES.iter().any(|suite| is_name(name, &suite_name(suite)))
 }
 
-/// What a client offers that settles on this group: the group, and those that servers like less. Without the curve of its
-/// certificate's key, a server of TLS 1.2 may refuse.
-pub fn groups_from(name: &str) -> Vec<String> {
+/// What a client offers that settles on this group: the group, and those that servers like less. In TLS 1.2 all others
+/// follow, as a server refuses a client without the curve of its certificate's key.
+pub fn groups_from(name: &str, version: Option<TlsVersion>) -> Vec<String> {
     const LIKED: [&str; 3] = ["X25519", "secp256r1", "secp384r1"];
-    let after = LIKED.iter().position(|liked| is_name(name, liked)).map_or(0, |at| at + 1);
-    [name].into_iter().chain(LIKED[after..].iter().copied()).map(str::to_owned).collect()
+    let at = LIKED.iter().position(|liked| is_name(name, liked));
+    let is_12 = version == Some(TlsVersion::V12);
+    let follows = |place: usize| is_12 && at != Some(place) || at.is_none_or(|at| place > at);
+    let following = LIKED.iter().enumerate().filter(|(place, _)| follows(*place)).map(|(_, liked)| *liked);
+    iter::once(name).chain(following).map(str::to_owned).collect()
 }
 
 /// The names of all cipher suites, those with the cipher of this one first.
