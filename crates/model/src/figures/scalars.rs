@@ -217,7 +217,7 @@ const COMPUTED: [Scalar; 36] = [
         let now = of.run.last_realtime_us() / 1_000_000;
         of.run.certificates().served().map(|record| record.days_left(now)).min().map(|days| days as f64)
     }),
-    computed(Load, "seconds", Seconds, "The time that the load's rates are divided by. Open loop: the schedule without warm-up and pauses; longer if the last answer came later after the schedule's end than the fastest answer took. Closed loop: until the end of the last request.", |of| of_load(of, |_, _, spans| spans.measured)),
+    computed(Load, "seconds", Seconds, "The time that the load's rates are divided by. Open loop: the schedule without warm-up and pauses; longer if the last answer came later after the schedule's end than the server took for 99 % of the answers (`service.p99`). Closed loop: until the end of the last request.", |of| of_load(of, |_, _, spans| spans.measured)),
     computed(Load, "rate.achieved", PerSecond, "Requests answered whole, whatever their status, over `seconds`.", |of| of_load(of, |_, totals, spans| load::rates(&RequestCounts::of(totals), spans).achieved)),
     computed(Load, "rate.wanted", PerSecond, "Requests that fell due, over the schedule; open loop only.", |of| {
         let series = of.run.load()?;
@@ -227,7 +227,7 @@ const COMPUTED: [Scalar; 36] = [
     computed(Load, "errors", Count, "Requests that failed, were never sent, or were unfinished at the end.", |of| of_load(of, |_, totals, _| RequestCounts::of(totals).errors() as f64)),
     Scalar { name: "resumptions.observed", source: ScalarSource::Load(LoadCounter::HandshakesResumed) },
     computed(Load, "early_data.rejected", Count, "Connections whose early data the server rejected; the request was sent again.", |of| of_load(of, |_, totals, _| load::early_data(totals).rejected as f64)),
-    computed(Load, "generator.busy", Ratio, "CPU time of the generator's threads over what they could have used in `seconds`; above 0.9 the latencies measure the generator.", |of| of_load(of, |run, _, spans| load::generator_busy(run, spans))),
+    computed(Load, "generator.busy", Ratio, "CPU time of the generator's threads over what they could have used in `seconds`, at most 1; above 0.9 the latencies measure the generator.", |of| of_load(of, |run, _, spans| load::generator_busy(run, spans))),
     computed(Load, "status.2xx", Count, "Answers with a status of 200 to 299.", |of| answers(of, 2)),
     computed(Load, "status.3xx", Count, "Answers with a status of 300 to 399.", |of| answers(of, 3)),
     computed(Load, "status.4xx", Count, "Answers with a status of 400 to 499.", |of| answers(of, 4)),
