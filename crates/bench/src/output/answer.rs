@@ -54,14 +54,24 @@ impl CaseAnswer {
             );
         }
         let beside = format!("{}, {}: {}.", best.name, difference(ratio.mean), certainty(best, ratio));
-        if compared.iter().all(|(target, _)| outcome_of(target) == Some(ExperimentOutcome::Worse)) {
+        let with = |outcome| {
+            let all = compared.iter().filter(|(target, _)| outcome_of(target) == Some(outcome));
+            all.map(|(target, _)| &*target.name).collect::<Vec<_>>()
+        };
+        let worse = with(ExperimentOutcome::Worse);
+        if worse.len() == compared.len() {
             return answer(
                 format!("{baseline}: {} {unit}", if is_capacity { "most" } else { "least" }),
                 format!("Next is {beside}"),
             );
         }
-        let headline = if case.primary { "No difference shown" } else { "No verdict asked" };
-        answer(headline.to_owned(), format!("Beside {baseline} {beside}"))
+        let headline = match () {
+            () if !worse.is_empty() => format!("Worse: {}; no difference shown for others", worse.join(", ")),
+            () if with(ExperimentOutcome::Inconclusive).len() == compared.len() => "Inconclusive".to_owned(),
+            () if case.primary => "No difference shown".to_owned(),
+            () => "No verdict asked".to_owned(),
+        };
+        answer(headline, format!("Beside {baseline} {beside}"))
     }
 }
 

@@ -152,11 +152,18 @@ fn the_headline_names_a_winner_only_if_a_difference_was_shown() {
     // The baseline is the best only if every other target is shown to be worse.
     for (same, expected) in [
         (ExperimentOutcome::Worse, "base: least CPU time"),
-        (ExperimentOutcome::NoDifference, "No difference shown"),
+        (ExperimentOutcome::NoDifference, "Worse: lean; no difference shown for others"),
     ] {
         for (target, outcome) in case.targets[1..].iter_mut().zip([ExperimentOutcome::Worse, same]) {
             target.verdict.as_mut().unwrap().outcome = outcome;
         }
+        assert_eq!(headline(case), expected);
+    }
+    for (outcome, expected) in [
+        (ExperimentOutcome::NoDifference, "No difference shown"),
+        (ExperimentOutcome::Inconclusive, "Inconclusive"),
+    ] {
+        case.targets[1..].iter_mut().for_each(|target| target.verdict.as_mut().unwrap().outcome = outcome);
         assert_eq!(headline(case), expected);
     }
     case.targets.iter_mut().for_each(|target| target.verdict = None);
