@@ -111,14 +111,7 @@ impl SessionConfig {
                 "--append goes with --record FILE.journal: it says what becomes of a file that exists",
             ));
         }
-        if let Some((plan, duration)) = run.ab.as_ref().zip(duration)
-            && duration <= plan.length()
-        {
-            let (words, takes) = (plan.text(), plan.length());
-            return Err(usage(format!(
-                "--ab {words}: it takes {takes:?}, and --duration ends the run after {duration:?}"
-            )));
-        }
+        check_experiment_ends(run, duration)?;
         Ok(Self {
             journal,
             interval: run.interval.0,
@@ -139,6 +132,20 @@ impl SessionConfig {
             configuration: None,
         })
     }
+}
+
+/// # Errors
+/// When the run ends before its experiment would.
+pub(crate) fn check_experiment_ends(run: &RunOptions, duration: Option<Duration>) -> anyhow::Result<()> {
+    if let Some((plan, duration)) = run.ab.as_ref().zip(duration)
+        && duration <= plan.length()
+    {
+        let (words, takes) = (plan.text(), plan.length());
+        return Err(usage(format!(
+            "--ab {words}: it takes {takes:?}, and --duration ends the run after {duration:?}"
+        )));
+    }
+    Ok(())
 }
 
 /// The options of the proxy of a run.

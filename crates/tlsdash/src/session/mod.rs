@@ -33,7 +33,7 @@ use records::metrics::{LoadCounter, TimeResolution};
 use report::Figures;
 use tui::{DashboardSender, Event, Inbox};
 
-pub(crate) use self::config::{RunConfiguration, SessionConfig};
+pub(crate) use self::config::{RunConfiguration, SessionConfig, check_experiment_ends};
 pub(crate) use self::endpoints::RedirectEndpoint;
 use self::endpoints::{COMMANDS_MAX, RunEndpoints};
 use self::frontend::{Frontend, HeadlessOptions};

@@ -18,6 +18,7 @@ use crate::commands::scripted;
 use crate::error::usage;
 use crate::journals::mixes;
 use crate::journals::writers::WriterArgs;
+use crate::session::check_experiment_ends;
 use crate::value::{ParsedValue, PositiveDuration};
 
 /// Streams of a connection in a replay, as browsers use them.
@@ -222,7 +223,7 @@ fn refuse_tls_options(args: &TlsArgs, target: &Target) -> anyhow::Result<()> {
 }
 
 fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
-    let LoadArgs { plan: args, request, tls, .. } = args;
+    let LoadArgs { plan: args, request, tls, run, .. } = args;
     let defaults = Plan::default();
     let ramp_up = args.ramp_up.as_ref().zip(args.requests);
     let ramp_up = ramp_up.map(|(over, requests)| ramp_up_rate(over, requests)).transpose()?;
@@ -245,7 +246,10 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
         requests: args.requests,
         threads: args.threads.unwrap_or(defaults.threads),
     };
-    let has_end = plan.length().is_some() || plan.requests.is_some() || request.has_script();
+    check_experiment_ends(run, plan.length())?;
+    // A run without a dashboard ends with its experiment.
+    let has_end =
+        plan.length().is_some() || plan.requests.is_some() || request.has_script() || run.ab.is_some();
     plan.duration = plan.duration.or_else(|| (!has_end).then_some(DURATION));
     plan.check().map_err(usage)?;
     Ok(plan)
