@@ -69,10 +69,10 @@ impl Setting {
         }
     }
 
-    /// Its value for people: a bound of 0 is none.
-    pub fn in_words(&self, info: Option<&SettingInfo>) -> String {
-        let absent = info.and_then(|info| info.absent).filter(|_| self.value == Value::Number(0.0));
-        match (self.shown(&self.value), absent) {
+    /// A value of it for people: a bound of 0 is none.
+    pub fn in_words(&self, value: &Value, info: Option<&SettingInfo>) -> String {
+        let absent = info.and_then(|info| info.absent).filter(|_| *value == Value::Number(0.0));
+        match (self.shown(value), absent) {
             (empty, _) if empty.is_empty() => "none".to_owned(),
             (_, Some(absent)) => absent.to_owned(),
             (shown, None) => shown,

@@ -23,7 +23,7 @@ use records::ids::RunId;
 use records::metrics::{
     HttpCounter, HttpLatency, LoadLatency, Metric, ProxyCounter, ProxyLatency, TlsLatency, labels,
 };
-use records::setting::{Setting, SettingInfo};
+use records::setting::{Setting, SettingInfo, Value};
 use records::slice::TimeRange;
 
 use self::anonymous::LEFT_OUT;
@@ -222,20 +222,22 @@ impl<'a> Report<'a> {
     /// Name, value and reach of every setting at the end.
     pub(crate) fn settings(&self) -> Vec<(String, String, String)> {
         self.shown_settings()
-            .map(|setting| (setting.name.clone(), self.in_words(setting), setting.applies.to_string()))
+            .map(|setting| {
+                (setting.name.clone(), self.in_words(setting, &setting.value), setting.applies.to_string())
+            })
             .collect()
     }
 
-    /// The value of a setting for people.
-    pub(crate) fn in_words(&self, setting: &Setting) -> String {
-        setting.in_words(SettingInfo::find(self.setting_infos, &setting.name))
+    /// A value of a setting for people.
+    pub(crate) fn in_words(&self, setting: &Setting, value: &Value) -> String {
+        setting.in_words(value, SettingInfo::find(self.setting_infos, &setting.name))
     }
 
     /// The value of a setting at a moment of the run, for people.
     pub(crate) fn setting_at(&self, us: u64, name: &str) -> Option<String> {
         let (setting, text) = (self.run.setting(name)?, self.run.setting_at(us, name)?);
         let value = setting.parse(None, &text);
-        Some(value.map_or(text, |value| self.in_words(&Setting { value, ..setting.clone() })))
+        Some(value.map_or(text, |value| self.in_words(setting, &value)))
     }
 
     /// The settings that may be seen.

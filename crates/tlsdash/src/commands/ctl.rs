@@ -191,7 +191,7 @@ fn settings(data: &Json, text: &mut String) {
     let settings = Vec::<SettingData>::deserialize(data).unwrap_or_default();
     let width = settings.iter().map(|described| described.setting.name.len()).max().unwrap_or(0);
     for SettingData { setting, origin } in settings {
-        let value = setting.in_words(SettingInfo::find(setting_infos::all(), &setting.name));
+        let value = setting.in_words(&setting.value, SettingInfo::find(setting_infos::all(), &setting.name));
         let origin = origin.map_or_else(String::new, |origin| format!(", {origin}"));
         let _ = writeln!(text, "{:width$}  {value}  ({}{origin})", setting.name, setting.applies);
     }

@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -16,7 +15,6 @@ use proxy_core::{
 use proxy_http::{HttpConfig, HttpStartError, RedirectAnswers, RedirectServer, Route};
 use records::kinds::{Level, NoticeRecord, RunRecord};
 use records::setting::{Setting, Value};
-use records::text::Cpus;
 use records::text::quantity::counted;
 
 use crate::cli::appearance::Appearance;
@@ -373,8 +371,6 @@ fn proxy_config(options: &ProxyOptions, acme: Option<&AcmeOrder>) -> anyhow::Res
         acme.serve(&mut tls)?;
     }
     let config = ProxyConfig::new(values(&options.listen), first, tls);
-    let cpus: Option<Cpus> = options.cpus.as_deref().cloned();
-    let pinned = cpus.as_ref().map(|cpus| NonZeroUsize::new(cpus.count()).unwrap_or(NonZeroUsize::MIN));
     let routes = match options.mode {
         ProxyMode::Tcp => options.name_routes()?,
         ProxyMode::Http => options.request_routes()?.1,
@@ -387,8 +383,8 @@ fn proxy_config(options: &ProxyOptions, acme: Option<&AcmeOrder>) -> anyhow::Res
         slow_start: options.balancing.slow_start(),
         routes,
         access: Arc::new(access.load().map_err(usage)?),
-        workers: options.workers.or(pinned).unwrap_or(config.workers),
-        cpus,
+        workers: options.worker_count(),
+        cpus: options.cpus.as_deref().cloned(),
         proxy_protocol: options.proxy_protocol.as_deref().copied(),
         accept_proxy: options.accept_proxy.as_deref().cloned().unwrap_or_default(),
         records_names: options.log_names != Some(OnOff::Off),

@@ -80,7 +80,7 @@ fn a_reload_applies_the_file_and_names_what_needs_a_restart() {
         .write("idle-timeout = \"30s\"\ntls-min = \"1.3\"\ntickets = 4\nworkers = 2\nlog-names = \"off\"\n");
     let told = service.ctl(&["reload"]).unwrap();
     for part in [
-        "changed proxy.handshakes-max from 7 to 0, proxy.idle-timeout from 60s to 30s, ",
+        "changed proxy.handshakes-max from 7 to no bound, proxy.idle-timeout from 60s to 30s, ",
         "proxy.tls-max from 1.2 to 1.3, proxy.tls-min from 1.2 to 1.3, proxy.workers from 1 to 2; ",
         "only a restart changes log-names from unset to off; ",
     ] {
@@ -98,6 +98,12 @@ fn a_reload_applies_the_file_and_names_what_needs_a_restart() {
         again.starts_with("nothing changed; only a restart changes log-names from unset to off; "),
         "{again}"
     );
+    let cores = std::thread::available_parallelism().unwrap().get();
+    service.write(&format!("workers = {}\n", cores + 1));
+    service.ctl(&["reload"]).unwrap();
+    service.write("");
+    let told = service.ctl(&["reload"]).unwrap();
+    assert!(told.contains(&format!("proxy.workers from {} to {cores}", cores + 1)), "{told}");
     assert_eq!(service.running.end().0, 0);
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use proxy_core::{DeclaredOptions as _, Limits, TlsSettings};
@@ -129,6 +130,13 @@ impl ProxyOptions {
         self.load.as_deref().map_or(Ok(()), |load| load.check(self.tls.values()))
     }
 
+    /// The number of workers: one for each core if it is not given.
+    pub(crate) fn worker_count(&self) -> NonZeroUsize {
+        let pinned = || NonZeroUsize::new(self.cpus.as_deref()?.count());
+        let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        self.workers.or_else(pinned).unwrap_or_else(cores)
+    }
+
     /// The options whose values differ in `new`, each with the change in words, such as `user from unset to nobody`. A default
     /// that comes or goes with another option, such as the mode, does not count.
     pub(crate) fn changed_options(&self, new: &Self) -> anyhow::Result<BTreeMap<String, String>> {
@@ -149,7 +157,7 @@ impl ProxyOptions {
     /// is 0.
     pub(crate) fn live_value(&self, word: &str) -> Option<Value> {
         if word == "workers" {
-            return self.workers.map(|workers| Value::Number(workers.get() as f64));
+            return Some(Value::Number(self.worker_count().get() as f64));
         }
         let of_http = || {
             let limits = self.http_config().ok().flatten().map(|http| http.limits);

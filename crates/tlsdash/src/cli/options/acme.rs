@@ -20,7 +20,7 @@ pub(crate) struct AcmeOptions {
     #[arg(long, value_name = "DOMAIN")]
     #[serde(deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub(crate) acme_domain: Vec<String>,
-    /// Mail address that the authority may write to; may be repeated
+    /// Mail address that the authority may write to; needed with --acme-domain, may be repeated
     #[arg(long, value_name = "ADDRESS")]
     #[serde(deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub(crate) acme_contact: Vec<String>,

@@ -210,12 +210,13 @@ impl RunController {
         }
         let is_changed = self.change_for(name, &value, by)?;
         self.schedule_revert(setting, at, by);
+        let shown = |value| setting.in_words(value, info);
         let before = &setting.value;
         let back = if at.is_some() { ", for a time" } else { "" };
         Ok(if is_changed {
-            format!("{name} changed from {} to {}{back}", setting.shown(before), setting.shown(&value))
+            format!("{name} changed from {} to {}{back}", shown(before), shown(&value))
         } else {
-            format!("{name} is {} already", setting.shown(before))
+            format!("{name} is {} already", shown(before))
         })
     }
 

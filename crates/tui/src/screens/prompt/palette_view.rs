@@ -30,7 +30,9 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, found: &[PaletteEntry
                 PaletteEntry::Command(binding) => state.options.keymap.names(binding.intent).join(" "),
                 PaletteEntry::Setting(name) => {
                     let setting = state.settings().iter().find(|setting| setting.name == *name);
-                    setting.map_or_else(String::new, |setting| setting.in_words(state.info(&setting.name)))
+                    setting.map_or_else(String::new, |setting| {
+                        setting.in_words(&setting.value, state.info(&setting.name))
+                    })
                 }
                 PaletteEntry::SortBy { .. }
                 | PaletteEntry::Pane(_)

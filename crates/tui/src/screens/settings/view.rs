@@ -121,7 +121,7 @@ fn values(state: &State, setting: &Setting) -> Vec<(String, Style)> {
     let theme = state.theme;
     let is_none = setting.shown(&setting.value).is_empty();
     let mut values = vec![(
-        setting.in_words(state.info(&setting.name)),
+        setting.in_words(&setting.value, state.info(&setting.name)),
         if is_none { theme.quiet() } else { theme.figure() },
     )];
     if let Some(staged) = state.tuning.staged(&setting.name) {

@@ -80,7 +80,8 @@ impl RunController {
         let settings = self.run_record().settings;
         let change = |(name, value): &(String, Value)| {
             let setting = settings.iter().find(|setting| setting.name == *name)?;
-            let (before, after) = (setting.shown(&setting.value), setting.shown(value));
+            let info = SettingInfo::find(setting_infos::all(), name);
+            let [before, after] = [&setting.value, value].map(|value| setting.in_words(value, info));
             Some(ReloadedSetting { name: name.clone(), before, after })
         };
         let changes: Vec<ReloadedSetting> = plan.all_changes().filter_map(change).collect();
