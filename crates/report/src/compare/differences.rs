@@ -12,8 +12,13 @@ use crate::report::Report;
 const LOST_MAX: f64 = 0.01;
 /// Settings that differ between any two runs, that follow from others (`connections-max` follows from the limit on
 /// descriptors), or that no figure depends on.
-const OWN: [&str; 6] =
-    ["load.running", "load.target", "load.plan", "proxy.listen", "proxy.upstream", "proxy.connections-max"];
+const OWN: [&str; 4] = ["load.running", "proxy.listen", "proxy.upstream", "proxy.connections-max"];
+/// Where the load went: two targets may well be compared.
+const TARGET: &str = "load.target";
+/// What the load began with.
+const PLAN: &str = "load.plan";
+/// The words of a plan that no other setting has.
+const PLAN_WORDS: [&str; 3] = ["arrivals", "early-data", "lifetime"];
 /// The parts of the environment that make figures differ.
 const ENVIRONMENT: [&str; 6] =
     ["tlsdash", "processor", "frequency set by", "memory", "kernel", "clock source"];
@@ -31,7 +36,7 @@ pub(crate) struct Difference(pub(crate) String, pub(crate) String, pub(crate) St
 pub(super) fn unlike(a: &Run, b: &Run, differs: &[Difference]) -> Vec<String> {
     let loads: Vec<String> = differs
         .iter()
-        .filter(|Difference(name, ..)| name.starts_with("load."))
+        .filter(|Difference(name, ..)| name.starts_with("load.") && name != TARGET)
         .map(|Difference(name, a, b)| format!("{name} {a} and {b}"))
         .collect();
     let mut all: Vec<String> =
@@ -61,8 +66,10 @@ fn changed_during(run: &Run) -> Option<String> {
 }
 
 pub(super) fn differences(a: &Run, b: &Run) -> Vec<Difference> {
-    let value = |run: &Run, name: &str| {
-        run.setting(name).map_or_else(|| "not there".to_owned(), |setting| setting.value.to_string())
+    let value = |run: &Run, name: &str| match run.setting(name) {
+        Some(setting) if name == PLAN => own_words(&setting.value.to_string()),
+        Some(setting) => setting.value.to_string(),
+        None => "not there".to_owned(),
     };
     let mut names: Vec<&str> =
         a.settings().iter().chain(b.settings()).map(|setting| &*setting.name).collect();
@@ -77,6 +84,13 @@ pub(super) fn differences(a: &Run, b: &Run) -> Vec<Difference> {
         all.push(Difference("certificate".to_owned(), kind(a), kind(b)));
     }
     all
+}
+
+/// What only the plan says.
+fn own_words(plan: &str) -> String {
+    let is_own = |word: &&str| PLAN_WORDS.iter().any(|own| word.split('=').next() == Some(*own));
+    let words: Vec<&str> = plan.split(',').filter(is_own).collect();
+    if words.is_empty() { "the defaults".to_owned() } else { words.join(",") }
 }
 
 /// Why a figure is not comparable.

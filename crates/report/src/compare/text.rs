@@ -185,7 +185,7 @@ impl Comparison<'_> {
                 .map(|differs| format!("differs: {} {} and {}", differs.0, differs.1, differs.2)),
         );
         if self.differs.is_empty() {
-            all.push("no setting differs".to_owned());
+            all.push("no recorded setting differs".to_owned());
         }
         all
     }
