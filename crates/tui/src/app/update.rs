@@ -14,6 +14,7 @@ use crate::options::AlertNotify;
 use crate::screens::help::view;
 use crate::state::State;
 use crate::state::screen::Screen;
+use crate::state::sight::Sight;
 use crate::state::status::LastRecord;
 use crate::terminal::frame_scheduler::Urgency;
 
@@ -23,13 +24,22 @@ const DRAW: Effect = Effect::Draw(Urgency::Now);
 /// batches per frame, so the work is done once per frame and not per batch.
 pub(crate) fn prepare(state: &mut State, now: ClockReading) {
     state.renew(now);
+    arrange_for(state, layout::sight(state));
+    // What is in a list now may make its pane higher.
     let sight = layout::sight(state);
+    if sight != state.sight {
+        arrange_for(state, sight);
+    }
+    state.follow_timeline();
+}
+
+/// Arranges what is shown for what can be seen of it.
+fn arrange_for(state: &mut State, sight: Sight) {
     for (list, rows) in &sight.lists {
         state.table_mut(*list).set_sight(*rows);
     }
     state.sight = sight;
     arrange(state);
-    state.follow_timeline();
 }
 
 /// Updates the state after an event at `now`, and returns what the caller has to do.

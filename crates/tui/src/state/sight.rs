@@ -4,7 +4,7 @@ use crate::input::intent::List;
 use crate::panes::PaneId;
 
 /// The rows and columns in sight. Keys page through lists and go through time by them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Sight {
     /// The panes that have rows, in the order of the screen, with these.
     pub(crate) panes: Vec<(PaneId, u16)>,

@@ -12,8 +12,12 @@ use crate::synthetic::SyntheticLoad;
 const WHOLE: RunId = RunId::from_bits(0xab << 8);
 const NAMES: [&str; 2] = [":443 nginx", ":5432 postgres"];
 
-/// A run with two services for so many seconds.
+/// A run with two services for so many seconds, drawn each second.
 fn services(seconds: u64) -> TestDashboard {
+    read_services(seconds, TestDashboard::prepare)
+}
+
+fn read_services(seconds: u64, each_second: fn(&mut TestDashboard)) -> TestDashboard {
     let mut stage = TestDashboard::empty(watching());
     let mut all: [SyntheticLoad; 3] = std::array::from_fn(|_| SyntheticLoad::default());
     let read = |stage: &mut TestDashboard, number: usize, mut records: Vec<Record>| {
@@ -38,7 +42,7 @@ fn services(seconds: u64) -> TestDashboard {
             let records = load.second();
             read(&mut stage, number, records);
         }
-        stage.prepare();
+        each_second(&mut stage);
     }
     stage
 }
@@ -52,6 +56,13 @@ fn services_have_a_line_each_above_the_figures_of_all() {
     let mut stage = services(12);
     assert_snapshot!("services_80x24", stage.screen(80, 24));
     assert_snapshot!("services_160x48", stage.screen(160, 48));
+}
+
+#[test]
+fn services_that_were_read_at_once_are_in_the_first_frame() {
+    let mut stage = read_services(3, |_| {});
+    let screen = stage.screen(80, 24);
+    assert!(screen.contains("services 1-2/2") && screen.contains(NAMES[1]), "{screen}");
 }
 
 #[test]
