@@ -12,6 +12,7 @@ use std::mem;
 use std::rc::Rc;
 
 use hyper::body::{Body as _, Incoming};
+use hyper::ext::ReasonPhrase;
 use hyper::header::{CONNECTION, CONTENT_LENGTH, HeaderValue, UPGRADE};
 use hyper::{HeaderMap, Request, Response, StatusCode, Version};
 use records::metrics::{HttpCounter, RequestFailure};
@@ -281,6 +282,10 @@ fn respond(
         response.headers_mut().remove(CONTENT_LENGTH);
     }
     *response.version_mut() = Version::HTTP_11;
+    if response.status().canonical_reason().is_none() {
+        // hyper would write "<none>".
+        response.extensions_mut().insert(ReasonPhrase::from_static(b""));
+    }
     let has_agreed = match exchange {
         Exchange::Http1(_) => switches,
         Exchange::Http2(_) => response.status().is_success(),

@@ -225,6 +225,20 @@ fn head_and_statuses_without_content_keep_their_fields() {
 }
 
 #[test]
+fn a_status_without_a_name_has_no_phrase() {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
+        while peer.head().is_some() {
+            peer.send("HTTP/1.1 299 Fine\r\ncontent-length: 0\r\n\r\n");
+        }
+    });
+    let proxy = TestHttpProxy::start(&upstream.upstream);
+    let mut client = proxy.connect();
+    client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    assert!(client.head().starts_with("http/1.1 299 \r\n"));
+    proxy.finish();
+}
+
+#[test]
 fn interim_responses_are_dropped_and_the_final_one_comes_through() {
     let upstream = ScriptedUpstream::unix(|mut peer| {
         while peer.head().is_some() {
