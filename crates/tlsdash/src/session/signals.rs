@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::Context;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGUSR2};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR2};
 use signal_hook::iterator::Signals;
 use tui::{DashboardSender, Event};
 
@@ -89,9 +89,9 @@ pub(crate) fn listen(
 ) -> anyhow::Result<()> {
     let hangup_ignored = is_hangup_ignored();
     let mut wanted = vec![SIGTERM, SIGINT, SIGHUP];
-    // Without a dashboard the default action applies: the shell stops the program.
+    // Without a dashboard the default actions apply: the shell stops the program, or it dumps its core.
     if frontend == Frontend::Dashboard {
-        wanted.push(SIGTSTP);
+        wanted.extend([SIGTSTP, SIGQUIT]);
     }
     let mut had_terminal = has_controlling_terminal();
     let mut signals = Signals::new(wanted).context("cannot listen for signals")?;
