@@ -26,15 +26,15 @@ pub(crate) struct Pebble {
 }
 
 impl Pebble {
-    /// Starts one, which refuses this share of nonces; `None`, with a message, if it is not installed (`.ci/pebble`).
+    /// Starts one, which refuses this share of nonces; `None`, with a message, if it is not installed (`.ci/go-programs`).
     pub(crate) fn start(test: &str, bad_nonces_percent: u32) -> Option<Self> {
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
             || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target")),
             PathBuf::from,
         );
-        let program = |name: &str| target.join("pebble").join(name);
+        let program = |name: &str| target.join("go").join(name);
         if !program("pebble").exists() {
-            say_not_run(test, "Pebble is not installed: .ci/pebble installs it with Go");
+            say_not_run(test, "Pebble is not installed: .ci/go-programs installs it with Go");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();

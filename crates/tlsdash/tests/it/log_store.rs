@@ -27,15 +27,15 @@ impl Drop for VictoriaLogs {
 fn program() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target")), PathBuf::from);
-    target.join("victoria-logs").join("victoria-logs")
+    target.join("go").join("victoria-logs")
 }
 
 impl VictoriaLogs {
-    /// Starts one with further options; `None`, with a message, if it is not installed (`.ci/victoria-logs`).
+    /// Starts one with further options; `None`, with a message, if it is not installed (`.ci/go-programs`).
     pub(crate) fn start(test: &str, data: &Path, more: &[String]) -> Option<Self> {
         let program = program();
         if !program.exists() {
-            say_not_run(test, "VictoriaLogs is not installed: .ci/victoria-logs installs it with Go");
+            say_not_run(test, "VictoriaLogs is not installed: .ci/go-programs installs it with Go");
             return None;
         }
         let [port] = free_ports();
