@@ -26,11 +26,18 @@ dist *TARGET:
 package: dist
     #!/usr/bin/env bash
     set -euo pipefail
-    for tool in cargo-deb cargo-generate-rpm; do
-        command -v "$tool" >/dev/null || cargo install --locked "$tool"
-    done
     command -v cmark-gfm >/dev/null || .ci/setup cmark-gfm
+    .ci/go-programs nfpm
     packaging/build "${CARGO_TARGET_DIR:-target}/dist/tlsdash"
+
+# The same of the program as the tests have it: what would break `just package`, in half a minute.
+package-as-tested:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    command -v cmark-gfm >/dev/null || .ci/setup cmark-gfm
+    .ci/go-programs nfpm
+    [ -x "${CARGO_TARGET_DIR:-target}/go/nfpm" ] || { echo "packages NOT made, without nfpm" >&2; exit 0; }
+    packaging/build "$(.ci/as-tested)"
 
 # Make the packages, and try each in a clean root; needs root or sudo.
 try-package: package
@@ -361,7 +368,7 @@ wire-truth CONNECTIONS="10000":
 
 # Simulated hosts in a log store, read by roll-ups: their totals, percentiles and the time it takes. Smaller: just fleet 100x60; with an interval of a minute: 500x10080x60
 fleet SIZE="500x60":
-    .ci/victoria-logs
+    .ci/go-programs victoria-logs
     TLSDASH_FLEET={{SIZE}} timeout 7200 cargo test --release --locked -p tlsdash --test it many_hosts:: -- --nocapture
 
 # A log of nginx of so many requests, replayed twice as fast: the second log has the same requests, clients and connections.
