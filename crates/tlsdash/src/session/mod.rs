@@ -161,8 +161,8 @@ impl FinishedRun {
     /// # Errors
     /// When a part of the run failed, or no request of its load succeeded.
     pub(crate) fn check(self) -> anyhow::Result<()> {
-        let is_answered = |run: &Run| run.load().is_some_and(|load| load.totals()[LoadCounter::Ok] > 0);
-        let nothing_answered = self.ends_with_load && self.run().is_some_and(|run| !is_answered(run));
+        let counts = |run: &Run| run.load().map(|load| *load.totals()).unwrap_or_default();
+        let counts = self.run().filter(|_| self.ends_with_load).map(counts);
         let JournalOutcome { closed, .. } = self.recorded.context("a thread of the program panicked")??;
         closed?;
         anyhow::ensure!(
@@ -171,7 +171,12 @@ impl FinishedRun {
             self.source.as_deref().unwrap_or_default(),
             LAST_RECORD.as_secs()
         );
-        anyhow::ensure!(!nothing_answered, "no request succeeded");
+        if let Some(counts) = counts {
+            let [scheduled, warmup] = [LoadCounter::Scheduled, LoadCounter::Warmup].map(|one| counts[one]);
+            let is_measured = scheduled == 0 || scheduled > warmup;
+            anyhow::ensure!(is_measured, "the warm-up took all {warmup} requests: nothing was measured");
+            anyhow::ensure!(counts[LoadCounter::Ok] > 0, "no request succeeded");
+        }
         self.failure.map_or(Ok(()), Err)
     }
 }
