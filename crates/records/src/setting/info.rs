@@ -114,6 +114,12 @@ impl Setting {
             },
             Value::Number(_) => {
                 let plain = || text.parse().ok().filter(|number: &f64| number.is_finite());
+                if self.unit == "%"
+                    && let Some(share) = plain().filter(|number| *number > 0.0 && *number <= 1.0)
+                {
+                    let (name, percent) = (&self.name, quantity::shown(share * 100.0, "%"));
+                    return Err(format!("{name} {text}: is it {text}% or {percent}? Give it with the sign"));
+                }
                 quantity::parse(text, &self.unit).or_else(plain).map(Value::Number)
             }
             Value::Text(_) => match info.map(|info| &info.kind) {
@@ -180,6 +186,15 @@ mod tests {
             assert!(why.ends_with("expected a time from 1ms to 24h, such as 10s"), "{why}");
             assert!(why.starts_with("x cannot be "), "{why}");
         }
+    }
+
+    #[test]
+    fn a_share_that_may_be_a_percentage_needs_the_sign() {
+        let resume = setting(Value::Number(50.0), "%", Some((0.0, 100.0)));
+        for (text, percent) in [("0", 0.0), ("80", 80.0), ("0.8%", 0.8), ("1%", 1.0)] {
+            assert_eq!(resume.parse(None, text), Ok(Value::Number(percent)), "{text}");
+        }
+        assert_eq!(resume.parse(None, "0.8").unwrap_err(), "x 0.8: is it 0.8% or 80%? Give it with the sign");
     }
 
     #[test]
