@@ -31,7 +31,8 @@ impl Limit {
 }
 
 const RATE: Limit = Limit::percent(2.0);
-const DISPERSION: Limit = Limit::percent(20.0);
+/// Even arrivals have nearly 0, by chance they have 1.
+const DISPERSION: Limit = Limit::percent(20.0).or(0.25);
 const REQUESTS: Limit = Limit::percent(5.0);
 /// Which connection of those that are open has the next request is not recorded.
 const GAP_US: Limit = Limit::percent(50.0).or(1_000.0);
