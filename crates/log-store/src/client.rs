@@ -228,7 +228,9 @@ fn refusal(status: StatusCode, body: Body) -> Reason {
     let mut text = Vec::new();
     // What arrived before an error is said too.
     let _ = body.into_reader().take(REASON_BYTES).read_to_end(&mut text);
-    let text = records::text::clean::line(String::from_utf8_lossy(&text).trim());
+    let text = String::from_utf8_lossy(&text);
+    // Of a page, its first line.
+    let text = records::text::clean::line(text.trim().lines().next().unwrap_or_default());
     let advice = match status.as_u16() {
         401 | 403 => "; name a token with ?token-file=PATH, or TLSDASH_LOGS_TOKEN",
         300..=399 => "; redirects are not followed: name the place itself",

@@ -132,7 +132,7 @@ pub(super) fn of_certificates(run: &Run) -> Vec<Family> {
         ),
         Family::counter(
             "certificate_handshakes",
-            "Full handshakes in which this certificate was presented",
+            "Full handshakes in which this certificate was presented; some seconds late",
             sample(|one| one.handshakes),
         ),
     ]

@@ -253,7 +253,8 @@ fn resumed(state: &State, figures: &ViewModel) -> Tile {
     let of = |class| figures.latency(LatencyClass::Proxy(class)).map_or(0, |row| row.n);
     let n = of(ProxyLatency::HandshakeFull) + of(ProxyLatency::HandshakeResumed);
     let n = if n > 0 { format!(" of {}", format::count(n)) } else { String::new() };
-    let reasons = h.full_reasons.as_deref().unwrap_or(&[]);
+    let are_known = h.absent.full_reasons.is_none();
+    let reasons = h.full_reasons.as_deref().filter(|_| are_known).unwrap_or(&[]);
     let all = reasons.iter().map(|(_, n)| *n).sum::<u64>().max(1) as f64;
     let reasons: Vec<String> =
         reasons.iter().map(|(name, n)| format!("{name} {}", whole_percent(*n as f64 / all))).collect();

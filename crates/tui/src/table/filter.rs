@@ -40,7 +40,7 @@ enum FilterTerm<R: Row> {
 /// Why a word of a filter cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FilterError {
-    #[error("no column {name}; there are {columns}")]
+    #[error("no column {}; there are {columns}", if name.is_empty() { "before the sign" } else { name })]
     Column { name: String, columns: String },
     #[error("{text} is no network, such as 10.0.0.0/8")]
     Network { text: String },
@@ -294,6 +294,7 @@ mod tests {
             "{}",
             error("lag>1")
         );
+        assert!(error("=").starts_with("no column before the sign; there are client, "));
         assert_eq!(error("10.0.0.0/99"), "10.0.0.0/99 is no network, such as 10.0.0.0/8");
         assert_eq!(error("p99>5MB"), "p99 is compared with a time such as 5ms, not with \"5MB\"");
         assert_eq!(error("full>"), "full is compared with a share such as 50%, not with \"\"");

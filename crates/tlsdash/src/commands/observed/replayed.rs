@@ -94,7 +94,7 @@ const LIVE_OPTIONS: [&str; 13] = [
 pub(crate) fn refuse_live_options(flags: &Flags, sources: &str) -> anyhow::Result<()> {
     match LIVE_OPTIONS.iter().find(|word| flags.is_given(word)) {
         Some(word) => Err(usage(format!(
-            "--{word} goes with {sources}: what --file names is whole, and --record keeps its records"
+            "--{word} goes with {sources}: --file counts what is over, and --record keeps its records"
         ))),
         None => Ok(()),
     }

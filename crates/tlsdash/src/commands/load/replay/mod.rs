@@ -227,7 +227,9 @@ impl<'a> ReplayReader<'a> {
         }
         let Some(format) = &self.format else {
             return Err(
-                "no line is of an access log of nginx or HAProxy, or of a list of requests".to_owned()
+                "no line is of an access log of nginx or HAProxy, or of a list of requests: SECONDS METHOD TARGET \
+                 [BODY-BYTES [CLIENT-IP]]"
+                    .to_owned()
             );
         };
         self.entries.sort_by_key(|entry| entry.begun_us);
