@@ -47,7 +47,7 @@ try-package: package
 try-systemd:
     .ci/systemd
 
-# All of a release but to sign and to push it, in an hour and a half, such as: just release-check 1.2.0; needs root.
+# All of a release but to sign and to push it, in an hour, such as: just release-check 1.2.0; needs root.
 release-check VERSION:
     packaging/release {{quote(VERSION)}}
 
