@@ -35,7 +35,7 @@ Exit codes:
   0 done, 1 failed at run time, 2 wrong usage or configuration,
   99 an assertion does not hold, or explain --fail-on found something
 
-Documents: docs/NAME.md in the sources is NAME.html in /usr/share/doc/tlsdash/html";
+Documents: docs/NAME.md is NAME.html in /usr/share/doc/tlsdash/html/docs";
 
 const COMPLETIONS: &str = "Examples:
   tlsdash completions bash > /etc/bash_completion.d/tlsdash
