@@ -86,7 +86,7 @@ fn a_service_is_tuned_marked_and_drained() {
     until("the change is read back", || setting(folder, &socket, "load.rate") == 80.0);
     assert_eq!(done(&ctl(folder, &socket, &["set", "load.rate", "80"])), "load.rate is 80/s already\n");
     let told = done(&ctl(folder, &socket, &["set", "idle-timeout", "3", "--for", "1"]));
-    assert!(told.ends_with("to 3s, for a time\n"), "{told}");
+    assert!(told.ends_with("to 3s, for 1s\n"), "{told}");
     until("it is put back", || {
         let changes = journalctl(&journal(folder), &["TLSDASH_SETTING=proxy.idle-timeout"]);
         changes.len() == 2

@@ -10,6 +10,7 @@ use proxy_core::UpstreamChange;
 use records::command::Command;
 use records::kinds::{Level, NoticeRecord};
 use records::setting::{Setting, SettingInfo, Value, find_setting};
+use records::text::quantity;
 use serde_json::json;
 
 use super::{PendingRevert, RunController};
@@ -212,11 +213,12 @@ impl RunController {
         self.schedule_revert(setting, at, by);
         let shown = |value| setting.in_words(value, info);
         let before = &setting.value;
-        let back = if at.is_some() { ", for a time" } else { "" };
+        let left = at.map(|at| at.saturating_duration_since(Instant::now()).as_secs_f64().ceil());
+        let back = left.map_or_else(String::new, |left| format!(", for {}", quantity::shown(left, "s")));
         Ok(if is_changed {
             format!("{name} changed from {} to {}{back}", shown(before), shown(&value))
         } else {
-            format!("{name} is {} already", shown(before))
+            format!("{name} is {} already{back}", shown(before))
         })
     }
 
