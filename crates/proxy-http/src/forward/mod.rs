@@ -10,6 +10,7 @@ use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::mem;
 use std::rc::Rc;
+use std::task::Poll;
 
 use hyper::body::{Body as _, Incoming};
 use hyper::ext::ReasonPhrase;
@@ -179,7 +180,13 @@ async fn answer(
     prepared: &mut Result<PreparedRequest<'_>, RefusedRequest>,
 ) -> Response<ResponseBody> {
     let answered = match prepared {
-        Ok(prepared) => exchange(client, handle, prepared).await,
+        Ok(prepared) => match exchange(client, handle, prepared).await {
+            Err(refusal) if client.version == HttpVersion::Http1 => {
+                give_up_content(prepared).await;
+                Err(refusal)
+            }
+            answered => answered,
+        },
         Err(refusal) => Err(*refusal),
     };
     let mut response = answered.unwrap_or_else(|refusal| {
@@ -208,6 +215,21 @@ async fn answer(
         }
     }
     response
+}
+
+/// Lets hyper see before the answer that nobody reads the content: it takes what has arrived, or announces that the
+/// connection ends.
+async fn give_up_content(request: &mut PreparedRequest<'_>) {
+    request.content = None;
+    let mut has_waited = false;
+    poll_fn(|cx| {
+        if mem::replace(&mut has_waited, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Sends a request to an upstream, again if it could not take it, and begins its response.
@@ -298,6 +320,10 @@ fn respond(
             return Err(RefusedRequest::WEBSOCKET);
         }
         None | Some(_) => {}
+    }
+    if client.version == HttpVersion::Http1 && exchange.lacks_content() {
+        // An early answer: what follows on the connection may be content.
+        client.set_ending();
     }
     Ok(response.map(|()| ResponseBody::of(exchange, handle)))
 }

@@ -108,6 +108,11 @@ impl Exchange {
         }
     }
 
+    /// Whether the client has not sent all of its content yet, or the upstream has not taken it.
+    pub(crate) fn lacks_content(&self) -> bool {
+        of_each!(self, exchange => exchange.lacks_content())
+    }
+
     /// Begins to pass what the client sends, once the upstream has agreed to a tunnel. What the upstream sends is the
     /// response's content.
     pub(crate) fn open_tunnel(&mut self, source: Option<ContentSource>) {

@@ -44,6 +44,46 @@ fn a_malformed_response_head_is_a_502_with_its_cause() {
 }
 
 #[test]
+fn a_connection_whose_content_nobody_reads_ends_announced_or_goes_on() {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
+        if peer.head().is_some_and(|head| head.contains("/early")) {
+            peer.send(HELLO);
+        }
+    });
+    let proxy = TestHttpProxy::start(&upstream.upstream);
+    let head = |path: &str| format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\n\r\n");
+    for (path, status) in [("/closes", 502), ("/early", 200)] {
+        let mut client = proxy.connect();
+        client.send(head(path));
+        let answer = client.answer();
+        let announced = answer.field("connection");
+        assert_eq!((answer.status, announced.as_deref()), (status, Some("close")), "{path}");
+    }
+    let mut client = proxy.connect();
+    for _ in 0..2 {
+        client.send(head("/closes") + "hello");
+        let answer = client.answer();
+        assert_eq!((answer.status, answer.field("connection")), (502, None));
+    }
+    proxy.finish();
+}
+
+#[test]
+fn a_response_head_that_is_too_long_is_refused_in_one_piece_too() {
+    let upstream = ScriptedUpstream::unix(|mut peer| {
+        if peer.head().is_some() {
+            let value = "x".repeat(60_000);
+            peer.send(format!("HTTP/1.1 200 OK\r\na: {value}\r\nb: {value}\r\ncontent-length: 0\r\n\r\n"));
+        }
+    });
+    let proxy = TestHttpProxy::start(&upstream.upstream);
+    for _ in 0..5 {
+        assert_eq!(proxy.get("/").status, 502);
+    }
+    proxy.finish();
+}
+
+#[test]
 fn the_text_of_a_failure_is_not_the_upstreams() {
     let upstream = ScriptedUpstream::unix(|mut peer| {
         if peer.head().is_some_and(|head| head.contains("/101")) {

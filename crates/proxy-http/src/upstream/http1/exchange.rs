@@ -323,6 +323,10 @@ impl Http1Exchange {
     }
 
     /// Which fields the response has that must be looked at.
+    pub(crate) fn lacks_content(&self) -> bool {
+        !self.content.is_at_end()
+    }
+
     pub(crate) fn special_fields(&self) -> SpecialFields {
         self.special
     }

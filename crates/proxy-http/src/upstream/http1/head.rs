@@ -117,12 +117,14 @@ pub(crate) fn take(received: &mut Bytes, fields: &mut HeaderMap) -> io::Result<O
     if received.is_empty() {
         return Ok(None);
     }
+    let is_long = |bytes: usize| bytes > HEAD_BYTES_MAX;
     match parse(received, fields)? {
+        Some((used, _)) if is_long(used) => Err(invalid("the head is too long")),
         Some((used, head)) => {
             received.advance(used);
             Ok(Some(head))
         }
-        None if received.len() > HEAD_BYTES_MAX => Err(invalid("the head is too long")),
+        None if is_long(received.len()) => Err(invalid("the head is too long")),
         None => Ok(None),
     }
 }
