@@ -327,11 +327,12 @@ impl Http2Exchange {
         self.content_failure.unwrap_or(RequestFailure::UpstreamCut)
     }
 
-    /// Which fields the response has that must be looked at.
+    /// Whether content is left to send.
     pub(crate) fn lacks_content(&self) -> bool {
         !self.content.is_at_end()
     }
 
+    /// Which fields the response has that must be looked at.
     pub(crate) fn special_fields(&self) -> SpecialFields {
         self.special
     }
