@@ -54,22 +54,23 @@ impl CaseAnswer {
             );
         }
         let beside = format!("{}, {}: {}.", best.name, difference(ratio.mean), certainty(best, ratio));
-        let with = |outcome| {
-            let all = compared.iter().filter(|(target, _)| outcome_of(target) == Some(outcome));
-            all.map(|(target, _)| &*target.name).collect::<Vec<_>>()
-        };
-        let worse = with(ExperimentOutcome::Worse);
+        let is = |target: &TargetComparison, outcome| outcome_of(target) == Some(outcome);
+        let worse = compared.iter().filter(|(target, _)| is(target, ExperimentOutcome::Worse));
+        let worse: Vec<&str> = worse.map(|(target, _)| &*target.name).collect();
         if worse.len() == compared.len() {
             return answer(
                 format!("{baseline}: {} {unit}", if is_capacity { "most" } else { "least" }),
                 format!("Next is {beside}"),
             );
         }
-        let headline = match () {
-            () if !worse.is_empty() => format!("Worse: {}; no difference shown for others", worse.join(", ")),
-            () if with(ExperimentOutcome::Inconclusive).len() == compared.len() => "Inconclusive".to_owned(),
-            () if case.primary => "No difference shown".to_owned(),
-            () => "No verdict asked".to_owned(),
+        let headline = if !worse.is_empty() {
+            format!("Worse: {}; no difference shown for others", worse.join(", "))
+        } else if compared.iter().all(|(target, _)| is(target, ExperimentOutcome::Inconclusive)) {
+            "Inconclusive".to_owned()
+        } else if case.primary {
+            "No difference shown".to_owned()
+        } else {
+            "No verdict asked".to_owned()
         };
         answer(headline, format!("Beside {baseline} {beside}"))
     }
