@@ -1,7 +1,7 @@
 //! Several upstreams: the choice between them, and what happens when some or all of them are gone.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use proxy_core::{Upstream, UpstreamChange};
 use records::delta::NamedDelta as _;
 use records::kinds::{ConnectionOutcome, UpstreamState};
 use records::metrics::{ProxyCounter, UpstreamCounter, UpstreamLatency};
-use socket2::Socket;
+use socket2::{SockRef, Socket};
 
 use crate::support::{
     TLS13, TestProxy, TestUpstream, Tls, echo, end, eventually, read_all, reserved_address, serve_echo,
@@ -239,6 +239,8 @@ fn upstreams_that_restart_lose_no_connection_while_one_is_there() {
                         (Some(_), false) => {
                             std::fs::remove_file(&path).unwrap();
                             let last = listener.take().unwrap();
+                            // Connections that have yet to begin are refused from here on.
+                            SockRef::from(&last).shutdown(Shutdown::Read).unwrap();
                             last.set_nonblocking(true).unwrap();
                             last.incoming().take_while(Result::is_ok).flatten().for_each(serve);
                         }
