@@ -121,8 +121,7 @@ impl HttpWorker {
 
     /// Stores what only a connection's context provides.
     pub(crate) fn begin(&self, context: &WorkerContext) {
-        // If this fails, every request fails with an error of its own.
-        let _ = self.pool.borrow_mut().set_up(&context.registry, &context.upstream_tls);
+        self.pool.borrow_mut().set_up(&context.registry, &context.upstream_tls);
         self.connect_timeout.set(context.limits.connect_timeout);
     }
 

@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::os::unix::net::SocketAddr as UnixAddr;
+use std::rc::Rc;
 use std::time::Duration;
 
 use mio::event::Event;
@@ -19,12 +20,13 @@ enum StreamSocket {
     Unix(UnixStream),
 }
 
-/// A registered socket. Events are edge-triggered: an event sets readiness, and a read or write that falls
-/// short clears it.
+/// A socket with its registration, which ends before it is closed. Events are edge-triggered: an event sets readiness,
+/// and a read or write that falls short clears it.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub struct Socket {
     stream: StreamSocket,
+    registry: Rc<Registry>,
     token: Token,
     readable: bool,
     /// The peer has ended or broken its direction: a short read does not mean then that nothing is left.
@@ -53,12 +55,12 @@ pub enum IoResult {
 
 impl Socket {
     /// Takes over an accepted connection, whose readiness is unknown.
-    pub(crate) fn accepted(socket: TcpStream, registry: &Registry, token: Token) -> io::Result<Self> {
+    pub(crate) fn accepted(socket: TcpStream, registry: &Rc<Registry>, token: Token) -> io::Result<Self> {
         Self::register(StreamSocket::Tcp(socket), registry, token, Interest::READABLE)
     }
 
     /// Connects at once, as Unix sockets do.
-    pub fn connect_unix(addr: &UnixAddr, registry: &Registry, token: Token) -> io::Result<Self> {
+    pub fn connect_unix(addr: &UnixAddr, registry: &Rc<Registry>, token: Token) -> io::Result<Self> {
         Self::register(
             StreamSocket::Unix(UnixStream::connect_addr(addr)?),
             registry,
@@ -68,17 +70,18 @@ impl Socket {
     }
 
     /// Begins to connect; [`Socket::connected`] returns the result once an event has arrived.
-    pub fn connect_tcp(addr: SocketAddr, registry: &Registry, token: Token) -> io::Result<Self> {
+    pub fn connect_tcp(addr: SocketAddr, registry: &Rc<Registry>, token: Token) -> io::Result<Self> {
         let socket = TcpStream::connect(addr)?;
         socket.set_nodelay(true)?;
         let interest = Interest::READABLE | Interest::WRITABLE;
-        let registered = Self::register(StreamSocket::Tcp(socket), registry, token, interest)?;
-        Ok(Self { writable: false, ..registered })
+        let mut registered = Self::register(StreamSocket::Tcp(socket), registry, token, interest)?;
+        registered.writable = false;
+        Ok(registered)
     }
 
     fn register(
         mut stream: StreamSocket,
-        registry: &Registry,
+        registry: &Rc<Registry>,
         token: Token,
         interest: Interest,
     ) -> io::Result<Self> {
@@ -88,6 +91,7 @@ impl Socket {
         }
         Ok(Self {
             stream,
+            registry: Rc::clone(registry),
             token,
             readable: false,
             hung_up: false,
@@ -184,12 +188,12 @@ impl Socket {
     /// # Errors
     /// When the connection is broken.
     #[inline]
-    pub fn write(&mut self, bytes: &[u8], registry: &Registry) -> io::Result<IoResult> {
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<IoResult> {
         let written = match &self.stream {
             StreamSocket::Tcp(tcp) => retry(|| (&mut &*tcp).write(bytes)),
             StreamSocket::Unix(unix) => retry(|| (&mut &*unix).write(bytes)),
         };
-        self.note_written(written, bytes.len(), registry)
+        self.note_written(written, bytes.len())
     }
 
     /// Writes like [`Socket::write`] what [`Socket::shut_down`] follows at once: the last bytes and the end of the stream then
@@ -197,27 +201,22 @@ impl Socket {
     ///
     /// # Errors
     /// When the connection is broken.
-    pub(crate) fn write_last(&mut self, bytes: &[u8], registry: &Registry) -> io::Result<IoResult> {
-        let StreamSocket::Tcp(tcp) = &self.stream else { return self.write(bytes, registry) };
+    pub(crate) fn write_last(&mut self, bytes: &[u8]) -> io::Result<IoResult> {
+        let StreamSocket::Tcp(tcp) = &self.stream else { return self.write(bytes) };
         let written = retry(|| Ok(rustix::net::send(tcp, bytes, SendFlags::MORE | SendFlags::NOSIGNAL)?));
-        self.note_written(written, bytes.len(), registry)
+        self.note_written(written, bytes.len())
     }
 
     #[inline]
-    fn note_written(
-        &mut self,
-        written: io::Result<usize>,
-        len: usize,
-        registry: &Registry,
-    ) -> io::Result<IoResult> {
+    fn note_written(&mut self, written: io::Result<usize>, len: usize) -> io::Result<IoResult> {
         match written {
             Ok(n) if n == len => Ok(IoResult::Bytes(n)),
-            short => self.write_fell_short(short, registry),
+            short => self.write_fell_short(short),
         }
     }
 
     #[cold]
-    fn write_fell_short(&mut self, written: io::Result<usize>, registry: &Registry) -> io::Result<IoResult> {
+    fn write_fell_short(&mut self, written: io::Result<usize>) -> io::Result<IoResult> {
         let result = match written {
             Ok(n) => IoResult::Bytes(n),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => IoResult::Blocked,
@@ -227,16 +226,16 @@ impl Socket {
             }
         };
         self.writable = false;
-        self.tell_writable(registry)?;
+        self.tell_writable()?;
         Ok(result)
     }
 
-    fn tell_writable(&mut self, registry: &Registry) -> io::Result<()> {
+    fn tell_writable(&mut self) -> io::Result<()> {
         if self.interest.is_writable() {
             return Ok(());
         }
         self.interest |= Interest::WRITABLE;
-        self.reregister(registry)
+        self.reregister()
     }
 
     /// Notices that the peer has vanished, also while neither sends anything.
@@ -253,12 +252,13 @@ impl Socket {
     }
 
     /// Gives it another token.
-    pub(crate) fn set_token(&mut self, token: Token, registry: &Registry) -> io::Result<()> {
+    pub(crate) fn set_token(&mut self, token: Token) -> io::Result<()> {
         self.token = token;
-        self.reregister(registry)
+        self.reregister()
     }
 
-    fn reregister(&mut self, registry: &Registry) -> io::Result<()> {
+    fn reregister(&mut self) -> io::Result<()> {
+        let registry = &self.registry;
         match &mut self.stream {
             StreamSocket::Tcp(tcp) => registry.reregister(tcp, self.token, self.interest),
             StreamSocket::Unix(unix) => registry.reregister(unix, self.token, self.interest),
@@ -306,6 +306,17 @@ impl Socket {
     }
 }
 
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // Closing alone is not enough: while a process is started it has a copy of every descriptor, for which the kernel
+        // goes on reporting events. They would be taken for events of the next connection with this token.
+        let _ = match &mut self.stream {
+            StreamSocket::Tcp(tcp) => self.registry.deregister(tcp),
+            StreamSocket::Unix(unix) => self.registry.deregister(unix),
+        };
+    }
+}
+
 fn retry(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
     loop {
         match call() {
@@ -319,16 +330,40 @@ fn retry(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
 mod tests {
     use super::*;
 
-    /// Whether the last bytes wait for the end of the stream. The kernel does not wait for longer than 200 ms.
-    fn last_bytes_wait() -> bool {
+    /// An event loop with a socket in it, and the peer's end.
+    fn accepted() -> (mio::Poll, Socket, std::net::TcpStream) {
         let poll = mio::Poll::new().unwrap();
+        let registry = Rc::new(poll.registry().try_clone().unwrap());
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (accepted, _) = listener.accept().unwrap();
         accepted.set_nodelay(true).unwrap();
         accepted.set_nonblocking(true).unwrap();
-        let mut socket = Socket::accepted(TcpStream::from_std(accepted), poll.registry(), Token(0)).unwrap();
-        assert!(matches!(socket.write_last(b"end", poll.registry()), Ok(IoResult::Bytes(3))));
+        let socket = Socket::accepted(TcpStream::from_std(accepted), &registry, Token(0)).unwrap();
+        (poll, socket, client)
+    }
+
+    #[test]
+    fn a_closed_socket_has_no_events_though_a_child_has_a_copy() {
+        let (mut poll, socket, mut client) = accepted();
+        let StreamSocket::Tcp(tcp) = &socket.stream else { panic!("not TCP") };
+        let copy = rustix::io::dup(tcp).unwrap();
+        let mut events = mio::Events::with_capacity(4);
+        let mut has_events = || {
+            client.write_all(b"late").unwrap();
+            poll.poll(&mut events, Some(Duration::from_millis(50))).unwrap();
+            !events.is_empty()
+        };
+        assert!(has_events());
+        drop(socket);
+        assert!(!has_events());
+        drop(copy);
+    }
+
+    /// Whether the last bytes wait for the end of the stream. The kernel does not wait for longer than 200 ms.
+    fn last_bytes_wait() -> bool {
+        let (_poll, mut socket, mut client) = accepted();
+        assert!(matches!(socket.write_last(b"end"), Ok(IoResult::Bytes(3))));
         client.set_nonblocking(true).unwrap();
         let early = client.read(&mut [0; 8]);
         socket.shut_down();

@@ -305,13 +305,13 @@ impl Relay {
     #[inline]
     fn write_upstream(&mut self, session: &mut ClientSession, context: &mut WorkerContext) {
         let UpstreamConn::Connected { stream, .. } = &mut self.upstream else { return };
-        let flushed = stream.flush(&context.registry);
+        let flushed = stream.flush();
         if matches!(flushed, Ok(1..)) {
             session.touch(context.now);
         }
         let mut is_write_closed = stream.is_write_closed() || flushed.is_err();
         while !is_write_closed && !session.received().is_empty() && stream.is_writable() {
-            match stream.write(session.received(), &context.registry) {
+            match stream.write(session.received()) {
                 Ok(IoResult::Bytes(n)) => session.consume(n, context),
                 Ok(_) => {}
                 Err(_) => is_write_closed = true,
@@ -325,9 +325,9 @@ impl Relay {
         if has_forwarded_all && !session.has_stopped_receiving() {
             session.stop_receiving();
             match self.upstream_ended_at {
-                None => stream.shut_down(&context.registry),
+                None => stream.shut_down(),
                 // Both have ended, so closing implies a FIN.
-                Some(_) => stream.close_notify(&context.registry),
+                Some(_) => stream.close_notify(),
             }
         }
         let (bytes, stalled_since) = stream.held();

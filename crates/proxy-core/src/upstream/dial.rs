@@ -88,7 +88,7 @@ pub(crate) enum ConnectProgress {
 /// The connection that needs an upstream: its key and token in the event loop, and the time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DialContext<'a> {
-    pub(crate) registry: &'a Registry,
+    pub(crate) registry: &'a Rc<Registry>,
     pub(crate) key: usize,
     pub(crate) token: Token,
     pub(crate) now: Instant,
@@ -237,7 +237,7 @@ impl UpstreamCandidate {
         loop {
             let mut failed = None;
             if let Some((mut stream, until)) = self.trying.take() {
-                match stream.establish(caller.registry) {
+                match stream.establish() {
                     Ok(true) => {
                         self.addresses.iter().for_each(AddressAttempts::succeeded);
                         let Self { choice, began_at, .. } = *self;

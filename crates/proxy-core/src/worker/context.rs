@@ -25,7 +25,7 @@ use crate::worker::timers::ConnTimers;
 #[derive(Debug)]
 pub struct WorkerContext {
     /// Where a handler registers its socket.
-    pub registry: Registry,
+    pub registry: Rc<Registry>,
     pub(crate) tls: TlsConfig,
     /// TLS to upstreams.
     pub upstream_tls: Rc<WorkerTls>,

@@ -89,7 +89,7 @@ impl<H: Handler> Worker<H> {
         upstream_tls.update(tls.upstream());
         let context = WorkerContext {
             awaits_hello: shared.routes.has_passed() || tls.has_challenges(),
-            registry,
+            registry: Rc::new(registry),
             tls,
             upstream_tls,
             limits: shared.control.limits(),

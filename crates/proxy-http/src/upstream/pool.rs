@@ -118,12 +118,11 @@ impl UpstreamPool {
     }
 
     /// Takes over where sockets are registered, and how TLS is spoken with upstreams.
-    pub(crate) fn set_up(&mut self, registry: &Registry, tls: &Rc<WorkerTls>) -> io::Result<()> {
+    pub(crate) fn set_up(&mut self, registry: &Rc<Registry>, tls: &Rc<WorkerTls>) {
         if self.registry.is_none() {
-            self.registry = Some(Rc::new(registry.try_clone()?));
+            self.registry = Some(Rc::clone(registry));
             self.tls = Rc::clone(tls);
         }
-        Ok(())
     }
 
     /// Takes over limits; `connections_max` is the worker's share.
@@ -293,9 +292,7 @@ impl UpstreamPool {
             of.opening = Opening::No;
         }
         if connection.is_idle {
-            if let Some(registry) = &self.registry {
-                connection.stream.close_notify(registry);
-            }
+            connection.stream.close_notify();
             let idle = &mut self.of_upstream[connection.upstream].idle;
             // The oldest ones end first.
             if let Some(at) = idle.iter().position(|(other, _)| *other == key) {
@@ -326,9 +323,7 @@ impl UpstreamPool {
 
     /// Announces to the upstream that nothing more is sent.
     pub(crate) fn shut_down(&mut self, key: usize) {
-        if let Some(registry) = &self.registry {
-            self.connections[key].stream.shut_down(registry);
-        }
+        self.connections[key].stream.shut_down();
     }
 
     /// Writes the head of a request; returns how much the upstream took. The rest waits.
@@ -336,8 +331,7 @@ impl UpstreamPool {
     /// # Errors
     /// When the connection is broken.
     pub(crate) fn begin(&mut self, key: usize, head: &[u8]) -> io::Result<usize> {
-        let Some(registry) = &self.registry else { return Err(io::ErrorKind::NotConnected.into()) };
-        self.connections[key].begin(head, registry)
+        self.connections[key].begin(head)
     }
 
     /// Writes what the upstream has yet to take; returns how much it took.
@@ -345,8 +339,7 @@ impl UpstreamPool {
     /// # Errors
     /// When the connection is broken.
     pub(crate) fn flush(&mut self, key: usize, waker: &Waker) -> io::Result<usize> {
-        let Some(registry) = &self.registry else { return Err(io::ErrorKind::NotConnected.into()) };
-        self.connections[key].flush(registry, waker)
+        self.connections[key].flush(waker)
     }
 
     /// Reads once, at most `bytes_max`; true if bytes or the end have arrived.

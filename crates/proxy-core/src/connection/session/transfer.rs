@@ -253,11 +253,7 @@ impl ClientSession {
             self.to_client.source_ended && !self.to_client.sink_closed && !self.from_client.source_ended;
         while !self.to_client.pending.is_empty() && self.socket.is_writable() {
             let bytes = self.to_client.pending.as_slice();
-            let written = if ends {
-                self.socket.write_last(bytes, &context.registry)
-            } else {
-                self.socket.write(bytes, &context.registry)
-            };
+            let written = if ends { self.socket.write_last(bytes) } else { self.socket.write(bytes) };
             match written {
                 Ok(IoResult::Bytes(n)) => {
                     self.to_client.consume(n);

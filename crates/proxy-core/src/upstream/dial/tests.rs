@@ -9,7 +9,7 @@ struct BusyUpstream {
     _dir: tempfile::TempDir,
     listener: socket2::Socket,
     dialer: UpstreamDialer,
-    poll: mio::Poll,
+    registry: Rc<Registry>,
 }
 
 impl BusyUpstream {
@@ -24,7 +24,9 @@ impl BusyUpstream {
         let notices = Arc::new(NoticeLog::default());
         let upstreams = Upstreams::resolve(&[Upstream::unix(path)], &Resolver::default(), notices).unwrap();
         let dialer = UpstreamDialer::new(Arc::new(upstreams), 0);
-        (Self { _dir: dir, listener, dialer, poll: mio::Poll::new().unwrap() }, filler)
+        let poll = mio::Poll::new().unwrap();
+        let registry = Rc::new(poll.registry().try_clone().unwrap());
+        (Self { _dir: dir, listener, dialer, registry }, filler)
     }
 
     fn advance(
@@ -33,7 +35,7 @@ impl BusyUpstream {
         key: usize,
         now: Instant,
     ) -> io::Result<ConnectProgress> {
-        let (registry, token, tls) = (self.poll.registry(), Token(key), &Rc::default());
+        let (registry, token, tls) = (&self.registry, Token(key), &Rc::default());
         let caller = DialContext { registry, key, token, now, tls };
         attempt.advance(&mut self.dialer, caller, &mut UpstreamDeltas::default())
     }

@@ -6,6 +6,7 @@ pub(crate) mod resolver;
 
 use std::io;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 use std::time::Instant;
@@ -32,7 +33,7 @@ impl Upstreams {
         &self,
         index: usize,
         attempts: &mut AddressAttempts,
-        (registry, token): (&Registry, Token),
+        (registry, token): (&Rc<Registry>, Token),
         mut failed: Option<io::Error>,
         now: Instant,
     ) -> io::Result<Socket> {

@@ -6,8 +6,8 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use mio::Token;
 use mio::event::Event;
-use mio::{Registry, Token};
 
 use crate::io::socket::{IoResult, Socket};
 use crate::tls::TlsPeer;
@@ -68,9 +68,9 @@ impl UpstreamStream {
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn keep(&mut self, token: Token, registry: &Registry) -> io::Result<()> {
+    pub fn keep(&mut self, token: Token) -> io::Result<()> {
         self.socket.keep_alive()?;
-        self.socket.set_token(token, registry)
+        self.socket.set_token(token)
     }
 
     pub fn note(&mut self, event: &Event) {
@@ -81,7 +81,7 @@ impl UpstreamStream {
     ///
     /// # Errors
     /// If it has failed.
-    pub fn establish(&mut self, registry: &Registry) -> io::Result<bool> {
+    pub fn establish(&mut self) -> io::Result<bool> {
         if !self.is_connected {
             // An error is an event too.
             if !self.socket.is_writable() {
@@ -91,7 +91,7 @@ impl UpstreamStream {
         }
         match &mut self.tls {
             None => Ok(true),
-            Some(tls) => tls.shake_hands(&mut self.socket, registry),
+            Some(tls) => tls.shake_hands(&mut self.socket),
         }
     }
 
@@ -148,10 +148,10 @@ impl UpstreamStream {
     /// # Errors
     /// When the connection is broken.
     #[inline]
-    pub fn write(&mut self, bytes: &[u8], registry: &Registry) -> io::Result<IoResult> {
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<IoResult> {
         match &mut self.tls {
-            None => self.socket.write(bytes, registry),
-            Some(tls) => tls.write(&mut self.socket, bytes, registry),
+            None => self.socket.write(bytes),
+            Some(tls) => tls.write(&mut self.socket, bytes),
         }
     }
 
@@ -160,30 +160,30 @@ impl UpstreamStream {
     /// # Errors
     /// When the connection is broken.
     #[inline]
-    pub fn flush(&mut self, registry: &Registry) -> io::Result<usize> {
+    pub fn flush(&mut self) -> io::Result<usize> {
         match &mut self.tls {
             None => Ok(0),
-            Some(tls) => tls.flush(&mut self.socket, registry),
+            Some(tls) => tls.flush(&mut self.socket),
         }
     }
 
     /// Announces to the upstream that nothing more is sent. A later read detects a vanished peer.
-    pub fn shut_down(&mut self, registry: &Registry) {
+    pub fn shut_down(&mut self) {
         match &mut self.tls {
             None => self.socket.shut_down(),
             // If that fails, reading finds out.
             Some(tls) => {
-                let _ = tls.shut_down(&mut self.socket, registry);
+                let _ = tls.shut_down(&mut self.socket);
             }
         }
     }
 
     /// Announces the end of TLS, before the connection is closed in both directions.
-    pub fn close_notify(&mut self, registry: &Registry) {
+    pub fn close_notify(&mut self) {
         if let Some(tls) = &mut self.tls {
             // After a failure TLS has sent an alert already; an upstream need not learn of the end.
             let _ = tls.engine.close_notify(&mut tls.unsent);
-            let _ = tls.flush(&mut self.socket, registry);
+            let _ = tls.flush(&mut self.socket);
         }
     }
 

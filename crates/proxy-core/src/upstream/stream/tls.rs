@@ -7,8 +7,6 @@ use std::mem;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use mio::Registry;
-
 use crate::io::buffer::Buffer;
 use crate::io::socket::{IoResult, Socket};
 use crate::tls::{
@@ -86,10 +84,10 @@ impl WorkerTls {
 }
 
 impl TlsLayer {
-    pub(super) fn shake_hands(&mut self, socket: &mut Socket, registry: &Registry) -> io::Result<bool> {
+    pub(super) fn shake_hands(&mut self, socket: &mut Socket) -> io::Result<bool> {
         let advanced = self.advance_handshake(socket);
         // A failure leaves an alert, which tells the upstream why. Whether it arrives makes no difference.
-        let flushed = self.flush(socket, registry);
+        let flushed = self.flush(socket);
         let is_done = advanced?;
         flushed?;
         Ok(is_done)
@@ -166,13 +164,8 @@ impl TlsLayer {
     }
 
     #[inline(never)]
-    pub(super) fn write(
-        &mut self,
-        socket: &mut Socket,
-        bytes: &[u8],
-        registry: &Registry,
-    ) -> io::Result<IoResult> {
-        self.flush(socket, registry)?;
+    pub(super) fn write(&mut self, socket: &mut Socket, bytes: &[u8]) -> io::Result<IoResult> {
+        self.flush(socket)?;
         if !self.unsent.is_empty() {
             return Ok(IoResult::Blocked);
         }
@@ -181,7 +174,7 @@ impl TlsLayer {
         let output = &mut worker.scratch.borrow_mut().output;
         output.clear();
         self.engine.encrypt(&bytes[..taken], output).map_err(failed)?;
-        let sent = match socket.write(output.as_slice(), registry)? {
+        let sent = match socket.write(output.as_slice())? {
             IoResult::Bytes(n) => n,
             IoResult::Blocked | IoResult::End => 0,
         };
@@ -193,10 +186,10 @@ impl TlsLayer {
         Ok(IoResult::Bytes(taken))
     }
 
-    pub(super) fn flush(&mut self, socket: &mut Socket, registry: &Registry) -> io::Result<usize> {
+    pub(super) fn flush(&mut self, socket: &mut Socket) -> io::Result<usize> {
         let mut taken = 0;
         while !self.unsent.is_empty() && socket.is_writable() {
-            match socket.write(self.unsent.as_slice(), registry) {
+            match socket.write(self.unsent.as_slice()) {
                 Ok(IoResult::Bytes(n)) => {
                     taken += n;
                     self.unsent.consume(n);
@@ -219,11 +212,11 @@ impl TlsLayer {
         Ok(taken)
     }
 
-    pub(super) fn shut_down(&mut self, socket: &mut Socket, registry: &Registry) -> io::Result<()> {
+    pub(super) fn shut_down(&mut self, socket: &mut Socket) -> io::Result<()> {
         // After a failure TLS has sent an alert already.
         let _ = self.engine.close_notify(&mut self.unsent);
         self.is_ending = true;
-        self.flush(socket, registry).map(drop)
+        self.flush(socket).map(drop)
     }
 
     pub(super) fn held(&self) -> (usize, Option<Instant>) {

@@ -5,7 +5,6 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use mio::Registry;
 use mio::event::Event;
 use proxy_core::{AddressAttempts, IoResult, UpstreamHandshake, UpstreamStream};
 
@@ -164,13 +163,9 @@ impl PooledConn {
     }
 
     /// Waits until the address that is being tried has answered.
-    pub(in crate::upstream) fn poll_connected(
-        &mut self,
-        registry: &Registry,
-        cx: &Context<'_>,
-    ) -> Poll<io::Result<()>> {
+    pub(in crate::upstream) fn poll_connected(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         if self.connect_time.is_none() {
-            if !self.stream.establish(registry)? {
+            if !self.stream.establish()? {
                 self.set_waker(cx.waker());
                 return Poll::Pending;
             }
@@ -212,8 +207,8 @@ impl PooledConn {
     }
 
     /// Writes the head of a request; returns how much the upstream took. The rest waits.
-    pub(in crate::upstream) fn begin(&mut self, head: &[u8], registry: &Registry) -> io::Result<usize> {
-        let taken = match self.stream.write(head, registry)? {
+    pub(in crate::upstream) fn begin(&mut self, head: &[u8]) -> io::Result<usize> {
+        let taken = match self.stream.write(head)? {
             IoResult::Bytes(n) => n,
             IoResult::Blocked | IoResult::End => 0,
         };
@@ -221,10 +216,10 @@ impl PooledConn {
         Ok(taken)
     }
 
-    pub(in crate::upstream) fn flush(&mut self, registry: &Registry, waker: &Waker) -> io::Result<usize> {
-        let mut taken = self.stream.flush(registry)?;
+    pub(in crate::upstream) fn flush(&mut self, waker: &Waker) -> io::Result<usize> {
+        let mut taken = self.stream.flush()?;
         while !self.unsent.is_empty() && self.stream.is_writable() {
-            match self.stream.write(&self.unsent, registry)? {
+            match self.stream.write(&self.unsent)? {
                 IoResult::Bytes(n) => {
                     self.unsent.advance(n);
                     taken += n;

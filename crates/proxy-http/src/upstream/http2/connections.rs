@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use h2::client::SendRequest;
-use mio::Registry;
 use mio::event::Event;
 use proxy_core::handler::resources_token;
 use proxy_core::{AddressAttempts, UpstreamStream, Upstreams};
@@ -73,18 +72,14 @@ impl Http2Conns {
         mut stream: UpstreamStream,
         upstream: usize,
         addresses: Option<AddressAttempts>,
-        registry: &Rc<Registry>,
         (now, begin_timeout): (Instant, Duration),
     ) -> io::Result<Http2Stream> {
         let entry = self.connections.vacant_entry();
         let key = entry.key();
-        stream.keep(resources_token(key | KEY_BIT), registry)?;
+        stream.keep(resources_token(key | KEY_BIT))?;
         let (stream, reads) = (Rc::new(RefCell::new(stream)), Rc::new(Reads::default()));
-        let (send, connection) = shake_hands(Http2Io {
-            stream: Rc::clone(&stream),
-            registry: Rc::clone(registry),
-            reads: Rc::clone(&reads),
-        })?;
+        let (send, connection) =
+            shake_hands(Http2Io { stream: Rc::clone(&stream), reads: Rc::clone(&reads) })?;
         let wake = Arc::new(ConnWake { key, is_woken: AtomicBool::new(false), woken: self.woken.clone() });
         let waker = Waker::from(Arc::clone(&wake));
         // It polls for the first time, and learns of what has arrived already.

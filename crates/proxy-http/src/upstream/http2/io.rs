@@ -7,7 +7,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use mio::Registry;
 use proxy_core::{IoResult, UpstreamStream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -17,7 +16,6 @@ const READ_BYTES_MAX: usize = 16 << 10;
 /// The library's end of a connection. Every event of the socket has the connection polled, so that no waker is kept.
 pub(super) struct Http2Io {
     pub(super) stream: Rc<RefCell<UpstreamStream>>,
-    pub(super) registry: Rc<Registry>,
     pub(super) reads: Rc<Reads>,
 }
 
@@ -73,7 +71,7 @@ impl AsyncWrite for Http2Io {
         if !stream.is_writable() {
             return Poll::Pending;
         }
-        match stream.write(bytes, &self.registry) {
+        match stream.write(bytes) {
             Ok(IoResult::Bytes(n)) => Poll::Ready(Ok(n)),
             Ok(IoResult::Blocked | IoResult::End) => Poll::Pending,
             // Its last words may wait to be read; then its end.
@@ -84,7 +82,7 @@ impl AsyncWrite for Http2Io {
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut stream = self.stream.borrow_mut();
-        match stream.flush(&self.registry) {
+        match stream.flush() {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Poll::Ready(Err(error)),
             _ => {}
         }
@@ -93,7 +91,7 @@ impl AsyncWrite for Http2Io {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.as_mut().poll_flush(cx))?;
-        self.stream.borrow_mut().shut_down(&self.registry);
+        self.stream.borrow_mut().shut_down();
         Poll::Ready(Ok(()))
     }
 }

@@ -66,10 +66,9 @@ impl UpstreamPool {
         if !self.upstreams.is_http2(upstream) {
             return Ok(AcquiredConn::Http1(key));
         }
-        let registry = self.registry.clone().ok_or(io::ErrorKind::NotConnected)?;
         let PooledConn { stream, addresses, .. } = self.connections.remove(key);
         self.of_upstream[upstream].opening = Opening::No;
-        let begun = self.http2.insert(stream, upstream, addresses, &registry, (self.now, begin_timeout));
+        let begun = self.http2.insert(stream, upstream, addresses, (self.now, begin_timeout));
         if begun.is_err() {
             self.wake_queues();
         }

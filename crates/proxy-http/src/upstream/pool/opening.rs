@@ -48,8 +48,7 @@ impl UpstreamPool {
     /// Waits until a new connection is connected.
     pub(crate) fn poll_connected(&mut self, key: usize, cx: &Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            let registry = self.registry.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-            match self.connections[key].poll_connected(registry, cx) {
+            match self.connections[key].poll_connected(cx) {
                 Poll::Ready(Err(error)) => self.connect_next(key, error)?,
                 polled => {
                     let connection = &mut self.connections[key];
@@ -70,7 +69,7 @@ impl UpstreamPool {
         let (Some(registry), Some(attempts)) = (&self.registry, &mut connection.addresses) else {
             return Err(error);
         };
-        let (upstream, at) = (connection.upstream, (&**registry, resources_token(key)));
+        let (upstream, at) = (connection.upstream, (registry, resources_token(key)));
         let socket = self.upstreams.connect_next(upstream, attempts, at, Some(error), self.now)?;
         connection.stream = self.upstreams.stream(upstream, socket, &self.tls)?;
         Ok(())
