@@ -36,6 +36,8 @@ pub(crate) struct RequestContent {
     request: RequestHandle,
     /// Pieces that were taken and are to be sent, or sent again; the last one is the first.
     taken: Vec<Piece>,
+    /// Whether nobody reads what the client may still send of it.
+    is_given_up: bool,
     received: u64,
     /// When a byte of it last moved, from the client or to the upstream.
     moved_at: Instant,
@@ -92,6 +94,7 @@ impl RequestContent {
             framing,
             request: request.clone(),
             taken: Vec::new(),
+            is_given_up: false,
             received: 0,
             moved_at: request.client().worker.now(),
         };
@@ -154,8 +157,18 @@ impl RequestContent {
         Ok(())
     }
 
+    /// Whether the client may send more of it, which is read or not.
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.is_given_up || !self.is_at_end()
+    }
+
     /// Sends no more of it.
     pub(super) fn stop(&mut self) {
+        self.is_given_up |= !self.is_at_end();
+        self.end();
+    }
+
+    fn end(&mut self) {
         if self.body.take().is_some() {
             self.request.client().end_content();
         }
@@ -181,7 +194,7 @@ impl RequestContent {
         let frame = match polled {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(None) => {
-                self.stop();
+                self.end();
                 return Poll::Ready(Ok(Piece::End));
             }
             Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(failure_of(&error))),
@@ -191,7 +204,7 @@ impl RequestContent {
         let data = match frame.into_data() {
             Ok(data) => data,
             Err(frame) => {
-                self.stop();
+                self.end();
                 let trailers = frame.into_trailers().unwrap_or_default();
                 let is_http2 = self.request.client().version == HttpVersion::Http2;
                 // A tunnel has none (RFC 9113, section 8.5).

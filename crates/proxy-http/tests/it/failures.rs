@@ -1,7 +1,11 @@
 //! What fails: each with its status, its counter, and a text that names no address.
 
+use std::thread;
+use std::time::Duration;
+
 use records::metrics::{HttpCounter, ProxyCounter, UpstreamCounter};
 
+use crate::http2_server::Http2Upstream;
 use crate::support::{TestHttpProxy, client_errors};
 use crate::upstream::{HELLO, ScriptedUpstream};
 
@@ -66,6 +70,32 @@ fn a_connection_whose_content_nobody_reads_ends_announced_or_goes_on() {
         assert_eq!((answer.status, answer.field("connection")), (502, None));
     }
     proxy.finish();
+}
+
+#[test]
+fn an_early_answer_of_an_upstream_that_reads_no_more_ends_the_connection_announced() {
+    let http1 = ScriptedUpstream::unix(|mut peer| {
+        if peer.head().is_some() {
+            peer.read_no_more();
+            thread::sleep(Duration::from_millis(100));
+            peer.send(HELLO);
+        }
+    });
+    let http2 = Http2Upstream::start(|request| async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        request.respond(&[], "hello", None).await;
+    });
+    for upstream in [&http1.upstream, &http2.upstream] {
+        let proxy = TestHttpProxy::start(upstream);
+        let mut client = proxy.connect();
+        // More than the window of a stream, less than there is.
+        client.send("POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 200000\r\n\r\n");
+        client.send(vec![b'x'; 100_000]);
+        let answer = client.answer();
+        let announced = answer.field("connection");
+        assert_eq!((answer.status, announced.as_deref()), (200, Some("close")), "{upstream}");
+        proxy.finish();
+    }
 }
 
 #[test]

@@ -80,6 +80,10 @@ impl ScriptedConn {
         let _ = self.stream.write_all(bytes.as_ref());
     }
 
+    pub(crate) fn read_no_more(&mut self) {
+        self.stream.socket().shutdown(Shutdown::Read).unwrap();
+    }
+
     /// Sends nothing more.
     pub(crate) fn shut_down(&mut self) {
         self.stream.socket().shutdown(Shutdown::Write).unwrap();

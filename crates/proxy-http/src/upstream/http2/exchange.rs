@@ -327,9 +327,9 @@ impl Http2Exchange {
         self.content_failure.unwrap_or(RequestFailure::UpstreamCut)
     }
 
-    /// Whether content is left to send.
+    /// Whether the client may still send content.
     pub(crate) fn lacks_content(&self) -> bool {
-        !self.content.is_at_end()
+        self.content.is_incomplete()
     }
 
     /// Which fields the response has that must be looked at.
