@@ -49,7 +49,14 @@ pub struct AcmeStore {
 
 /// Held by the process that renews, until it is dropped.
 #[derive(Debug)]
-pub struct StoreLock(#[expect(dead_code, reason = "the lock ends with the open file")] File);
+pub struct StoreLock(File);
+
+impl Drop for StoreLock {
+    fn drop(&mut self) {
+        // While a process is started it has a copy of every descriptor, and closing alone leaves it the lock.
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
 
 /// An order that the authority has validated, and whose certificate is not here yet.
 #[derive(Serialize, Deserialize)]
@@ -234,10 +241,12 @@ mod tests {
     #[test]
     fn one_process_at_a_time_has_the_lock() {
         let (_folder, store) = opened();
-        let first = store.lock().unwrap();
-        assert!(first.is_some() && store.lock().unwrap().is_none());
+        let first = store.lock().unwrap().unwrap();
+        assert!(store.lock().unwrap().is_none());
+        let of_child = first.0.try_clone().unwrap();
         drop(first);
         assert!(store.lock().unwrap().is_some());
+        drop(of_child);
     }
 
     #[test]

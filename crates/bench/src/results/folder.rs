@@ -238,6 +238,13 @@ fn claim(path: &Path) -> Result<PathBuf, FolderError> {
     absolute(path)
 }
 
+impl Drop for ResultsFolder {
+    fn drop(&mut self) {
+        // While a process is started it has a copy of every descriptor, and closing alone leaves it the lock.
+        let _ = flock(&self.lines, FlockOperation::Unlock);
+    }
+}
+
 /// The folder's absolute path: children get paths in it, and run in other folders.
 fn absolute(path: &Path) -> Result<PathBuf, FolderError> {
     path.canonicalize().map_err(failed("find", path))
