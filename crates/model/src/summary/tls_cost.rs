@@ -6,7 +6,7 @@ use crate::figures::{Figure, FigureName, FigureUnit, Statistic};
 use crate::runs::Run;
 use records::metrics::{CpuGroup, LatencyClass, LoadLatency, ProxyLatency};
 
-/// CPU time, bytes and round trips of TLS, each `null` if the records do not have it.
+/// CPU time, bytes, round trips and waiting times of TLS, each `null` if the records do not have it.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct TlsCost {
     /// `compute_full.mean`, in microseconds.
@@ -19,6 +19,10 @@ pub struct TlsCost {
     pub bytes_ratio: Option<f64>,
     /// `handshakes.round_trips`
     pub round_trips: Option<f64>,
+    /// `load.handshake_full.p50`, in microseconds; `null` with too few.
+    pub load_full_p50_us: Option<f64>,
+    /// `load.handshake_resumed.p50`, in microseconds; `null` with too few.
+    pub load_resumed_p50_us: Option<f64>,
     /// The load's first requests on new connections; `null` with too few.
     pub first_request: Option<FirstRequest>,
 }
@@ -49,8 +53,8 @@ impl TlsCost {
         let first = FIRST_REQUESTS.into_iter().find_map(|(handshake, of_handshake, of_request)| {
             Some(FirstRequest {
                 handshake,
-                handshake_p99_us: p99_us(run, of_handshake)?,
-                request_p99_us: p99_us(run, of_request)?,
+                handshake_p99_us: percentile_us(run, of_handshake, 0.99)?,
+                request_p99_us: percentile_us(run, of_request, 0.99)?,
             })
         });
         Self {
@@ -59,21 +63,30 @@ impl TlsCost {
             cpu_ratio: cpu_ratio(run),
             bytes_ratio: named("proxy.bytes.tls.ratio"),
             round_trips: named("proxy.handshakes.round_trips"),
+            load_full_p50_us: percentile_us(run, LoadLatency::HandshakeFull, 0.5),
+            load_resumed_p50_us: percentile_us(run, LoadLatency::HandshakeResumed, 0.5),
             first_request: first,
         }
     }
 
-    /// What is known of it, a sentence each.
+    /// What is known of it, a sentence each. How long the clients of a load waited is said where the proxy's CPU is not
+    /// known.
     pub fn sentences(&self) -> Vec<String> {
         let (time, share) =
             (|us: f64| FigureUnit::Micros.show(us), |ratio: f64| FigureUnit::Ratio.show(ratio));
-        let full = self.full_us.map(|us| format!("full handshake {}", time(us)));
-        let resumed = self.resumed_us.map(|us| format!("resumed {}", time(us)));
-        let each: Vec<String> = full.into_iter().chain(resumed).collect();
+        let handshakes = |full: Option<f64>, resumed: Option<f64>| {
+            let full = full.map(|us| format!("full handshake {}", time(us)));
+            let resumed = resumed.map(|us| format!("resumed {}", time(us)));
+            let each: Vec<String> = full.into_iter().chain(resumed).collect();
+            (!each.is_empty()).then(|| each.join(", "))
+        };
         let all = self.cpu_ratio.map_or_else(String::new, |ratio| {
             format!("; handshakes take {} of the proxy's CPU", share(ratio))
         });
-        let cpu = (!each.is_empty()).then(|| format!("CPU: {}{all}.", each.join(", ")));
+        let cpu = handshakes(self.full_us, self.resumed_us).map(|each| format!("CPU: {each}{all}."));
+        let waited = handshakes(self.load_full_p50_us, self.load_resumed_p50_us)
+            .filter(|_| cpu.is_none())
+            .map(|each| format!("Clients waited: {each} (p50)."));
         let bytes = self.bytes_ratio.map(|ratio| format!("Bytes: {} of those on the wire.", share(ratio)));
         let trips = self
             .round_trips
@@ -86,7 +99,7 @@ impl TlsCost {
                 time(handshake_p99_us)
             )
         });
-        [cpu, bytes, trips, first].into_iter().flatten().collect()
+        [cpu, bytes, trips, waited, first].into_iter().flatten().collect()
     }
 }
 
@@ -100,8 +113,8 @@ fn cpu_ratio(run: &Run) -> Option<f64> {
     (compute_us > 0.0 && cpu_us >= compute_us).then(|| compute_us / cpu_us)
 }
 
-/// The 99th percentile, if ten samples lie above it.
-fn p99_us(run: &Run, class: LoadLatency) -> Option<f64> {
-    let figure = Figure::Latency(LatencyClass::Load(class), Statistic::Percentile(0.99));
+/// The percentile, if ten samples lie above it.
+fn percentile_us(run: &Run, class: LoadLatency, q: f64) -> Option<f64> {
+    let figure = Figure::Latency(LatencyClass::Load(class), Statistic::Percentile(q));
     figure.value(run, None).filter(|_| figure.too_few_samples(run).is_none())
 }

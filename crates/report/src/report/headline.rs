@@ -261,7 +261,7 @@ impl Report<'_> {
             cost.cpu_ratio.map(|ratio| format!("{} of CPU", FigureUnit::Ratio.show(ratio))),
             cost.bytes_ratio.map(|ratio| format!("{} of bytes", FigureUnit::Ratio.show(ratio))),
             cost.round_trips.map(|trips| format!("{} RTT", FigureUnit::Count.show(trips))),
-            cost.first_request.map(|first| FigureUnit::Micros.show(first.handshake_p99_us)),
+            cost.load_full_p50_us.or(cost.load_resumed_p50_us).map(|us| FigureUnit::Micros.show(us)),
         ];
         let value = first.into_iter().flatten().next()?;
         let names = ["proxy.compute_full.mean", "proxy.compute_resumed.mean", "proxy.bytes.tls.ratio"];

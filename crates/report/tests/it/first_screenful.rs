@@ -149,11 +149,19 @@ fn apdex_counts_what_failed_and_halves_what_was_tolerated() {
     assert!(report.html().contains("Apdex, T = 10 ms"));
 }
 
-#[test]
-fn a_tile_says_what_tls_costs_as_far_as_the_records_say() {
+/// The report, in Markdown, of a run with these figures.
+fn markdown_of(proxy: Option<&ProxyDelta>, load: &LoadDelta, host: Option<HostRecord>) -> String {
     let run = RunId::from_bits(6);
     let mut publisher = Publisher::new(run, Vec::new(), 60, at(0));
     publisher.start(RunRecord::default(), at(0));
+    publisher.interval(proxy, Some((load, LoadState::default())), host, at(1));
+    publisher.stop(RunRecord::default(), None, None, None, at(2));
+    let model = crate::common::read(publisher.into_sink(), 100, |_| false);
+    Report::new(&model, model.run(run).unwrap(), "file:x", String::new()).markdown()
+}
+
+#[test]
+fn a_tile_says_what_tls_costs_as_far_as_the_records_say() {
     let (mut proxy, mut load) = (ProxyDelta::default(), LoadDelta::default());
     for _ in 0..1_000 {
         proxy.latencies[ProxyLatency::ComputeFull].record_ns(160_000);
@@ -174,29 +182,25 @@ fn a_tile_says_what_tls_costs_as_far_as_the_records_say() {
     }
     let mut host = HostRecord::default();
     host.cpu[CpuGroup::Proxy] = 1_000_000;
-    publisher.interval(Some(&proxy), Some((&load, LoadState::default())), Some(host), at(1));
-    publisher.stop(RunRecord::default(), None, None, None, at(2));
-    let model = crate::common::read(publisher.into_sink(), 100, |_| false);
-    let markdown = Report::new(&model, model.run(run).unwrap(), "file:x", String::new()).markdown();
+    let markdown = markdown_of(Some(&proxy), &load, Some(host));
     let expected = "| TLS costs | 21.5 % of CPU | CPU: full handshake 0.16 ms, resumed 0.11 ms; handshakes take 21.5 % of the \
                     proxy's CPU. Bytes: 38 % of those on the wire. Round trips: 1.17 for each new connection. First requests: \
                     p99 3.1 ms, of their full handshakes 1.2 ms. |";
+    assert!(markdown.contains(expected), "{markdown}");
+    (0..20).for_each(|_| load.latencies[LoadLatency::HandshakeResumed].record_ns(700_000));
+    let markdown = markdown_of(None, &load, None);
+    let expected = "| TLS costs | 1.2 ms | Clients waited: full handshake 1.2 ms, resumed 0.7 ms (p50). First requests: p99 \
+                    3.1 ms, of their full handshakes 1.2 ms. |";
     assert!(markdown.contains(expected), "{markdown}");
 }
 
 #[test]
 fn failures_of_other_clients_than_the_load_are_in_the_headline() {
-    let run = RunId::from_bits(5);
-    let mut publisher = Publisher::new(run, Vec::new(), 60, at(0));
-    publisher.start(RunRecord::default(), at(0));
     let (mut proxy, mut load) = (ProxyDelta::default(), LoadDelta::default());
     proxy.counters[ProxyCounter::HandshakesFull] = 120;
     proxy.counters[ProxyCounter::HandshakesFailed] = 30;
     load.counters[LoadCounter::Ok] = 100;
-    publisher.interval(Some(&proxy), Some((&load, LoadState::default())), None, at(1));
-    publisher.stop(RunRecord::default(), None, None, None, at(2));
-    let model = crate::common::read(publisher.into_sink(), 100, |_| false);
-    let markdown = Report::new(&model, model.run(run).unwrap(), "file:x", String::new()).markdown();
+    let markdown = markdown_of(Some(&proxy), &load, None);
     let expected = "| Failed requests | 0; at the proxy 30 | Of the load: none of 100 requests failed. At the proxy: \
                     30 of 150 handshakes failed (20.0 %). |";
     assert!(markdown.contains(expected), "{markdown}");
