@@ -291,15 +291,17 @@ impl Report<'_> {
         let (satisfied, tolerated) = (within(within_ns)?, within(within_ns.saturating_mul(4))?);
         let requests = self.summary.load.as_ref().map(|load| &load.requests);
         let unserved = unserved(self.run) as f64;
-        // Answers to failed requests are among the samples of HTTP mode: those that waited in vain are the slow ones.
+        // Answers to failed requests are among the samples of HTTP mode, but for those that were never passed on or
+        // answered: those that waited in vain are the slow ones.
         let (all, failed) = match (latency.class, requests, self.http()) {
             (LatencyClass::Load(_), Some(requests), _) => {
                 ((requests.ok + requests.failed + requests.unfinished + requests.never_sent) as f64, 0.0)
             }
             (LatencyClass::Http(_), _, Some(http)) => {
                 let in_vain = self.run.http()?.totals().sum(&WAITED_IN_VAIN) as f64;
-                let answered = unserved - http.requests.unanswered as f64;
-                (http.requests.total as f64, (answered - in_vain.min(samples - tolerated)).max(0.0))
+                let all = http.requests.total as f64;
+                let answered = unserved - (all - samples);
+                (all, (answered - in_vain.min(samples - tolerated)).max(0.0))
             }
             (_, _, _) => (samples + unserved, 0.0),
         };
