@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use model::runs::{Gap, Model, Run};
 use records::kinds::HealthRecord;
-use records::metrics::{CpuGroup, LoadCounter, ProxyCounter};
+use records::metrics::{CpuGroup, HttpCounter, LoadCounter, ProxyCounter};
 use records::setting::Value;
 use records::text::quantity::counted;
 
@@ -145,6 +145,13 @@ fn upstream(run: &Run) -> Option<String> {
     let counts = now(run.proxy()?);
     let connections = |n| counted(n, "connection");
     let seconds = NOW_US / 1_000_000;
+    if let Some(http) = run.http() {
+        // There each attempt to connect is counted, also those after which another upstream was reached.
+        let failed = now(http).sum(&[HttpCounter::FailedConnect, HttpCounter::FailedConnectTimeout]);
+        let requests = counted(failed, "request");
+        return (failed > 0)
+            .then(|| format!("upstream out of reach: {requests} failed in the last {seconds} s"));
+    }
     match (counts[ProxyCounter::UpstreamConnectsFailed], counts[ProxyCounter::UpstreamBroken]) {
         (0, 0) => None,
         (0, n) => Some(format!("the upstream broke off {} in the last {seconds} s", connections(n))),

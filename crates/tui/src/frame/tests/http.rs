@@ -1,6 +1,8 @@
 //! Screens of a run in HTTP mode.
 
 use insta::assert_snapshot;
+use records::kinds::Body;
+use records::metrics::{HttpCounter, ProxyCounter};
 
 use crate::app::testing::{TestDashboard, options};
 use crate::input::intent::{Intent, SeekTarget};
@@ -183,4 +185,28 @@ fn help_defines_the_figures_of_http() {
     for text in ["HTTP upstream", "in flight", "pool", "the slowest requests of the window"] {
         assert!(screen.contains(text), "{text}: {screen}");
     }
+}
+
+#[test]
+fn an_upstream_is_out_of_reach_if_requests_failed_not_where_another_was_reached() {
+    let screen_with = |failed_requests| {
+        let mut stage = TestDashboard::live_http(options(), 0);
+        for _ in 0..2 {
+            let mut records = stage.run.quiet_http_second();
+            for record in &mut records {
+                match &mut record.body {
+                    Body::Proxy(proxy) => proxy.counters[ProxyCounter::UpstreamConnectsFailed] = 7,
+                    Body::Http(http) => http.counters[HttpCounter::FailedConnect] = failed_requests,
+                    _ => {}
+                }
+            }
+            stage.wait(1);
+            stage.read(records);
+        }
+        stage.screen(160, 48)
+    };
+    let screen = screen_with(0);
+    assert!(!screen.contains("out of reach"), "{screen}");
+    let screen = screen_with(3);
+    assert!(screen.contains("! upstream out of reach: 3 requests failed in the last 10 s"), "{screen}");
 }
