@@ -4,7 +4,7 @@
 //! ┌─ exchange p99 ──────────┐┌─ exchanges ─────────────┐┌─ failed, 10 s ──────────┐
 //! │ 1,032 ms      ▁▁▁▂▁▁███ ││ 292/s         ▁▁▁▁▁▁███ ││ 19 (921 total) ▄▆▄▆█▆▄▁ │
 //! │ 95 % CI 1,024-1,040     ││ out 5.95 MB/s  in 20 kB ││ alert 11  not TLS 5     │
-//! │ p50 1.07  max 2,052  n… ││ open 17  accepted 294/s ││                         │
+//! │ p50 1.07 max 2,052 n 87 ││ open 17  accepted 294/s ││                         │
 //! └─────────────────────────┘└─────────────────────────┘└─────────────────────────┘
 //! ```
 //!
@@ -27,7 +27,7 @@ use crate::panes::timeline::model::TimelineColumn;
 use crate::panes::timeline::plot::shown_row;
 use crate::state::State;
 use crate::state::sight::BOXED_TILE_ROWS;
-use crate::theme::format;
+use crate::theme::{Glyphs, format};
 use crate::view_model::ViewModel;
 use crate::view_model::classes::LatencyRow;
 use crate::view_model::load::LoopState;
@@ -54,8 +54,39 @@ struct Tile {
     course: Vec<Option<f64>>,
     course_style: Style,
     /// What explains it: long, with a second line, and short.
-    long: [String; 2],
+    long: [TileLine; 2],
     short: String,
+}
+
+/// Items with what stands between them.
+#[derive(Default)]
+struct TileLine(Vec<String>, &'static str);
+
+impl TileLine {
+    fn new(items: impl IntoIterator<Item = String>) -> Self {
+        Self(items.into_iter().filter(|item| !item.is_empty()).collect(), "  ")
+    }
+
+    /// As many items as fit, the first one cut if it must be.
+    fn fitting(&self, cells: usize, glyphs: Glyphs) -> String {
+        let Self(items, between) = self;
+        let whole = (1..=items.len()).rev().map(|n| items[..n].join(between));
+        let fitting = whole.into_iter().find(|line| format::width(line) <= cells);
+        fitting
+            .unwrap_or_else(|| items.first().map_or_else(String::new, |item| cut_label(item, cells, glyphs)))
+    }
+}
+
+/// An item whose label is cut where it is too long, not its number.
+fn cut_label(item: &str, cells: usize, glyphs: Glyphs) -> String {
+    let is_number = |at: &usize| item[at + 1..].starts_with(|c: char| c.is_ascii_digit());
+    let number_at = item.match_indices(' ').map(|(at, _)| at).find(is_number);
+    match number_at.map(|at| item.split_at(at)) {
+        Some((label, number)) if format::width(item) > cells && format::width(number) < cells => {
+            format::cut(label, cells - format::width(number), glyphs) + number
+        }
+        _ => format::cut(item, cells, glyphs),
+    }
 }
 
 pub(crate) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, area: Rect) {
@@ -82,7 +113,7 @@ fn boxed(state: &State, frame: &mut Frame<'_>, area: Rect, tile: &Tile) {
     frame.render_widget(block.title(heading), area);
     let inside = Rect { x: area.x + 2, y: area.y + 1, width: area.width - 4, height: 3 };
     let cells = usize::from(inside.width);
-    let [first, second] = [&tile.long[0], &tile.long[1]].map(|text| format::cut(text, cells, theme.glyphs));
+    let [first, second] = [&tile.long[0], &tile.long[1]].map(|line| line.fitting(cells, theme.glyphs));
     let lines =
         [figure(state, tile, cells), Line::styled(first, theme.label()), Line::styled(second, theme.quiet())];
     put(frame, inside, &lines);
@@ -93,7 +124,7 @@ fn plain(state: &State, frame: &mut Frame<'_>, area: Rect, tile: &Tile) {
     let cells = usize::from(area.width);
     // In HTTP mode most classes are of HTTP.
     let heading = longest_fitting(theme, &[&tile.title, &tile.title.replace("HTTP ", "")], cells);
-    let short = format::cut(&tile.short, cells, theme.glyphs);
+    let short = cut_label(&tile.short, cells, theme.glyphs);
     let lines = [
         Line::styled(heading, theme.heading()),
         figure(state, tile, cells),
@@ -151,8 +182,15 @@ fn latency(state: &State, figures: &ViewModel) -> Tile {
         course: course(state, |column| column.quantiles[2].map(|ns| ns as f64)),
         course_style: theme.p99(),
         long: [
-            if is_of_few { format!("few samples: {ci}") } else { format!("95 % CI {ci}") },
-            format!("p50 {} max {max} n {}", at(0).unwrap_or_else(none), format::count(n)),
+            TileLine::new([if is_of_few { format!("few samples: {ci}") } else { format!("95 % CI {ci}") }]),
+            TileLine(
+                vec![
+                    format!("p50 {}", at(0).unwrap_or_else(none)),
+                    format!("max {max}"),
+                    format!("n {}", format::count(n)),
+                ],
+                " ",
+            ),
         ],
         short: format!("CI {ci}"),
         ..Tile::default()
@@ -170,10 +208,8 @@ fn answered(state: &State, figures: &ViewModel) -> Tile {
     };
     let load = figures.load.as_ref().map(details::load_words);
     let proxy = figures.proxy.as_ref();
-    let bytes = proxy.map(|proxy| {
-        let [out, into] = [proxy.out_per_second, proxy.in_per_second].map(|bytes| byte_rate(theme, bytes));
-        format!("out {out}  in {into}")
-    });
+    let out = proxy.map(|proxy| format!("out {}", byte_rate(theme, proxy.out_per_second)));
+    let into = proxy.map(|proxy| format!("in {}", byte_rate(theme, proxy.in_per_second)));
     let open = proxy.and_then(|proxy| proxy.open).map(|open| format!("open {}", format::count(open)));
     let accepted = proxy.map(|proxy| format!("accepted {}", rate(theme, proxy.accepted_per_second)));
     let all =
@@ -181,8 +217,6 @@ fn answered(state: &State, figures: &ViewModel) -> Tile {
     // Of both there is no room for the rate that is wanted of the load.
     let wanted = load.clone().filter(|_| all.is_none());
     let second = [all, wanted, open, accepted.filter(|_| load.is_none())];
-    let second: Vec<String> = second.into_iter().flatten().collect();
-    let out = proxy.map(|proxy| format!("out {}", byte_rate(theme, proxy.out_per_second)));
     let is_stopped = figures.load.as_ref().is_some_and(|load| load.kind == LoopState::Stopped);
     Tile {
         title: title.to_owned(),
@@ -190,7 +224,10 @@ fn answered(state: &State, figures: &ViewModel) -> Tile {
         style: theme.figure(),
         course: course(state, TimelineColumn::rate),
         course_style: theme.graph(),
-        long: [bytes.unwrap_or_default(), second.join("  ")],
+        long: [
+            TileLine::new(out.clone().into_iter().chain(into)),
+            TileLine::new(second.into_iter().flatten()),
+        ],
         short: load.filter(|_| is_stopped).or(out).unwrap_or_default(),
         ..Tile::default()
     }
@@ -230,8 +267,8 @@ fn failed(state: &State, figures: &ViewModel) -> Tile {
         String::new()
     };
     // Where there are three lines, the total is the least.
-    let causes_line = Some(causes.join("  ")).filter(|causes| !causes.is_empty());
-    let mut lines = causes_line.into_iter().chain(connections.clone()).chain([total.clone()]);
+    let lines = [causes.clone(), connections.clone().into_iter().collect(), vec![total.clone()]];
+    let mut lines = lines.into_iter().filter(|line| !line.is_empty()).map(TileLine::new);
     let long = [lines.next().unwrap_or_default(), lines.next().unwrap_or_default()];
     let is_failing = failed.recent > 0;
     Tile {
@@ -258,7 +295,10 @@ fn resumed(state: &State, figures: &ViewModel) -> Tile {
     let all = reasons.iter().map(|(_, n)| *n).sum::<u64>().max(1) as f64;
     let reasons: Vec<String> =
         reasons.iter().map(|(name, n)| format!("{name} {}", whole_percent(*n as f64 / all))).collect();
-    let why = if reasons.is_empty() { String::new() } else { format!("full: {}", reasons.join(", ")) };
+    let mut why = reasons.clone();
+    if let Some(first) = why.first_mut() {
+        first.insert_str(0, "full: ");
+    }
     Tile {
         title: "resumed".to_owned(),
         figure: share(theme, h.full_share.map(|full| 1.0 - full)),
@@ -267,8 +307,11 @@ fn resumed(state: &State, figures: &ViewModel) -> Tile {
         course: course(state, TimelineColumn::resumed_share),
         course_style: theme.graph(),
         long: [
-            why,
-            format!("full {}  resumed {}", rate(theme, h.full_per_second), rate(theme, h.resumed_per_second)),
+            TileLine(why, ", "),
+            TileLine::new([
+                format!("full {}", rate(theme, h.full_per_second)),
+                format!("resumed {}", rate(theme, h.resumed_per_second)),
+            ]),
         ],
         short: reasons
             .into_iter()
@@ -299,8 +342,8 @@ fn cpu(state: &State, figures: &ViewModel) -> Tile {
     // One worker may be busy all the time while the mean is low.
     let busiest = figures.workers.iter().map(WorkerActivity::cores).max_by(f64::total_cmp);
     let second = match busiest.filter(|_| figures.workers.len() > 1) {
-        Some(cores) => format!("max worker {}  {}", format::cpu(cores), of_each("/conn")),
-        None => of_each(" a connection"),
+        Some(cores) => TileLine::new([format!("max worker {}", format::cpu(cores)), of_each("/conn")]),
+        None => TileLine::new([of_each(" a connection")]),
     };
     Tile {
         title: title.to_owned(),
@@ -312,7 +355,7 @@ fn cpu(state: &State, figures: &ViewModel) -> Tile {
             Vec::new()
         },
         course_style: theme.graph(),
-        long: [others.join("  "), second],
+        long: [TileLine::new(others), second],
         short: of_each("/conn"),
         ..Tile::default()
     }
