@@ -21,6 +21,7 @@ pub(crate) enum Action {
     Restore(String),
     /// A key while a prompt is open.
     Type(KeyEvent),
+    Paste(String),
     Point(MouseEvent),
     Update(Update),
     History(HistoryReply),

@@ -152,6 +152,7 @@ impl Dashboard {
             Message::History(news) => self.apply(Action::History(news)),
             Message::Key(key) => self.key(&key),
             Message::Mouse(mouse) => self.apply(Action::Point(mouse)),
+            Message::Pasted(text) => self.apply(Action::Paste(text)),
             Message::Resized => self.resize(),
             Message::Continued => {
                 self.suspended = false;

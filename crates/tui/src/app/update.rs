@@ -1,6 +1,6 @@
 //! Updates the state after every event.
 
-use crossterm::event::KeyEvent;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use model::history::Update;
 use model::runs::Level;
 use records::ids::RunId;
@@ -12,6 +12,7 @@ use crate::clock::ClockReading;
 use crate::frame::layout;
 use crate::options::AlertNotify;
 use crate::screens::help::view;
+use crate::screens::prompt::state::TEXT_MAX;
 use crate::state::State;
 use crate::state::screen::Screen;
 use crate::state::sight::Sight;
@@ -50,6 +51,15 @@ pub(crate) fn update(state: &mut State, action: Action, now: ClockReading) -> Ve
             keep(state, effects)
         }
         Action::Type(key) => typed(state, key, now),
+        Action::Paste(text) if state.prompt.is_some() => {
+            let keys = text.chars().filter(|c| !c.is_control()).take(TEXT_MAX);
+            let keys = keys.map(|c| KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE));
+            keys.flat_map(|key| typed(state, key, now)).collect()
+        }
+        Action::Paste(_) => {
+            state.say("pasted text is no command: open an input first", now);
+            vec![DRAW]
+        }
         Action::Point(event) => {
             let effects = super::mouse::point(state, event, now);
             keep(state, effects)

@@ -164,6 +164,7 @@ impl InputWatch {
                     Ok(Event::Key(key)) if self.late.holds(&key, Instant::now()) => {}
                     Ok(Event::Key(key)) => self.tell(Message::Key(key))?,
                     Ok(Event::Mouse(mouse)) => self.tell(Message::Mouse(mouse))?,
+                    Ok(Event::Paste(text)) => self.tell(Message::Pasted(text))?,
                     Ok(Event::Resize(..)) => self.tell(Message::Resized)?,
                     Ok(_) => {}
                     Err(_) => return self.lose(),

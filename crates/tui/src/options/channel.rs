@@ -18,6 +18,8 @@ pub(crate) enum Message {
     History(HistoryReply),
     Key(KeyEvent),
     Mouse(MouseEvent),
+    /// Text that was pasted.
+    Pasted(String),
     Resized,
     /// The process was stopped and continues; the terminal's contents and modes may have changed.
     Continued,

@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 
 use crossterm::clipboard::CopyToClipboard;
 use crossterm::cursor::{Hide, Show};
-use crossterm::event::{DisableMouseCapture, EnableMouseCapture};
+use crossterm::event::{
+    DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
+};
 use crossterm::execute;
 use crossterm::terminal::{
     EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
@@ -189,7 +191,7 @@ fn enter(mouse: bool) -> io::Result<()> {
     let mut taken = lock_taken();
     enable_raw_mode()?;
     *taken = true;
-    execute!(io::stdout(), EnterAlternateScreen, Hide)?;
+    execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste, Hide)?;
     if mouse { execute!(io::stdout(), EnableMouseCapture) } else { Ok(()) }
 }
 
@@ -220,7 +222,14 @@ fn give_back(taken: &mut bool) {
     if std::mem::take(taken) {
         let mut output = io::stdout();
         if takes_output(&output) {
-            let _ = execute!(output, EndSynchronizedUpdate, DisableMouseCapture, LeaveAlternateScreen, Show);
+            let _ = execute!(
+                output,
+                EndSynchronizedUpdate,
+                DisableMouseCapture,
+                DisableBracketedPaste,
+                LeaveAlternateScreen,
+                Show
+            );
         }
         let _ = disable_raw_mode();
     }

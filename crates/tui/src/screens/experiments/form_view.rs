@@ -14,8 +14,8 @@ const FORM_LABEL_CELLS: usize = 9;
 pub(crate) fn lines(state: &State, form: &ExperimentForm, width: u16) -> Vec<Line<'static>> {
     let theme = state.theme;
     let cells = usize::from(width).saturating_sub(FORM_LABEL_CELLS);
-    let mut lines =
-        vec![heading(theme, &["new A/B experiment: Up Down Tab, Ctrl-s starts", "new A/B"], "", width)];
+    let titles = ["new A/B: Up Down move, Tab completes, Ctrl-s starts", "new A/B: Ctrl-s starts", "new A/B"];
+    let mut lines = vec![heading(theme, &titles, "", width)];
     lines.extend(FormField::ALL.into_iter().map(|field| {
         let is_selected = field == form.field();
         let pointer = if is_selected { theme.glyphs.pointer() } else { ' ' };

@@ -10,7 +10,7 @@ use crate::input::intent::List;
 use crate::screens::experiments::form::{ExperimentForm, FormField};
 
 /// The maximum number of characters.
-const TEXT_MAX: usize = 200;
+pub(crate) const TEXT_MAX: usize = 200;
 
 /// The text that is being typed, and its purpose.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Prompts and the palette.
 
 use super::press;
-use crate::app::action::Action;
+use crate::app::action::{Action, Effect};
 use crate::app::testing::{TestDashboard, options};
 use crate::input::intent::List;
 use crate::panes::tables::clients::model::ClientRow;
@@ -27,6 +27,18 @@ fn a_prompt_keeps_refused_text_until_it_is_valid() {
     assert!(stage.screen(120, 30).contains("12:04:02Z, +00:02"), "{}", stage.screen(120, 30));
     press(&mut stage, "\n");
     assert!(stage.screen(120, 30).contains("FROZEN"));
+}
+
+#[test]
+fn pasted_text_is_typed_into_an_input_and_is_no_command() {
+    let mut stage = TestDashboard::live(options(), 3);
+    let pasted = || Action::Paste("qqq\n".to_owned());
+    let effects = stage.act(pasted());
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::Leave(_))), "{effects:?}");
+    assert!(stage.screen(120, 30).contains("pasted text is no command"), "{}", stage.screen(120, 30));
+    press(&mut stage, "/");
+    stage.act(pasted());
+    assert_eq!(stage.state.prompt.as_ref().unwrap().text(), "qqq");
 }
 
 #[test]
