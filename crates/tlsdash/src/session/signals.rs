@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::Context;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR2};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use tui::{DashboardSender, Event};
 
@@ -88,17 +88,21 @@ pub(crate) fn listen(
     reload: Reload,
 ) -> anyhow::Result<()> {
     let hangup_ignored = is_hangup_ignored();
-    let mut wanted = vec![SIGTERM, SIGINT, SIGHUP];
+    // Whoever sends SIGUSR1 has logs reopened, which there are none of.
+    let mut wanted = vec![SIGTERM, SIGINT, SIGHUP, SIGUSR1];
     // Without a dashboard the default actions apply: the shell stops the program, or it dumps its core.
     if frontend == Frontend::Dashboard {
         wanted.extend([SIGTSTP, SIGQUIT]);
     }
     let mut had_terminal = has_controlling_terminal();
     let mut signals = Signals::new(wanted).context("cannot listen for signals")?;
+    // They must be heeded whoever reads what is said.
+    crate::say::drop_unread();
     spawn("signals", move || {
         let mut end = EndRequest::default();
         for signal in signals.forever() {
             match signal {
+                SIGUSR1 => {}
                 SIGTSTP => {
                     let _ = events.send(Event::Suspend);
                 }

@@ -1,15 +1,18 @@
 //! Control of a running service: `--control` and `tlsdash ctl`.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read as _, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::common::{
-    PATIENCE, TlsdashProcess, journal, journalctl, outside, proxy, run, stderr, until, upstream,
+    PATIENCE, TlsdashProcess, journal, journalctl, outside, proxy, run, send, stderr, tlsdash, until,
+    upstream,
 };
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::process::Signal;
 use serde_json::Value;
 
 /// A service with a load and a control socket, ready for requests.
@@ -394,4 +397,37 @@ fn a_client_that_never_reads_keeps_nobody_out() {
     assert_eq!(setting(folder, &socket, "load.rate"), 50.0);
     drop(deaf);
     assert_eq!(running.end().0, 0);
+}
+
+#[test]
+fn a_standard_error_that_nobody_reads_holds_nothing_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let app = upstream(folder, b"x");
+    let socket = folder.join("control.sock");
+    let (mut said, mut full) = std::io::pipe().unwrap();
+    fcntl_setfl(&full, OFlags::NONBLOCK).unwrap();
+    let mut before = 0;
+    while let Ok(n) = full.write(&[b'.'; 1024]) {
+        before += n;
+    }
+    fcntl_setfl(&full, OFlags::empty()).unwrap();
+    let mut command = tlsdash(folder);
+    let upstream = format!("unix:{}", app.display());
+    command.args(["--headless", "--listen", "127.0.0.1:0", "--upstream", &upstream, "--journal", "off"]);
+    command.args(["--control", socket.to_str().unwrap()]).stdout(Stdio::null()).stderr(full);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    until("it is controlled", || ctl(folder, &socket, &["status"]).status.success());
+    done(&ctl(folder, &socket, &["reload"]));
+    // Who rotates logs sends this one.
+    send(Signal::USR1, child.id());
+    said.read_exact(&mut vec![0; before]).unwrap();
+    done(&ctl(folder, &socket, &["reload"]));
+    send(Signal::TERM, child.id());
+    until("it ends", || child.try_wait().unwrap().is_some());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("missing: standard error was not read"), "{rest}");
 }
