@@ -131,8 +131,9 @@ fn run(cli: Cli, flags: Flags) -> anyhow::Result<()> {
         Some(Mode::Report(args)) => report::run(&args),
         Some(Mode::Selftest(args)) => selftest::run(&args),
         Some(Mode::Completions { shell }) => {
-            clap_complete::generate(shell, &mut Cli::described(), "tlsdash", &mut std::io::stdout());
-            Ok(())
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::described(), "tlsdash", &mut script);
+            summary::print_text(&String::from_utf8_lossy(&script))
         }
         Some(Mode::Man { command }) => man::run(Cli::described(), &command),
     }
