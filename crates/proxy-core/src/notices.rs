@@ -62,6 +62,8 @@ impl Subject {
 pub(crate) struct NoticeLog {
     epoch: Instant,
     shortage: Episode,
+    /// A shortage that turns clients away, while another one may only have them wait.
+    turned_away: Episode,
     connections: Episode,
     handshakes: Episode,
     pending: Episode,
@@ -99,6 +101,7 @@ impl Default for NoticeLog {
         Self {
             epoch: Instant::now(),
             shortage: Episode::default(),
+            turned_away: Episode::default(),
             connections: Episode::default(),
             handshakes: Episode::default(),
             pending: Episode::default(),
@@ -113,6 +116,15 @@ impl NoticeLog {
     pub(crate) fn report_shortage(&self, what: impl FnOnce() -> String, now: Instant) {
         if self.shortage.see(self.ms(now)) {
             self.say(Subject::Descriptors, Level::Warning, &what(), now);
+        }
+    }
+
+    /// Reports such a shortage that turns a client away.
+    pub(crate) fn report_turned_away(&self, error: &io::Error, now: Instant) {
+        if self.turned_away.see(self.ms(now)) {
+            let error = shortage_text(error);
+            let text = format!("upstreams cannot be connected to: {error}; clients are turned away");
+            self.say(Subject::Descriptors, Level::Warning, &text, now);
         }
     }
 
@@ -177,8 +189,15 @@ impl NoticeLog {
         let now_ms = self.ms(now);
         let ends = |episode: &Episode, quiet| episode.is_quiet(now_ms, quiet) && episode.end();
         // No worker may have tried since; this tries.
-        if self.shortage.is_quiet(now_ms, SHORTAGE_QUIET) && File::open("/dev/null").is_ok() {
-            self.shortage.end();
+        let shortages = [&self.shortage, &self.turned_away];
+        let mut on = shortages.into_iter().filter(|episode| episode.is_on.load(Ordering::Relaxed)).peekable();
+        if on.peek().is_some()
+            && on.all(|episode| episode.is_quiet(now_ms, SHORTAGE_QUIET))
+            && File::open("/dev/null").is_ok()
+        {
+            for episode in shortages {
+                episode.end();
+            }
             let text = "descriptors, memory and ports suffice again";
             self.say(Subject::Descriptors, Level::Notice, text, now);
         }
@@ -269,6 +288,13 @@ pub(crate) fn is_shortage(error: &io::Error) -> bool {
     Errno::from_io_error(error).is_some_and(|errno| ours.contains(&errno))
 }
 
+/// A shortage, with what to do about it.
+pub(crate) fn shortage_text(error: &io::Error) -> String {
+    let is_limit = rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::MFILE);
+    let advice = if is_limit { ": raise the limit (ulimit -n, LimitNOFILE=)" } else { "" };
+    format!("{error}{advice}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -290,6 +316,21 @@ mod tests {
         let over = texts(&notices, now + Duration::from_millis(900));
         assert!(over.len() == 1 && over[0].contains("again"), "{over:?}");
         assert_eq!(texts(&notices, now + Duration::from_secs(60)), [""; 0]);
+    }
+
+    #[test]
+    fn that_clients_are_turned_away_is_said_also_while_others_wait() {
+        let notices = NoticeLog::default();
+        let error = io::Error::from(rustix::io::Errno::MFILE);
+        for _ in 0..3 {
+            notices.report_shortage(|| "others wait".to_owned(), notices.epoch);
+            notices.report_turned_away(&error, notices.epoch);
+        }
+        let said = texts(&notices, notices.epoch);
+        assert_eq!((said.len(), &*said[0]), (2, "others wait"), "{said:?}");
+        assert!(said[1].contains("clients are turned away") && said[1].contains("LimitNOFILE="), "{said:?}");
+        let over = texts(&notices, notices.epoch + SHORTAGE_QUIET);
+        assert!(over.len() == 1 && over[0].contains("again"), "{over:?}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::Worker;
 use crate::accept::listeners::Listeners;
 use crate::connection::Connection;
 use crate::connection::handler::Handler;
+use crate::notices::shortage_text;
 
 /// How long to wait before accepting again when the process or the system is out of descriptors or memory.
 const ACCEPT_BACK_OFF: Duration = Duration::from_millis(100);
@@ -78,6 +79,7 @@ impl<H: Handler> Worker<H> {
             // Out of descriptors or memory: trying again at once would spin, since the backlog stays as it is.
             _ => {
                 self.context.stats.count(ProxyCounter::AcceptErrors, 1);
+                let error = shortage_text(&error);
                 let what = || format!("connections cannot be accepted: {error}; they wait in the backlog");
                 self.notices.report_shortage(what, self.context.now);
                 self.accept_at = Some(self.context.now + ACCEPT_BACK_OFF);

@@ -241,8 +241,7 @@ impl Upstreams {
     /// Notes that the upstream `index` could not be reached.
     pub fn failed(&self, index: usize, error: &io::Error, now: Instant) {
         if is_shortage(error) {
-            let what = || format!("upstreams cannot be connected to: {error}; clients are turned away");
-            return self.notices.report_shortage(what, now);
+            return self.notices.report_turned_away(error, now);
         }
         // A full backlog is not a failure: the upstream is only busy.
         if error.kind() == io::ErrorKind::WouldBlock {
