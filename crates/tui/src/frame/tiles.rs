@@ -157,10 +157,11 @@ fn tiles(state: &State, figures: &ViewModel) -> [Tile; COUNT as usize] {
     ]
 }
 
-/// Returns what the columns of the timeline were, of those that fit into a tile.
+/// Returns what the columns of the timeline were up to the shown moment, of those that fit into a tile.
 fn course(state: &State, of: impl Fn(&TimelineColumn) -> Option<f64>) -> Vec<Option<f64>> {
-    let columns = state.timeline.columns();
-    columns.iter().skip(columns.len().saturating_sub(COURSE_CELLS.1)).map(of).collect()
+    let columns = state.timeline.columns_before(state.past_us().unwrap_or(u64::MAX));
+    let n = columns.len();
+    columns.skip(n.saturating_sub(COURSE_CELLS.1)).map(of).collect()
 }
 
 /// p99 of the class that the plot shows.

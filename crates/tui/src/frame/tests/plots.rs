@@ -106,6 +106,23 @@ fn the_length_of_a_column_is_said_while_zooming_until_the_run_fits() {
 }
 
 #[test]
+fn the_courses_in_tiles_end_at_the_shown_moment() {
+    let mut stage = TestDashboard::live(options(), 20);
+    let bars = |stage: &mut TestDashboard| {
+        let screen = stage.screen(160, 48);
+        let figures = screen.lines().nth(3).unwrap();
+        figures.split("│ │").next().unwrap().chars().filter(|c| ('▁'..='█').contains(c)).count()
+    };
+    stage.screen(160, 48);
+    assert_eq!(bars(&mut stage), 14);
+    for (moment, shown) in [("+00:03", 3), ("+00:00", 0), ("+00:18", 14)] {
+        stage.press('@');
+        moment.chars().chain(['\n']).for_each(|key| drop(stage.press(key)));
+        assert_eq!(bars(&mut stage), shown, "{moment}");
+    }
+}
+
+#[test]
 fn changes_near_to_each_other_are_counted_and_listed_at_the_cursor() {
     let mut stage = TestDashboard::live(options(), 20);
     for rate in [5500.0, 6000.0, 6500.0] {

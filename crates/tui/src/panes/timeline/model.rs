@@ -1,6 +1,6 @@
 //! One class of latencies over time, column by column.
 
-use std::collections::VecDeque;
+use std::collections::{VecDeque, vec_deque};
 
 use model::runs::{Experiment, Interval, Marker, MetricSeries, Run};
 use records::histogram::SparseHistogram;
@@ -313,6 +313,12 @@ impl LatencyTimeline {
     /// Oldest first.
     pub(crate) fn columns(&self) -> &VecDeque<TimelineColumn> {
         &self.columns
+    }
+
+    /// The columns that begin before a moment, oldest first.
+    pub(crate) fn columns_before(&self, us: u64) -> vec_deque::Iter<'_, TimelineColumn> {
+        let begun = us.saturating_sub(self.origin_us).div_ceil(self.column_us()).saturating_sub(self.first);
+        self.columns.range(..self.columns.len().min(usize::try_from(begun).unwrap_or(usize::MAX)))
     }
 
     /// The place of the column that holds a moment, if it is among them. A moment belongs to what ends with it.
