@@ -94,13 +94,21 @@ fn the_length_of_a_column_is_said_while_zooming_until_the_run_fits() {
     assert!(row(&stage.screen(160, 48), "over time").ends_with(" 2.3 min, 1 s a column"));
     for (key, said) in [
         ('o', "4.6 min, 2 s a column"),
-        ('o', "11.5 min, 5 s a column"),
+        ('o', "5.8 min, 5 s a column"),
         ('i', "4.6 min, 2 s a column"),
         ('i', "2.3 min, 1 s a column"),
         ('O', "3.3 min, 2 s a column"),
     ] {
         stage.press(key);
         let heading = row(&stage.screen(160, 48), "over time");
+        assert!(heading.ends_with(&format!(" {said}")), "{said}: {heading}");
+    }
+}
+
+#[test]
+fn the_heading_says_how_much_time_the_plot_of_a_young_run_has_room_for() {
+    for (seconds, said) in [(14, "34 s, 1 s a column"), (40, "1.1 min, 1 s a column")] {
+        let heading = row(&TestDashboard::live(options(), seconds).screen(160, 48), "over time");
         assert!(heading.ends_with(&format!(" {said}")), "{said}: {heading}");
     }
 }

@@ -81,12 +81,13 @@ fn window(
 ) -> Option<(u16, u16)> {
     let figures = state.figures()?;
     let Span::Last(span_us) = figures.span else { return None };
-    let columns = span_us.div_ceil(state.timeline.column_us()).min(axis.shown as u64) as u16;
-    let cells = columns * axis.column_cells();
+    let columns = span_us.div_ceil(state.timeline.column_us()).min(axis.shown as u64) as usize;
+    let from = axis.cells_of(axis.hidden + axis.shown - columns)?.start;
+    let cells = axis.end() - from;
     if cells < 2 || cursor(state).is_some() {
         return None;
     }
-    let (from, to) = (axis.end() - cells, axis.end() - 1);
+    let to = axis.end() - 1;
     let (left, right) = state.theme.glyphs.bracket();
     // The window of a young run is the run.
     let known_us = figures.duration_us / 1_000_000 * 1_000_000;

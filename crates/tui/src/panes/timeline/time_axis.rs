@@ -84,8 +84,9 @@ impl TimeAxis {
         self.x + self.cells as u16
     }
 
-    pub(crate) fn column_cells(self) -> u16 {
-        (self.width / self.shown.max(1)) as u16
+    /// Returns the columns that there is room for; those of a young run are wider than a cell.
+    pub(crate) fn columns_in_width(self) -> usize {
+        (self.cells * self.shown).checked_div(self.width).unwrap_or(self.cells)
     }
 
     /// Returns the first cell of the first column.

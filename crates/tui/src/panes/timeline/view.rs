@@ -91,12 +91,10 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     axis::render(state, frame, axis);
 }
 
-/// Returns the time that is shown, and that of a column.
-fn scale(state: &State) -> String {
+/// Returns the time that the plot has room for, and that of a column.
+fn scale(state: &State, area: Rect) -> String {
     let column_us = state.timeline.column_us();
-    let fit = if state.is_fitted() { 0 } else { state.sight.timeline_columns };
-    let shown = state.timeline.columns().len().max(fit) as u64;
-    let shown_us = column_us.saturating_mul(shown);
+    let shown_us = column_us.saturating_mul(TimeAxis::of(state, area).columns_in_width() as u64);
     format!("{}, {} a column", format::span(shown_us), format::span(column_us))
 }
 
@@ -120,7 +118,7 @@ fn titled(state: &State, frame: &mut Frame<'_>, area: Rect, titles: &[&str], leg
     let room = usize::from(area.width).saturating_sub(title);
     let mut legend = legend;
     if legend.width() > 0 {
-        let scale = format!("   {}", scale(state));
+        let scale = format!("   {}", scale(state, area));
         if legend.width() + format::width(&scale) <= room {
             legend.spans.push(Span::styled(scale, state.theme.quiet()));
         }
@@ -130,7 +128,7 @@ fn titled(state: &State, frame: &mut Frame<'_>, area: Rect, titles: &[&str], leg
         row.positions().for_each(|place| frame.buffer_mut()[place].reset());
         return put(frame, row, &[legend]);
     }
-    let scale = scale(state);
+    let scale = scale(state, area);
     let right = format!("{}   {scale}", keys(state));
     let right = if format::width(&right) <= room { right } else { scale };
     put(frame, area, &[quiet_heading(state.theme, titles, &right, area.width)]);
