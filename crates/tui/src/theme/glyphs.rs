@@ -145,6 +145,11 @@ impl Glyphs {
         self.pick('╌', '-')
     }
 
+    /// Point at what is above and below a scale.
+    pub(crate) fn beyond(self) -> [char; 2] {
+        self.pick(['↑', '↓'], ['^', 'v'])
+    }
+
     /// Zero in a sparkline: a dotted line.
     pub(crate) fn zero(self) -> char {
         self.pick('⡀', '.')

@@ -1,6 +1,7 @@
 //! Plots over time.
 
-use records::setting::Value;
+use records::kinds::{Body, SettingRecord};
+use records::setting::{Applies, Setting, Value};
 
 use crate::app::testing::{TestDashboard, options};
 use crate::input::intent::{Intent, SeekTarget};
@@ -127,6 +128,25 @@ fn the_courses_in_tiles_end_at_the_shown_moment() {
         stage.press('@');
         moment.chars().chain(['\n']).for_each(|key| drop(stage.press(key)));
         assert_eq!(bars(&mut stage), shown, "{moment}");
+    }
+}
+
+#[test]
+fn a_limit_below_the_scale_is_named_at_the_bottom_and_not_drawn() {
+    let mut stage = TestDashboard::live(options(), 20);
+    for (condition, is_drawn) in
+        [("response.p99 > 3ms for 5s", true), ("response.p99 > 0.01ms for 5s", false)]
+    {
+        let (name, value) = ("alert.1".to_owned(), Value::Text(condition.to_owned()));
+        let after =
+            Setting { name: name.clone(), value, unit: String::new(), applies: Applies::Live, range: None };
+        let change = SettingRecord { name, after: Some(after), ..SettingRecord::default() };
+        let record = stage.run.event(Body::Setting(change));
+        stage.read(vec![record]);
+        stage.pass(1);
+        let screen = stage.screen(160, 48);
+        assert_eq!(screen.contains("╌╌") || screen.contains("╌ ╌"), is_drawn, "{screen}");
+        assert_eq!(screen.contains("↓limit 0.01"), !is_drawn, "{screen}");
     }
 }
 

@@ -17,7 +17,8 @@ use crate::theme::Glyphs;
 use crate::theme::format;
 use crate::view_model::classes::LatencyRow;
 
-/// A limit further above all values than this factor is named at the top instead of drawn.
+/// A limit further above all values than this factor is named at the top instead of drawn, as one below the scale is at
+/// the bottom.
 const LIMIT_FACTOR_MAX: f64 = 100.0;
 /// By how much of a power of ten values may be above the top.
 const SLACK: f64 = 0.05;
@@ -104,7 +105,7 @@ pub(crate) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     }
     heat(state, frame, area, (axis, scale));
     let plot = Rect { x: axis.x, width: axis.cells as u16, ..area };
-    if let Some(y) = limit_ns(state).map(|ns| scale.height(ns)).filter(|height| *height <= 1.0) {
+    if let Some(y) = limit_ns(state).map(|ns| scale.height(ns)).filter(|y| (0.0..=1.0).contains(y)) {
         let y = row(y, area);
         for x in (plot.x..plot.right()).step_by(2) {
             frame.buffer_mut()[(x, y)].set_char(theme.glyphs.dash()).set_style(theme.limit());
@@ -219,6 +220,15 @@ fn values(state: &State, frame: &mut Frame<'_>, area: Rect, scale: LogScale) {
         let text = format!("{name} {}", value(name, ns));
         let text = format::cut(&text, room, state.theme.glyphs);
         frame.buffer_mut().set_string(x, area.y + y as u16, text, style);
+        let [above, below] = state.theme.glyphs.beyond();
+        let beyond = match scale.height(ns) {
+            height if height > 1.0 => above,
+            height if height < 0.0 => below,
+            _ => continue,
+        };
+        if name == "limit" {
+            frame.buffer_mut()[(x - 1, area.y + y as u16)].set_char(beyond).set_style(style);
+        }
     }
 }
 
