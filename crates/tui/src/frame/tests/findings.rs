@@ -91,9 +91,10 @@ fn an_earlier_moment_shows_the_findings_that_were_open_then() {
     for _ in 0..5 {
         stage.want(Intent::Seek(SeekTarget::PreviousInterval));
     }
+    let screen = stage.screen(160, 48);
+    assert!(screen.contains(" ! at its worst: A certificate expires in 5 days"), "{screen}");
     stage.press('b');
     let screen = stage.screen(160, 48);
-    assert!(screen.contains("A certificate expires in 5 days"), "{screen}");
     assert!(screen.contains("over by now: figures of when it became so severe"), "{screen}");
 }
 

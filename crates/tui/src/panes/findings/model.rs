@@ -17,9 +17,15 @@ pub(crate) struct OpenFindings {
 impl OpenFindings {
     /// Those of a run, and about all hosts of its model together.
     pub(crate) fn at(model: &Model, run: &Run, us: u64) -> Self {
-        let is_past = us < run.last_us() || run.is_joined();
+        let is_earlier = us < run.last_us();
+        let is_past = is_earlier || run.is_joined();
         let mut open = insight::findings_among_hosts(model, run);
         open.retain(|finding| finding.is_open_at(us));
+        // The figures in a title are not those of the moment.
+        for finding in open.iter_mut().filter(|_| is_earlier) {
+            let of = if finding.closed_us.is_none() { "by now" } else { "at its worst" };
+            finding.text.title = format!("{of}: {}", finding.text.title);
+        }
         open.sort_by_key(|finding| (finding.rank(), finding.since_us));
         let advice = if is_past { Vec::new() } else { insight::advice(run) };
         Self { open, advice, is_past }
