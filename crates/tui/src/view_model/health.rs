@@ -82,8 +82,9 @@ impl Health {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Warning(pub(crate) String);
 
-/// What cannot be trusted or overlooked, the worst first.
-pub(crate) fn warnings(run: &Run, health: &Health, span: Span) -> Vec<Warning> {
+/// What cannot be trusted or overlooked at a moment, the worst first. Lost records are those of the whole reading.
+pub(crate) fn warnings(run: &Run, health: &Health, span: Span, us: u64) -> Vec<Warning> {
+    let is_running = us >= run.last_us() && run.stopped().is_none();
     let mut found = Vec::new();
     if health.refused > 0 {
         let error = &run.health().error;
@@ -95,11 +96,11 @@ pub(crate) fn warnings(run: &Run, health: &Health, span: Span) -> Vec<Warning> {
             .push(format!("journald dropped {} messages of this service: its rate limit", health.suppressed));
     }
     found.extend(upload(run));
-    if run.stopped().is_none() {
+    if is_running {
         found.extend(upstream(run));
     }
-    found.extend(gaps(run, span));
-    if run.stopped().is_none() {
+    found.extend(gaps(run, span, us));
+    if is_running {
         found.extend(parted(run));
         found.extend(short_of_cpu(run));
     }
@@ -111,12 +112,12 @@ pub(crate) fn warnings(run: &Run, health: &Health, span: Span) -> Vec<Warning> {
 }
 
 /// Describes missing records and measurements, in the shown time or shortly before.
-fn gaps(run: &Run, span: Span) -> Vec<String> {
+fn gaps(run: &Run, span: Span, us: u64) -> Vec<String> {
     let from_us = match span {
-        Span::Last(us) => run.last_us().saturating_sub(us.max(GAP_NEWS_US)),
+        Span::Last(span_us) => us.saturating_sub(span_us.max(GAP_NEWS_US)),
         Span::WholeRun => 0,
     };
-    let recent = run.reading().gaps().filter(|gap| gap.mono_us >= from_us);
+    let recent = run.reading().gaps().filter(|gap| (from_us..=us).contains(&gap.mono_us));
     let (lossy, unmeasured): (Vec<&Gap>, Vec<&Gap>) = recent.partition(|gap| gap.missing > 0);
     let missing = lossy.iter().fold(0_u64, |sum, gap| sum.saturating_add(gap.missing));
     let told = |gaps: usize, what: String| {

@@ -123,8 +123,8 @@ impl ViewModel {
         self.alerts.iter().any(|alert| alert.is_about_p99(class))
     }
 
-    /// `run` at a moment, over windows that have been slid to it. Health and warnings describe the reading and are always
-    /// the latest; the reasons of failures are known only for the latest moment.
+    /// `run` at a moment, over windows that have been slid to it. Health describes the reading and is always the latest,
+    /// findings that are open at the moment have the latest figures; the reasons of failures are known only for the latest moment.
     pub(crate) fn at(model: &Model, run: &Run, us: u64, span: Span, windows: &SpanWindows) -> Self {
         let is_latest = us >= run.last_us();
         let ended = is_latest && run.stopped().is_some();
@@ -152,7 +152,7 @@ impl ViewModel {
             handshakes.reasons = crate::panes::handshakes::model::reasons(run);
         }
         handshakes.absent = AbsentHandshakeFigures::of(run);
-        let shortages = UndersampledAlert::of(run);
+        let shortages = if is_latest { UndersampledAlert::of(run) } else { Vec::new() };
         let alerts = alerts::at(run, us, &shortages);
         let open = |totals: &Counters<ProxyCounter>| {
             let open_then = || totals[ProxyCounter::Accepted].saturating_sub(totals[ProxyCounter::Closed]);
@@ -184,7 +184,7 @@ impl ViewModel {
             http,
             load: load_figures,
             handshakes,
-            warnings: warnings(&alerts, health::warnings(run, &health, span), &shortages),
+            warnings: warnings(&alerts, health::warnings(run, &health, span, us), &shortages),
             shortages,
             alerts,
             limits: alerts::limits(run, us),
