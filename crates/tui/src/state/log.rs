@@ -12,10 +12,12 @@ use crate::view_model::LOG_CONNECTIONS_MAX;
 const NOTICES_MAX: usize = 50;
 
 impl State {
-    /// All log lines of the run and notices of the dashboard, oldest first.
+    /// Log lines of the run and notices of the dashboard up to the moment that was sought, oldest first.
     pub(crate) fn log_lines(&self) -> Vec<&LogLine> {
         let of_run = self.figures().map_or(&[][..], |figures| &figures.log);
-        let mut lines: Vec<&LogLine> = of_run.iter().chain(&self.notices).collect();
+        let until_us = self.cursor_us().map_or(u64::MAX, |us| self.realtime_at(us));
+        let notices = self.notices.iter().filter(|line| line.realtime_us <= until_us);
+        let mut lines: Vec<&LogLine> = of_run.iter().chain(notices).collect();
         lines.sort_by_key(|line| line.realtime_us);
         lines
     }

@@ -184,3 +184,15 @@ fn a_live_view_stays_live_if_there_is_no_mark_to_go_to() {
     let screen = stage.screen(160, 48);
     assert!(screen.contains("LIVE") && screen.contains("no later mark"), "{screen}");
 }
+
+#[test]
+fn the_log_of_an_earlier_moment_has_no_later_notice() {
+    let mut stage = TestDashboard::live(options(), 20);
+    let now = stage.now();
+    stage.state.notice(model::runs::Level::Notice, "a later notice", now);
+    assert!(stage.screen(160, 48).contains("a later notice"));
+    stage.want(Intent::Freeze);
+    assert!(stage.screen(160, 48).contains("a later notice"));
+    stage.want(Intent::Seek(SeekTarget::Columns(-10)));
+    assert!(!stage.screen(160, 48).contains("a later notice"));
+}

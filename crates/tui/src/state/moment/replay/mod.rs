@@ -217,7 +217,7 @@ impl State {
             }
             HistoryReply::Failed { ticket, why } if is_wanted(ticket) => {
                 self.reads.failed_us = self.reads.in_flight.take().map(|read| read.until_us);
-                self.notice(Level::Warning, format!("cannot read that time from the journal: {why}"), now);
+                self.answer(Level::Warning, format!("cannot read that time from the journal: {why}"), now);
                 true
             }
             _ => false,
