@@ -205,6 +205,7 @@ fn answered(state: &State, figures: &ViewModel) -> Tile {
     let title = match (&figures.http, row.map(|row| row.class)) {
         (Some(_), _) => "requests",
         (None, Some(LatencyClass::Load(_))) => "answered, load",
+        (None, None) if state.run().is_some_and(|run| run.load().is_some()) => "answered, load",
         _ => "exchanges",
     };
     let load = figures.load.as_ref().map(details::load_words);

@@ -9,7 +9,7 @@ use crate::panes::tables::routes::model::RequestTimes;
 use crate::view_model::span::{Count, HttpSpanData};
 
 /// What the proxy did of HTTP over the span, and since the beginning.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct HttpFigures {
     /// Requests that were over since the beginning.
     pub(crate) requests: u64,

@@ -196,3 +196,11 @@ fn the_log_of_an_earlier_moment_has_no_later_notice() {
     stage.want(Intent::Seek(SeekTarget::Columns(-10)));
     assert!(!stage.screen(160, 48).contains("a later notice"));
 }
+
+#[test]
+fn a_run_without_requests_yet_has_the_tile_of_its_load() {
+    let mut stage = TestDashboard::live(options(), 20);
+    stage.want(Intent::Seek(SeekTarget::Beginning));
+    let screen = stage.screen(160, 48);
+    assert!(screen.contains("FROZEN at +00:00") && screen.contains(" answered, load "), "{screen}");
+}

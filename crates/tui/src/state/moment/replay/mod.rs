@@ -228,7 +228,8 @@ impl State {
     pub(crate) fn catch_up(&mut self) -> bool {
         // In a replay, the window over the whole run covers the run up to the moment.
         let span = if self.is_replay() { self.span } else { Span::Last(self.moment_span_us()) };
-        let Some(run) = self.run().map(Run::id) else { return false };
+        let Some(run) = self.run() else { return false };
+        let (run, has_http) = (run.id(), run.http().is_some());
         let Self { view, reads, .. } = self;
         let (Some(past), Some(reread)) = (view.past_mut(), &mut reads.run) else { return false };
         let Some(us) = past.cursor_us.filter(|us| reread.can_reach(run, *us)) else { return false };
@@ -237,6 +238,10 @@ impl State {
             return false;
         }
         reread.show(&mut past.snapshot, span);
+        // The panes of HTTP mode stay at a moment before its first record.
+        if let Some(figures) = past.snapshot.figures.as_mut().filter(|_| has_http) {
+            figures.http.get_or_insert_default();
+        }
         true
     }
 }

@@ -16,6 +16,7 @@ use crate::input::intent::{Intent, PlayControl, SeekTarget};
 use crate::options::{Options, ReplayStart};
 use crate::panes::PaneId;
 use crate::state::status::ViewStatus;
+use crate::synthetic::SyntheticLoad;
 use crate::table::ListMove;
 use crate::theme::Glyphs;
 
@@ -33,7 +34,10 @@ const SECONDS: usize = 90;
 
 impl ReplayHarness {
     fn opened(options: Options) -> Self {
-        let mut stage = TestDashboard::empty(options);
+        Self::of(TestDashboard::empty(options))
+    }
+
+    fn of(mut stage: TestDashboard) -> Self {
         let mut records = vec![stage.run.start()];
         for second in 0..SECONDS {
             records.extend(stage.run.second());
@@ -186,6 +190,17 @@ fn playing_shows_every_pane_as_it_was() {
 }
 
 #[test]
+fn the_start_of_a_run_in_http_mode_has_the_tiles_of_http() {
+    let mut stage = TestDashboard::empty(watching());
+    stage.run = SyntheticLoad::http();
+    let mut recording = ReplayHarness::of(stage);
+    recording.want(Intent::Seek(SeekTarget::Beginning));
+    let screen = recording.stage.screen(160, 48);
+    assert!(screen.contains("FROZEN at +00:00") && screen.contains(" requests ─"), "{screen}");
+    assert!(screen.contains("│ 0 requests"), "{screen}");
+}
+
+#[test]
 fn space_pauses_and_nothing_is_drawn_while_paused() {
     let mut recording = ReplayHarness::opened(watching());
     recording.want(Intent::Play(PlayControl::Toggle));
@@ -312,7 +327,7 @@ fn a_run_that_goes_on_is_live_when_it_was_played_to_the_present() {
     stage.want(Intent::Play(PlayControl::Toggle));
     let Some(HistoryRequest::Seek(seek)) = stage.state.history_request() else { panic!("nothing is asked") };
     let mut model = Model::default();
-    let mut same = crate::synthetic::SyntheticLoad::default();
+    let mut same = SyntheticLoad::default();
     model.apply(same.start(), None);
     (0..30).flat_map(|_| same.second()).for_each(|record| model.apply(record, None));
     let (ticket, until_us) = (seek.ticket, stage.state.last_us());

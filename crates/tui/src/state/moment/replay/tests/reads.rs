@@ -75,7 +75,7 @@ fn a_seek_in_flight_makes_an_earlier_read_useless() {
 fn each_of_many_runs_can_be_shown_whole() {
     let mut stage = TestDashboard::empty(watching());
     let records = |run: u128| {
-        let mut made = crate::synthetic::SyntheticLoad::default();
+        let mut made = SyntheticLoad::default();
         let mut records = vec![made.start()];
         records.extend((0..3).flat_map(|_| made.second()));
         for record in &mut records {
