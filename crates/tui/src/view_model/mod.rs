@@ -124,7 +124,8 @@ impl ViewModel {
     }
 
     /// `run` at a moment, over windows that have been slid to it. Health describes the reading and is always the latest,
-    /// findings that are open at the moment have the latest figures; the reasons of failures are known only for the latest moment.
+    /// findings that are open at the moment have the latest figures; the reasons of failures are known only for the
+    /// latest moment.
     pub(crate) fn at(model: &Model, run: &Run, us: u64, span: Span, windows: &SpanWindows) -> Self {
         let is_latest = us >= run.last_us();
         let ended = is_latest && run.stopped().is_some();
