@@ -64,18 +64,20 @@ fn routes(routes: &[RouteSummary], out: &mut String) {
     if routes.is_empty() {
         return;
     }
+    let shown = &routes[..routes.len().min(ROUTES_SHOWN)];
+    let cells = shown.iter().map(|route| route.route.chars().count()).fold(25, usize::max);
     let _ = writeln!(
         out,
-        "\n{:<25} {:>9} {:>7} {:>7} {:>7} {:>9} {:>9} {:>10}",
+        "\n{:<cells$} {:>9} {:>7} {:>7} {:>7} {:>9} {:>9} {:>10}",
         "route", "requests", "4xx", "5xx", "failed", "p50, ms", "p99, ms", "out"
     );
-    for route in routes.iter().take(ROUTES_SHOWN) {
+    for route in shown {
         let upstream = route.latency_us.get("upstream");
         let [p50, p99] = [(0.5, upstream.and_then(|it| it.p50)), (0.99, upstream.and_then(|it| it.p99))]
             .map(|(q, us)| cell(upstream, q, us));
         let _ = writeln!(
             out,
-            "{:<25} {:>9} {:>7} {:>7} {:>7} {p50:>9} {p99:>9} {:>10}",
+            "{:<cells$} {:>9} {:>7} {:>7} {:>7} {p50:>9} {p99:>9} {:>10}",
             route.route,
             route.requests,
             route.status_4xx,
@@ -84,7 +86,7 @@ fn routes(routes: &[RouteSummary], out: &mut String) {
             bytes(route.body_bytes.out)
         );
     }
-    let more = routes.len().saturating_sub(ROUTES_SHOWN);
+    let more = routes.len() - shown.len();
     if more > 0 {
         let _ = writeln!(out, "and {more} more");
     }
@@ -141,7 +143,7 @@ mod tests {
             });
         }
         let mut publisher = Publisher::new(RunId::from_bits(1), Vec::new(), 60, at(0));
-        publisher.name_routes(vec!["/".to_owned(), "shop.example/static".to_owned()]);
+        publisher.name_routes(vec!["/".to_owned(), "shop.example/static/with/a/name".to_owned()]);
         publisher.start(RunRecord::default(), at(0));
         let delta = ProxyDelta { http: Some(Box::new(http)), ..ProxyDelta::default() };
         publisher.interval(Some(&delta), None, None, at(1));
@@ -153,7 +155,9 @@ mod tests {
             "statuses     29 200, 1 502",
             "failed by    1 connect",
             "upstream     27 on a kept connection (90.0 %), 0 retried",
-            "shop.example/static              15       0       1       1   (2.00",
+            "route                            requests     4xx",
+            "/                                      15       0       0       0",
+            "shop.example/static/with/a/name        15       0       1       1   (2.00",
             "HTTP upstream",
         ] {
             assert!(text.contains(part), "{part:?} in\n{text}");

@@ -141,13 +141,12 @@ fn sentence(figures: &ViewModel, status: ViewStatus, account: &str) -> String {
         let _ = write!(text, "; {} HTTP requests, failed {}", http.requests, http.failed.words());
     }
     let handshakes = &figures.handshakes;
-    let _ = write!(
-        text,
-        "; handshakes {} full and {} resumed a second, failed {}",
-        per_second(handshakes.full_per_second),
-        per_second(handshakes.resumed_per_second),
-        handshakes.failed.words()
-    );
+    text.push_str("; handshakes ");
+    if handshakes.full_per_second.or(handshakes.resumed_per_second).is_some() {
+        let [full, resumed] = [handshakes.full_per_second, handshakes.resumed_per_second].map(per_second);
+        let _ = write!(text, "{full} full and {resumed} resumed a second, ");
+    }
+    let _ = write!(text, "failed {}", handshakes.failed.words());
     for row in figures.latencies.iter().filter(|row| row.rank == 0 && row.n > 0) {
         let ms = |ns| match row.resolution.known(ns) {
             KnownTime::AtMost(ns) => format!("at most {}", ns / 1_000_000),
