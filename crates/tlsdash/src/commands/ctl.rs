@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use records::setting::SettingInfo;
-use records::text::quantity::{fixed, grouped, moment, three_digits};
+use records::text::quantity::{grouped, moment, three_digits};
 use records::text::table::TextTable;
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -14,8 +14,8 @@ use serde_json::Value as Json;
 use crate::cli::Format;
 use crate::cli::configuration::setting_infos;
 use crate::control::client::{ask, find_socket};
-use crate::control::protocol::{ControlRequest, ControlResponse, SettingData, recent_time};
-use crate::summary;
+use crate::control::protocol::{ControlRequest, ControlResponse, RECENT, SettingData, recent_time};
+use crate::summary::{self, bytes};
 use crate::value::{ParsedValue, PositiveDuration, time, whole};
 
 /// Shown below the help.
@@ -179,7 +179,9 @@ fn text(request: &ControlRequest, response: &ControlResponse) -> String {
     let Some(data) = &response.data else { return text };
     match request {
         ControlRequest::Settings {} => settings(data, &mut text),
-        ControlRequest::Clients { .. } => clients(data, &mut text),
+        ControlRequest::Clients { last_s, .. } => {
+            clients(data, last_s.unwrap_or(RECENT.as_secs_f64()), &mut text);
+        }
         ControlRequest::Certificates {} => certificates(data, &mut text),
         ControlRequest::Status {} => status(data, &mut text),
         _ => {}
@@ -197,42 +199,33 @@ fn settings(data: &Json, text: &mut String) {
     }
 }
 
-fn clients(data: &Json, text: &mut String) {
+fn clients(data: &Json, asked_s: f64, text: &mut String) {
     let clients: Vec<_> = data.as_array().into_iter().flatten().collect();
     let Some(span_s) = clients.first().and_then(|client| client["last"]["span_s"].as_f64()) else { return };
     let number = |value: &Json| value.as_f64().unwrap_or(0.0);
     let row = |client: &&Json| {
         let rate = |name: &str| number(&client["last"][name]);
         let total = |name: &str| number(&client[name]);
-        let mb = |bytes: f64| fixed(bytes / 1e6, 3);
+        let size = |number: f64| bytes(number.round() as u64);
         let count = |name: &str| grouped(total(name));
         [
             word(&client["client"]).to_owned(),
-            mb(rate("bytes_in_per_s")),
-            mb(rate("bytes_out_per_s")),
+            size(rate("bytes_in_per_s")) + "/s",
+            size(rate("bytes_out_per_s")) + "/s",
             three_digits(rate("connections_per_s")),
-            mb(total("bytes_in")),
-            mb(total("bytes_out")),
+            size(total("bytes_in")),
+            size(total("bytes_out")),
             count("connections"),
             count("handshakes_full"),
             count("handshakes_resumed"),
             count("errors"),
         ]
     };
-    let headings = [
-        "client",
-        "MB/s in",
-        "MB/s out",
-        "conn/s",
-        "MB in",
-        "MB out",
-        "connections",
-        "full",
-        "resumed",
-        "errors",
-    ];
+    let headings =
+        ["client", "in/s", "out/s", "conn/s", "in", "out", "connections", "full", "resumed", "errors"];
     let rows: Vec<_> = clients.iter().map(row).collect();
-    let _ = writeln!(text, "rates of the last {span_s:.0} s, totals since the start");
+    let steps = if span_s > asked_s { " (clients are counted in steps of 10 s)" } else { "" };
+    let _ = writeln!(text, "rates of the last {span_s:.0} s{steps}, totals since the start");
     text.push_str(&TextTable::of_rows(headings, &(1..10), &rows).text());
 }
 
@@ -313,4 +306,31 @@ fn status(data: &Json, text: &mut String) {
 
 fn word(value: &Json) -> &str {
     value.as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_of_clients_have_their_time_and_a_unit_that_fits() {
+        let data = serde_json::json!([{
+            "client": "10.0.0.7",
+            "bytes_in": 18_000, "bytes_out": 61_206_000,
+            "connections": 31, "handshakes_full": 31, "handshakes_resumed": 0, "errors": 0,
+            "last": {"span_s": 14.2, "connections_per_s": 0.156, "bytes_in_per_s": 90.4, "bytes_out_per_s": 4_120.0},
+        }]);
+        let told = |asked_s| {
+            let mut text = String::new();
+            clients(&data, asked_s, &mut text);
+            text
+        };
+        let steps = told(10.0);
+        assert!(
+            steps.starts_with("rates of the last 14 s (clients are counted in steps of 10 s), totals"),
+            "{steps}"
+        );
+        assert!(steps.contains("  90 B/s  4.12 kB/s   0.156  18.00 kB  61.21 MB  "), "{steps}");
+        assert!(told(60.0).starts_with("rates of the last 14 s, totals since the start\n"), "a young run");
+    }
 }

@@ -15,6 +15,8 @@ pub(crate) const VERSION: u32 = 1;
 pub(crate) const LINE_BYTES_MAX: usize = 64 << 10;
 /// The longest time after which a setting is restored.
 const REVERT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// The time of clients' rates, unless a request has another.
+pub(crate) const RECENT: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]

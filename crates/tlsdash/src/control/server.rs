@@ -25,7 +25,7 @@ use tui::{DashboardSender, Event};
 
 use super::access::{Access, AccessRules, ControlPeer};
 use super::conversation::{IDLE, converse, line, send};
-use super::protocol::{AccessData, ControlRequest, ControlResponse, recent_time, revert_after};
+use super::protocol::{AccessData, ControlRequest, ControlResponse, RECENT, recent_time, revert_after};
 use super::{ControlAction, ControlAnswer, ControlCommand, ServiceChange};
 use crate::service;
 use crate::service::accepting::AcceptStop;
@@ -42,8 +42,6 @@ const OWNERS_MAX: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest time for an upgrade. It exceeds the time that a new process may take to be ready.
 const UPGRADE_PATIENCE: Duration = Duration::from_secs(13);
-/// The time of clients' rates, unless a request has another.
-const RECENT: Duration = Duration::from_secs(60);
 /// How often the server checks for the first record of the run.
 const FIRST_RECORD_POLL: Duration = Duration::from_millis(20);
 

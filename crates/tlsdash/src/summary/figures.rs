@@ -19,7 +19,7 @@ pub(crate) fn milliseconds(us: KnownValue, is_of_log: bool) -> String {
 }
 
 /// Decimal bytes with three significant digits or all of them.
-pub(super) fn bytes(count: u64) -> String {
+pub(crate) fn bytes(count: u64) -> String {
     let scaled = count as f64;
     match count {
         0..1_000 => format!("{count} B"),

@@ -21,9 +21,9 @@ use records::values::{LoadEvent, LogFigure};
 use rustix::io::Errno;
 
 use crate::cli::Format;
-use figures::{bytes, line};
+use figures::line;
 
-pub(crate) use figures::milliseconds;
+pub(crate) use figures::{bytes, milliseconds};
 
 /// Clients that the text lists; the JSON has them all.
 const CLIENTS_SHOWN: usize = 10;
