@@ -173,30 +173,42 @@ fn a_short_interval_does_not_change_a_sparklines_time_scale() {
     assert_eq!(sparkline(&stage.screen(160, 48)), 30);
 }
 
+/// The screen after some seconds without records of clients, in which the records of so many were deferred.
+fn screen_without_client_records(seconds: u64, deferred: u64) -> String {
+    let mut stage = with_graphs(TestDashboard::live(options(), 20));
+    let mut seq = None;
+    for _ in 0..seconds {
+        let mut records = stage.run.second();
+        let first = records[0].stamp.seq;
+        records.retain(|record| record.body.kind().word != "client");
+        for record in &mut records {
+            // What is left out was never made, and leaves no hole in the sequence.
+            record.stamp.seq = *seq.get_or_insert(first);
+            seq = seq.map(|seq| seq + 1);
+            if let records::kinds::Body::Proxy(proxy) = &mut record.body {
+                proxy.clients_deferred = deferred;
+            }
+        }
+        stage.read(records);
+    }
+    stage.screen(160, 48)
+}
+
 #[test]
 fn a_client_whose_record_was_put_off_is_not_drawn_as_idle() {
-    let silent_for_three_seconds = |deferred: u64| {
-        let mut stage = with_graphs(TestDashboard::live(options(), 20));
-        let mut seq = None;
-        for _ in 0..3 {
-            let mut records = stage.run.second();
-            let first = records[0].stamp.seq;
-            records.retain(|record| record.body.kind().word != "client");
-            for record in &mut records {
-                // What is left out was never made, and leaves no hole in the sequence.
-                record.stamp.seq = *seq.get_or_insert(first);
-                seq = seq.map(|seq| seq + 1);
-                if let records::kinds::Body::Proxy(proxy) = &mut record.body {
-                    proxy.clients_deferred = deferred;
-                }
-            }
-            stage.read(records);
-        }
-        let screen = stage.screen(160, 48);
+    let row = |deferred| {
+        let screen = screen_without_client_records(3, deferred);
         screen.lines().find(|line| line.starts_with(" 10.0.0.11")).unwrap().to_owned()
     };
-    let idle = silent_for_three_seconds(0);
+    let idle = row(0);
     assert!(idle.ends_with("⡀⡀⡀"), "{idle}");
-    let put_off = silent_for_three_seconds(1);
+    let put_off = row(1);
     assert!(!put_off.contains('⡀') && put_off.ends_with(|c| ('▁'..='█').contains(&c)), "{put_off}");
+}
+
+#[test]
+fn blank_clients_say_how_many_records_are_deferred() {
+    let deferred = screen_without_client_records(15, 1_200);
+    assert!(deferred.contains("–: no record in the window; deferred: 1,200 clients"), "{deferred}");
+    assert!(!screen_without_client_records(15, 0).contains("deferred"));
 }

@@ -1,6 +1,7 @@
 //! The clients at the shown moment.
 
 use records::ids::ClientId;
+use records::text::quantity::counted;
 
 use super::detail::ClientDetail;
 use super::history::History;
@@ -36,11 +37,18 @@ impl State {
         self.view.past().filter(|_| self.snapshot().ticket.is_none())
     }
 
-    /// Says why an earlier moment lacks figures of clients; `None` if none in sight does.
+    /// Says why clients in sight lack figures; `None` if none does.
     pub(crate) fn missing_client_history(&self) -> Option<String> {
         let lacks = |row: &ClientRow| row.totals.is_none() || row.out_per_second.is_none();
-        (self.cursor_us().is_some() && self.clients.page().iter().any(lacks))
-            .then(|| self.describe_client_history())
+        if !self.clients.page().iter().any(lacks) {
+            return None;
+        }
+        if self.cursor_us().is_some() {
+            return Some(self.describe_client_history());
+        }
+        let waiting = self.snapshot_run()?.clients_deferred();
+        let clients = counted(waiting, "client");
+        (waiting > 0).then(|| format!("no record in the window; deferred: {clients}"))
     }
 
     /// Says what is kept of clients at an earlier moment.
