@@ -8,8 +8,7 @@ use records::ids::ClientId;
 use records::kinds::ClientRecord;
 use records::metrics::{ClientCounter, Counters};
 
-/// How soon a changed client gets a record while the budget allows, in microseconds. Until then a reader shows its
-/// last rate.
+/// How soon a changed client gets a record while the budget allows, in microseconds.
 const TURN_US_MAX: u64 = 10_000_000;
 
 /// How long a client's latencies are gathered before a record carries them, in microseconds: a little less than five
@@ -158,7 +157,8 @@ impl ClientTable {
     /// that leave, then the busiest and those that have waited longest. Each must be reported by [`Self::sent`] once
     /// written.
     ///
-    /// The busiest get half of the room, or down to a quarter if the others would wait too long.
+    /// The busiest get half of the room, or down to a quarter if the others would wait too long. A reader relies on the
+    /// order of the others: a change that still waits is no older than the oldest that gets a record.
     pub(crate) fn due(&mut self, budget: usize, now_us: u64, span_us: u64) -> Vec<DueRecord> {
         let leaving = self.leaving.len().min(budget);
         let mut due: Vec<DueRecord> = self.leaving.drain(..leaving).collect();

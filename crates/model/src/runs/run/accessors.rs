@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
+use super::Run;
 use super::hosts::{CpuUse, WorkerActivity};
 use super::reading::Reading;
-use super::{DEFERRED_US_MAX, Run};
 use crate::runs::run::events::alerts::AlertEpisode;
 use crate::runs::run::events::experiment::Experiment;
 use crate::runs::run::events::log::LogLine;
 use crate::runs::run::events::timeline::Marker;
 use crate::runs::run::traffic::certificates::Certificates;
-use crate::runs::run::traffic::client::{ClientRate, ClientStats};
+use crate::runs::run::traffic::client::ClientStats;
 use crate::runs::run::traffic::clients::Clients;
 use crate::runs::run::traffic::failures::Failures;
 use crate::runs::run::traffic::named::NamedTable;
@@ -282,30 +282,26 @@ impl Run {
         (client.recent.since(from_us), span_us as f64 / 1e6)
     }
 
-    /// Changed clients whose record was deferred in the last interval.
+    /// Clients whose changes waited for a record at the end of the last interval.
     pub fn clients_deferred(&self) -> u64 {
         self.proxy.clients_deferred
     }
 
-    /// A client's present rate; `None` if unknown. A silent client has a rate of 0, unless its record may have been
-    /// deferred or lost: then its last rate is kept for up to 10 s.
-    pub fn client_rate(&self, client: &ClientStats) -> Option<ClientRate> {
-        let latest = client.history().next_back().copied();
+    /// The moment up to which its records say what a client did: the last one, unless a later record may be deferred or
+    /// lost. `None` if its only record had no predecessor to compare with.
+    pub fn client_known_until_us(&self, client: &ClientStats) -> Option<u64> {
         let now_us = self.proxy().map_or(0, MetricSeries::last_us);
-        let may_be_missing = self.client_records_may_be_missing();
-        match latest {
-            Some(rate) if rate.end_us >= now_us => Some(rate),
-            // Its first record had no predecessor to compare with.
-            None if client.last_us >= now_us => None,
-            rate if may_be_missing => rate.filter(|rate| now_us - rate.end_us <= DEFERRED_US_MAX),
-            _ => Some(ClientRate { end_us: now_us, span_us: 1, counters: Counters::default() }),
-        }
+        let is_known = client.history().len() > 0 || client.last_us < now_us;
+        is_known.then(|| client.last_us.max(self.clients_recorded_until_us()))
     }
 
-    /// True if records of clients that did something may have been deferred, or lost, in the interval that is being read:
-    /// then nothing is known of a silent client.
-    pub fn client_records_may_be_missing(&self) -> bool {
-        self.proxy.clients_deferred > 0 || self.clients.has_new_losses(self.reading.lost())
+    /// The moment up to which all that clients did has been recorded: a client without a later record did nothing
+    /// between its last one and this moment.
+    pub fn clients_recorded_until_us(&self) -> u64 {
+        if self.proxy.clients_deferred > 0 || self.clients.has_new_losses(self.reading.lost()) {
+            return self.clients.recorded_until_us();
+        }
+        self.proxy().map_or(0, MetricSeries::last_us)
     }
 
     pub fn client(&self, id: ClientId) -> Option<&ClientStats> {

@@ -56,7 +56,8 @@ use records::kinds::{
 pub use events::log::LogLine;
 pub use hosts::{CpuUse, WorkerActivity};
 
-/// How long a client keeps its last rate while its record is deferred or lost, in microseconds.
+/// How long an upstream, a route or a steady client keeps its last rate while its record is deferred or lost, in
+/// microseconds.
 pub const DEFERRED_US_MAX: u64 = 10_000_000;
 
 /// One run, built from the records read.

@@ -20,8 +20,8 @@ fn look_at_everything(model: &Model) {
     for run in model.runs_and_parts() {
         serde_json::to_string(&model.summary(run, Some("file:x"))).expect("a summary is plain data");
         for client in run.clients().iter() {
-            let rate = run.client_rate(client);
-            assert!(rate.is_none_or(|rate| rate.bytes_per_second().is_finite()));
+            run.client_known_until_us(client);
+            assert!(client.history().all(|rate| rate.bytes_per_second().is_finite()));
         }
         for &group in CpuGroup::ALL {
             assert!(run.cpu(group, 5_000_000).is_none_or(|cpu| cpu.cores.is_finite()));
@@ -137,9 +137,12 @@ impl RecordFeed {
         self.model.current().unwrap()
     }
 
+    /// The latest rate that is known of a client.
     fn rate(&self, n: u8) -> Option<f64> {
-        let run = self.run();
-        run.client_rate(run.client(client(n)).unwrap()).map(|rate| rate.bytes_per_second())
+        let client = self.run().client(client(n)).unwrap();
+        let known_us = self.run().client_known_until_us(client)?;
+        let latest = client.history().next_back().filter(|rate| rate.end_us >= known_us);
+        Some(latest.map_or(0.0, ClientRate::bytes_per_second))
     }
 }
 

@@ -53,6 +53,9 @@ pub struct Clients {
     changes: VecDeque<ClientId>,
     /// Records known to be lost at the end of the last interval, and of the previous one.
     lost_at_ends: [u64; 2],
+    /// The earliest beginning of the records of the interval that is being read.
+    earliest_us: Option<u64>,
+    recorded_until_us: u64,
 }
 
 impl Clients {
@@ -67,6 +70,8 @@ impl Clients {
             changes_total: 0,
             changes: VecDeque::new(),
             lost_at_ends: [0; 2],
+            earliest_us: None,
+            recorded_until_us: 0,
         }
     }
 
@@ -138,6 +143,10 @@ impl Clients {
             client.remember(rate, history);
         }
         client.time(stamp.mono_us, &record.exchange, history);
+        if stamp.interval_us > 0 {
+            let begins_us = stamp.mono_us.saturating_sub(stamp.interval_us);
+            self.earliest_us = Some(self.earliest_us.map_or(begins_us, |us| us.min(begins_us)));
+        }
         self.heap_bytes = self.heap_bytes - bytes_before + client.heap_bytes();
         self.record_change(record.client);
     }
@@ -162,9 +171,19 @@ impl Clients {
         self.changes_total += 1;
     }
 
-    /// Called when an interval is complete.
-    pub(in crate::runs) fn end_interval(&mut self, lost: u64) {
+    /// Called when an interval is complete. `ended_us` is its end if no record was deferred in it.
+    pub(in crate::runs) fn end_interval(&mut self, lost: u64, ended_us: Option<u64>) {
+        // The clients that waited longest get records first, so no record that is still to come begins earlier.
+        let recorded_us = ended_us.or(self.earliest_us).filter(|_| !self.has_new_losses(lost));
+        self.recorded_until_us = self.recorded_until_us.max(recorded_us.unwrap_or(0));
+        self.earliest_us = None;
         self.lost_at_ends = [lost, self.lost_at_ends[0]];
+    }
+
+    /// All that clients did before this moment has been recorded, as far as complete intervals tell (`CLOCK_MONOTONIC`,
+    /// microseconds).
+    pub(in crate::runs) fn recorded_until_us(&self) -> u64 {
+        self.recorded_until_us
     }
 
     /// True if records were lost in the interval that is being read.

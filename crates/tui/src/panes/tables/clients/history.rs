@@ -14,7 +14,7 @@ pub(crate) type History = Vec<Option<f64>>;
 pub(crate) fn history(run: &Run, id: ClientId, interval_us: u64) -> History {
     let (Some(series), Some(client)) = (run.proxy(), run.client(id)) else { return History::new() };
     // A silent client does nothing, unless its record is still to come.
-    let known_until_us = run.client_rate(client).map_or(client.last_us, |rate| rate.end_us);
+    let known_until_us = run.client_known_until_us(client).unwrap_or(client.last_us);
     let slot_us = interval_us.max(1);
     let mut rates = client.history().rev().peekable();
     let mut intervals = series.intervals().rev().peekable();

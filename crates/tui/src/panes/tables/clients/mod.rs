@@ -8,3 +8,6 @@ pub(crate) mod model;
 pub(crate) mod rows;
 pub(crate) mod state;
 pub(crate) mod view;
+
+#[cfg(test)]
+mod tests;

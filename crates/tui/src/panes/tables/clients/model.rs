@@ -39,7 +39,7 @@ impl ClientLatency {
     }
 }
 
-/// One client. Rates are `None` if the client's record was deferred for so long that it does not describe the present.
+/// One client. Rates are `None` if its records say nothing of the time.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientRow {
     pub(crate) id: ClientId,
@@ -244,21 +244,35 @@ pub(crate) fn latency_span(rates: Span) -> Span {
     }
 }
 
-/// A client's activity over `span_us` microseconds. The rates of all clients add up to the proxy's rates. `None` if a
-/// record was deferred for so long that nothing is known.
+/// What its records say of a client's last `span_us` microseconds; `None` if they say nothing of them. So the rates of
+/// all clients add up to the proxy's rates at most: what waits for a record is missing.
+///
+/// The records of a steady client follow each other without a gap. While the next one is deferred, for up to 10 s, its
+/// time ends with the last record.
 pub(crate) fn recent(run: &Run, client: &ClientStats, span_us: u64) -> Option<RecentActivity> {
     let now_us = run.proxy().map_or(0, MetricSeries::last_us);
-    let span_us = span_us.min(run.duration_us()).max(1);
-    let from_us = now_us.saturating_sub(span_us);
-    let mut recent = RecentActivity::over(span_us);
-    // Until the deferred record arrives, the client is assumed to continue as before.
-    let latest = run.client_rate(client)?;
-    recent.add(&latest, now_us.saturating_sub(latest.end_us).min(span_us));
+    let known_us = run.client_known_until_us(client)?.min(now_us);
+    let may_continue = known_us <= client.last_us && is_steady(client);
+    let (end_us, unknown_us_max) =
+        if may_continue { (known_us, span_us.max(DEFERRED_US_MAX)) } else { (now_us, span_us) };
+    if now_us - known_us >= unknown_us_max.max(1) {
+        return None;
+    }
+    let began_us = now_us.saturating_sub(run.duration_us());
+    let from_us = end_us.saturating_sub(span_us).max(began_us).min(end_us);
+    let mut recent = RecentActivity::over((end_us - from_us).max(1));
     for rate in client.history().rev().take_while(|rate| rate.end_us > from_us) {
         let begins_us = rate.end_us.saturating_sub(rate.span_us).max(from_us);
         recent.add(rate, rate.end_us.min(now_us).saturating_sub(begins_us));
     }
     Some(recent)
+}
+
+/// True if a client's last record continues the one before.
+fn is_steady(client: &ClientStats) -> bool {
+    let mut latest = client.history().rev();
+    let last_two = latest.next().zip(latest.next());
+    last_two.is_some_and(|(last, before)| last.end_us.saturating_sub(last.span_us) <= before.end_us)
 }
 
 /// Such activity up to an earlier moment, from the records still kept; `None` if they do not reach back so far.

@@ -28,7 +28,7 @@ struct RecentRows {
     /// Rows with a recent record, each once. All other rows show `resting`.
     moving: Vec<usize>,
     is_moving: Vec<bool>,
-    /// The activity of rows without a recent record: none, or `None` if records may be missing.
+    /// The activity of rows without a recent record: none, or `None` if nothing is known of the time.
     resting: Option<RecentActivity>,
 }
 
@@ -106,7 +106,9 @@ impl RecentRows {
 
     /// Updates the rates of rows with a recent record, and returns which rows may have changed.
     fn update_rates(&mut self, rows: &mut [ClientRow], run: &Run, span_us: u64) -> ChangedRows {
-        let resting = (!run.client_records_may_be_missing()).then(RecentActivity::default);
+        let now_us = run.proxy().map_or(0, MetricSeries::last_us);
+        let from_us = now_us.saturating_sub(span_us);
+        let resting = (run.clients_recorded_until_us() > from_us).then(RecentActivity::default);
         let has_new_rest = std::mem::replace(&mut self.resting, resting) != resting;
         if has_new_rest {
             for row in rows.iter_mut() {
@@ -114,7 +116,6 @@ impl RecentRows {
             }
         }
         let changed = if has_new_rest { ChangedRows::All } else { ChangedRows::At(self.moving.clone()) };
-        let now_us = run.proxy().map_or(0, MetricSeries::last_us);
         let counts_from_us = now_us.saturating_sub(span_us.max(DEFERRED_US_MAX));
         let Self { moving, is_moving, .. } = self;
         moving.retain(|&at| {
