@@ -243,10 +243,10 @@ mod tests {
         let (_folder, store) = opened();
         let first = store.lock().unwrap().unwrap();
         assert!(store.lock().unwrap().is_none());
-        let of_child = first.0.try_clone().unwrap();
+        let child_copy = first.0.try_clone().unwrap();
         drop(first);
         assert!(store.lock().unwrap().is_some());
-        drop(of_child);
+        drop(child_copy);
     }
 
     #[test]

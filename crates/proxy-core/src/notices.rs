@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use records::kinds::{Level, NoticeRecord};
+use rustix::io::Errno;
 
 /// Notices about one subject that may follow each other at once.
 const BURST: u32 = 4;
@@ -62,7 +63,7 @@ impl Subject {
 pub(crate) struct NoticeLog {
     epoch: Instant,
     shortage: Episode,
-    /// A shortage that turns clients away, while another one may only have them wait.
+    /// A shortage that turns clients away; `shortage` may only delay them.
     turned_away: Episode,
     connections: Episode,
     handshakes: Episode,
@@ -119,7 +120,7 @@ impl NoticeLog {
         }
     }
 
-    /// Reports such a shortage that turns a client away.
+    /// Reports a shortage for which a client is turned away.
     pub(crate) fn report_turned_away(&self, error: &io::Error, now: Instant) {
         if self.turned_away.see(self.ms(now)) {
             let error = shortage_text(error);
@@ -283,14 +284,13 @@ impl Allowance {
 
 /// Whether an error is a shortage on this host, independent of the peer.
 pub(crate) fn is_shortage(error: &io::Error) -> bool {
-    use rustix::io::Errno;
     let ours = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::ADDRNOTAVAIL];
     Errno::from_io_error(error).is_some_and(|errno| ours.contains(&errno))
 }
 
 /// A shortage, with what to do about it.
 pub(crate) fn shortage_text(error: &io::Error) -> String {
-    let is_limit = rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::MFILE);
+    let is_limit = Errno::from_io_error(error) == Some(Errno::MFILE);
     let advice = if is_limit { ": raise the limit (ulimit -n, LimitNOFILE=)" } else { "" };
     format!("{error}{advice}")
 }
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn that_clients_are_turned_away_is_said_also_while_others_wait() {
         let notices = NoticeLog::default();
-        let error = io::Error::from(rustix::io::Errno::MFILE);
+        let error = io::Error::from(Errno::MFILE);
         for _ in 0..3 {
             notices.report_shortage(|| "others wait".to_owned(), notices.epoch);
             notices.report_turned_away(&error, notices.epoch);

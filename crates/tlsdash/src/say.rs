@@ -20,8 +20,8 @@ static DROPS: AtomicBool = AtomicBool::new(false);
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 static WRITING: Mutex<()> = Mutex::new(());
 
-/// From now on drops, and counts, lines that standard error does not take soon: a reader that has stopped, such as a full
-/// collector of logs, must not hold up a program that serves.
+/// From now on drops, and counts, lines that standard error does not take soon: a reader that has stopped, such as a
+/// full collector of logs, must not hold up a program that serves.
 pub(crate) fn drop_unread() {
     DROPS.store(true, Ordering::Relaxed);
 }
@@ -39,8 +39,7 @@ pub(crate) fn say(line: impl Display) {
 
 /// Writes a line; `None` if standard error does not take it in time.
 fn write_soon(line: &str) -> Option<()> {
-    let dropped = DROPPED.load(Ordering::Relaxed);
-    let deadline = Instant::now() + if dropped == 0 { PATIENCE } else { Duration::ZERO };
+    let deadline = Instant::now() + PATIENCE;
     let _writing = loop {
         match WRITING.try_lock() {
             Ok(guard) => break guard,
@@ -49,6 +48,8 @@ fn write_soon(line: &str) -> Option<()> {
             Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
         }
     };
+    let dropped = DROPPED.load(Ordering::Relaxed);
+    let deadline = if dropped == 0 { deadline } else { Instant::now() };
     if dropped > 0 {
         let missing = format!("tlsdash: {} missing: standard error was not read\n", counted(dropped, "line"));
         write_piece(missing.as_bytes(), deadline)?;

@@ -215,6 +215,13 @@ impl ResultsFolder {
     }
 }
 
+impl Drop for ResultsFolder {
+    fn drop(&mut self) {
+        // While a process is started it has a copy of every descriptor, and closing alone leaves it the lock.
+        let _ = flock(&self.lines, FlockOperation::Unlock);
+    }
+}
+
 /// Adds a cell, in place of a former result.
 fn add(cells: &mut Vec<CellResult>, cell: CellResult) {
     cells.retain(|former| former.key() != cell.key());
@@ -236,13 +243,6 @@ fn claim(path: &Path) -> Result<PathBuf, FolderError> {
         Err(error) => return Err(failed("make", path)(error)),
     }
     absolute(path)
-}
-
-impl Drop for ResultsFolder {
-    fn drop(&mut self) {
-        // While a process is started it has a copy of every descriptor, and closing alone leaves it the lock.
-        let _ = flock(&self.lines, FlockOperation::Unlock);
-    }
 }
 
 /// The folder's absolute path: children get paths in it, and run in other folders.

@@ -36,7 +36,7 @@ pub(crate) struct RequestContent {
     request: RequestHandle,
     /// Pieces that were taken and are to be sent, or sent again; the last one is the first.
     taken: Vec<Piece>,
-    /// Whether nobody reads what the client may still send of it.
+    /// The client may still send content that nobody reads.
     is_given_up: bool,
     received: u64,
     /// When a byte of it last moved, from the client or to the upstream.
@@ -157,7 +157,7 @@ impl RequestContent {
         Ok(())
     }
 
-    /// Whether the client may send more of it, which is read or not.
+    /// Whether the client may still send content, read or not.
     pub(super) fn is_incomplete(&self) -> bool {
         self.is_given_up || !self.is_at_end()
     }

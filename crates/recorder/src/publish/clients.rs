@@ -175,9 +175,9 @@ impl ClientTable {
             changed.sort_unstable_by_key(|&(id, _, bytes)| (std::cmp::Reverse(bytes), id));
             changed[busiest..].sort_unstable_by_key(|&(id, since, _)| (since, id));
             changed.truncate(room);
-        } else {
-            changed.sort_unstable_by_key(|&(id, _, _)| id);
         }
+        // If the journal refuses the rest, it is not older than what it took.
+        changed.sort_unstable_by_key(|&(id, since, _)| (since, id));
         let record = |(id, since_us, _)| {
             self.rows.get(&id).map(|row| DueRecord {
                 record: row.record(id, now_us),
@@ -258,7 +258,8 @@ impl ClientTable {
         if let Some(since_us) = row.unsent_since_us {
             let other = self.row(ClientId::Other);
             other.counters.add(&row.counters.since(&row.sent));
-            other.unsent_since_us.get_or_insert(since_us);
+            let earliest_us = other.unsent_since_us.get_or_insert(since_us);
+            *earliest_us = since_us.min(*earliest_us);
         }
     }
 }

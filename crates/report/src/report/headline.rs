@@ -1,7 +1,7 @@
 //! The figures that answer "was it good, how fast": each with a sentence.
 
 use model::figures::{Figure, FigureUnit, Rates, unserved};
-use records::metrics::{CpuGroup, HttpCounter, LatencyClass, ProxyCounter};
+use records::metrics::{CpuGroup, HttpCounter, HttpLatency, LatencyClass, ProxyCounter};
 use records::values::LogFigure;
 use serde::Serialize;
 
@@ -300,7 +300,10 @@ impl Report<'_> {
             (LatencyClass::Http(_), _, Some(http)) => {
                 let in_vain = self.run.http()?.totals().sum(&WAITED_IN_VAIN) as f64;
                 let all = http.requests.total as f64;
-                let answered = unserved - (all - samples);
+                // A log may lack the upstream's time of a request that was served.
+                let is_first_byte = latency.class == LatencyClass::Http(HttpLatency::FirstByte);
+                let without = if is_first_byte { all - samples } else { http.requests.unanswered as f64 };
+                let answered = unserved - without;
                 (all, (answered - in_vain.min(samples - tolerated)).max(0.0))
             }
             (_, _, _) => (samples + unserved, 0.0),

@@ -17,7 +17,8 @@ fn model(id: u128, upstream_ms: u64) -> Model {
     model_with_first_byte(id, upstream_ms, None)
 }
 
-/// With a first byte, one request of a hundred is malformed and has none.
+/// With a first byte, one request of a hundred is malformed and has none. Without, one is served without an upstream, as in
+/// a log.
 fn model_with_first_byte(id: u128, upstream_ms: u64, first_byte: Option<Duration>) -> Model {
     let mut publisher = Publisher::new(RunId::from_bits(id), Vec::new(), 60, at(0));
     publisher.name_routes(vec!["/".to_owned(), format!("{HOST}/{HOSTILE}")]);
@@ -43,7 +44,8 @@ fn model_with_first_byte(id: u128, upstream_ms: u64, first_byte: Option<Duration
                 grpc_status: None,
                 failure,
                 queue: None,
-                upstream_time: Some(Duration::from_micros(upstream_ms * 1_000 + n as u64)),
+                upstream_time: (n != 11 || first_byte.is_some())
+                    .then(|| Duration::from_micros(upstream_ms * 1_000 + n as u64)),
                 first_byte: first_byte.filter(|_| !is_malformed),
                 duration: Some(Duration::from_millis(upstream_ms + 1)),
                 body_in: Some(0),
@@ -96,9 +98,11 @@ fn a_report_has_routes_statuses_and_failures_of_http_mode() {
     ] {
         assert!(markdown.contains(part), "{part} in\n{markdown}");
     }
-    assert!(csv.contains("http,0,1,0,latency,http.upstream,100,"), "{csv}");
+    assert!(csv.contains("http,0,1,0,latency,http.upstream,99,"), "{csv}");
     let json: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();
     assert_eq!(json["http_intervals"].as_array().unwrap().len(), 31);
+    let score = json["apdex"]["score"].as_f64().unwrap();
+    assert!((score - 0.98).abs() < 1e-9, "a failure counts beside one without an upstream: {score}");
     let http = &json["summary"]["proxy"]["http"];
     assert_eq!((&http["requests"]["total"], &http["statuses"]["504"]), (&3_000.into(), &30.into()));
     assert_eq!(http["routes"][0]["latency_us"]["upstream"]["n"], 1_500);

@@ -88,7 +88,7 @@ pub(crate) fn listen(
     reload: Reload,
 ) -> anyhow::Result<()> {
     let hangup_ignored = is_hangup_ignored();
-    // Whoever sends SIGUSR1 has logs reopened, which there are none of.
+    // Programs that rotate logs send SIGUSR1 to have logs reopened; there are none.
     let mut wanted = vec![SIGTERM, SIGINT, SIGHUP, SIGUSR1];
     // Without a dashboard the default actions apply: the shell stops the program, or it dumps its core.
     if frontend == Frontend::Dashboard {
@@ -96,7 +96,7 @@ pub(crate) fn listen(
     }
     let mut had_terminal = has_controlling_terminal();
     let mut signals = Signals::new(wanted).context("cannot listen for signals")?;
-    // They must be heeded whoever reads what is said.
+    // A full standard error must not delay signals.
     crate::say::drop_unread();
     spawn("signals", move || {
         let mut end = EndRequest::default();

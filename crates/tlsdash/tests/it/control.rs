@@ -420,7 +420,7 @@ fn a_standard_error_that_nobody_reads_holds_nothing_up() {
     drop(command);
     until("it is controlled", || ctl(folder, &socket, &["status"]).status.success());
     done(&ctl(folder, &socket, &["reload"]));
-    // Who rotates logs sends this one.
+    // Log rotation sends SIGUSR1.
     send(Signal::USR1, child.id());
     said.read_exact(&mut vec![0; before]).unwrap();
     done(&ctl(folder, &socket, &["reload"]));

@@ -54,10 +54,12 @@ pub(crate) fn update(state: &mut State, action: Action, now: ClockReading) -> Ve
         Action::Paste(text) if state.prompt.is_some() => {
             let keys = text.chars().filter(|c| !c.is_control()).take(TEXT_MAX);
             let keys = keys.map(|c| KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE));
-            keys.flat_map(|key| typed(state, key, now)).collect()
+            keys.for_each(|key| drop(state.typed(key, now)));
+            arrange(state);
+            vec![DRAW]
         }
         Action::Paste(_) => {
-            state.say("pasted text is no command: open an input first", now);
+            state.say("pasted text is not a command: open a prompt first", now);
             vec![DRAW]
         }
         Action::Point(event) => {

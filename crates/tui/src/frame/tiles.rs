@@ -58,7 +58,7 @@ struct Tile {
     short: String,
 }
 
-/// Items with what stands between them.
+/// Items and their separator.
 #[derive(Default)]
 struct TileLine(Vec<String>, &'static str);
 

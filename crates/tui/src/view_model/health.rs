@@ -149,11 +149,14 @@ fn upstream(run: &Run) -> Option<String> {
     if let Some(http) = run.http() {
         // There each attempt to connect is counted, also those after which another upstream was reached.
         let failed = now(http).sum(&[HttpCounter::FailedConnect, HttpCounter::FailedConnectTimeout]);
-        let requests = counted(failed, "request");
-        return (failed > 0)
-            .then(|| format!("upstream out of reach: {requests} failed in the last {seconds} s"));
+        if failed > 0 {
+            let requests = counted(failed, "request");
+            return Some(format!("upstream out of reach: {requests} failed in the last {seconds} s"));
+        }
     }
-    match (counts[ProxyCounter::UpstreamConnectsFailed], counts[ProxyCounter::UpstreamBroken]) {
+    let unreached = counts[ProxyCounter::UpstreamConnectsFailed];
+    let unreached = if run.http().is_some() { 0 } else { unreached };
+    match (unreached, counts[ProxyCounter::UpstreamBroken]) {
         (0, 0) => None,
         (0, n) => Some(format!("the upstream broke off {} in the last {seconds} s", connections(n))),
         (n, _) => {

@@ -57,7 +57,7 @@ pub use events::log::LogLine;
 pub use hosts::{CpuUse, WorkerActivity};
 
 /// How long an upstream, a route or a steady client keeps its last rate while its record is deferred or lost, in
-/// microseconds.
+/// microseconds; a client in a longer window for as long as that.
 pub const DEFERRED_US_MAX: u64 = 10_000_000;
 
 /// One run, built from the records read.

@@ -209,6 +209,6 @@ fn a_client_whose_record_was_put_off_is_not_drawn_as_idle() {
 #[test]
 fn blank_clients_say_how_many_records_are_deferred() {
     let deferred = screen_without_client_records(15, 1_200);
-    assert!(deferred.contains("–: no record in the window; deferred: 1,200 clients"), "{deferred}");
+    assert!(deferred.contains("–: nothing known of the window; deferred: 1,200 clients"), "{deferred}");
     assert!(!screen_without_client_records(15, 0).contains("deferred"));
 }

@@ -30,12 +30,12 @@ fn a_prompt_keeps_refused_text_until_it_is_valid() {
 }
 
 #[test]
-fn pasted_text_is_typed_into_an_input_and_is_no_command() {
+fn pasted_text_is_typed_into_a_prompt_and_is_not_a_command() {
     let mut stage = TestDashboard::live(options(), 3);
     let pasted = || Action::Paste("qqq\n".to_owned());
     let effects = stage.act(pasted());
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Leave(_))), "{effects:?}");
-    assert!(stage.screen(120, 30).contains("pasted text is no command"), "{}", stage.screen(120, 30));
+    assert!(stage.screen(120, 30).contains("pasted text is not a command"), "{}", stage.screen(120, 30));
     press(&mut stage, "/");
     stage.act(pasted());
     assert_eq!(stage.state.prompt.as_ref().unwrap().text(), "qqq");

@@ -143,7 +143,8 @@ impl Clients {
             client.remember(rate, history);
         }
         client.time(stamp.mono_us, &record.exchange, history);
-        if stamp.interval_us > 0 {
+        // Those that leave have not waited their turn.
+        if stamp.interval_us > 0 && !record.last {
             let begins_us = stamp.mono_us.saturating_sub(stamp.interval_us);
             self.earliest_us = Some(self.earliest_us.map_or(begins_us, |us| us.min(begins_us)));
         }

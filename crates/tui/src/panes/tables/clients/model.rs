@@ -244,11 +244,11 @@ pub(crate) fn latency_span(rates: Span) -> Span {
     }
 }
 
-/// What its records say of a client's last `span_us` microseconds; `None` if they say nothing of them. So the rates of
-/// all clients add up to the proxy's rates at most: what waits for a record is missing.
+/// What its records say of a client's last `span_us` microseconds; `None` if they say nothing of them. Deferred records are
+/// missing, so the rates of all clients add up to at most the proxy's.
 ///
-/// The records of a steady client follow each other without a gap. While the next one is deferred, for up to 10 s, its
-/// time ends with the last record.
+/// The records of a steady client follow each other without a gap. While the next one is deferred, for up to 10 s or the
+/// span if that is longer, its time ends with the last record.
 pub(crate) fn recent(run: &Run, client: &ClientStats, span_us: u64) -> Option<RecentActivity> {
     let now_us = run.proxy().map_or(0, MetricSeries::last_us);
     let known_us = run.client_known_until_us(client)?.min(now_us);

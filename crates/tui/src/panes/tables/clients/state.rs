@@ -48,7 +48,7 @@ impl State {
         }
         let waiting = self.snapshot_run()?.clients_deferred();
         let clients = counted(waiting, "client");
-        (waiting > 0).then(|| format!("no record in the window; deferred: {clients}"))
+        (waiting > 0).then(|| format!("nothing known of the window; deferred: {clients}"))
     }
 
     /// Says what is kept of clients at an earlier moment.
