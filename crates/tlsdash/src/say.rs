@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use records::text::clean;
 use records::text::quantity::counted;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// How long a program that serves waits for a reader of standard error.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -60,11 +59,8 @@ fn write_soon(line: &str) -> Option<()> {
 
 fn write_piece(piece: &[u8], deadline: Instant) -> Option<()> {
     let stderr = rustix::stdio::stderr();
-    let patience = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok()?;
-    let mut fds = [PollFd::new(&stderr, PollFlags::OUT)];
-    let ready = rustix::io::retry_on_intr(|| poll(&mut fds, Some(&patience)));
-    (ready != Ok(0)).then(|| {
-        // A closed one is ignored.
+    tui::takes_output(&stderr, deadline.saturating_duration_since(Instant::now())).then(|| {
+        // Without the lock of the library, which a blocked thread may hold.
         let _ = rustix::io::write(stderr, piece);
     })
 }

@@ -43,6 +43,6 @@ pub use options::channel::{DashboardSender, Inbox, InboxClosed, channel};
 pub use options::remote::{RecordingRequest, RemoteAction, RemoteControl, RemoteRequest};
 pub use options::speed::{ParseSpeedError, Speed};
 pub use options::{AlertNotify, DashboardResult, Event, Exit, ModelReader, Options, ReplayStart, TuiError};
-pub use terminal::{has_terminal, restore};
+pub use terminal::{has_terminal, restore, takes_output};
 pub use theme::scheme::ColourScheme;
 pub use theme::{ColourError, Colours, Glyphs, Palette};

@@ -108,7 +108,7 @@ impl Exchange {
         }
     }
 
-    /// Whether the client has not sent all of its content yet, or the upstream has not taken it.
+    /// Whether the client may still send content.
     pub(crate) fn lacks_content(&self) -> bool {
         of_each!(self, exchange => exchange.lacks_content())
     }

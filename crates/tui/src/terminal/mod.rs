@@ -25,6 +25,7 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::{Frame, Terminal as Drawing};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
 
 use crate::options::channel::Message;
@@ -221,7 +222,7 @@ fn restore_soon(dashboard: Option<ThreadId>) {
 fn give_back(taken: &mut bool) {
     if std::mem::take(taken) {
         let mut output = io::stdout();
-        if takes_output(&output) {
+        if takes_output(&output, RESTORE_PATIENCE) {
             let _ = execute!(
                 output,
                 EndSynchronizedUpdate,
@@ -235,9 +236,10 @@ fn give_back(taken: &mut bool) {
     }
 }
 
-/// Returns whether a write would not block: a terminal that stopped reading must not delay the exit.
-fn takes_output(output: &io::Stdout) -> bool {
-    let patience = Timespec { tv_sec: 0, tv_nsec: RESTORE_PATIENCE.subsec_nanos().into() };
-    let mut fds = [PollFd::from_borrowed_fd(output.as_fd(), PollFlags::OUT)];
-    poll(&mut fds, Some(&patience)).is_ok_and(|ready| ready > 0) && fds[0].revents() == PollFlags::OUT
+/// Returns whether a short write would not block within a time: a terminal that stopped reading must not delay the exit.
+pub fn takes_output(output: &impl AsFd, patience: Duration) -> bool {
+    let patience = Timespec::try_from(patience).unwrap_or_default();
+    let mut fds = [PollFd::new(output, PollFlags::OUT)];
+    let ready = retry_on_intr(|| poll(&mut fds, Some(&patience)));
+    ready.is_ok_and(|ready| ready > 0) && fds[0].revents() == PollFlags::OUT
 }

@@ -146,22 +146,18 @@ fn upstream(run: &Run) -> Option<String> {
     let counts = now(run.proxy()?);
     let connections = |n| counted(n, "connection");
     let seconds = NOW_US / 1_000_000;
-    if let Some(http) = run.http() {
+    let (unreached, told) = if let Some(http) = run.http() {
         // There each attempt to connect is counted, also those after which another upstream was reached.
         let failed = now(http).sum(&[HttpCounter::FailedConnect, HttpCounter::FailedConnectTimeout]);
-        if failed > 0 {
-            let requests = counted(failed, "request");
-            return Some(format!("upstream out of reach: {requests} failed in the last {seconds} s"));
-        }
-    }
-    let unreached = counts[ProxyCounter::UpstreamConnectsFailed];
-    let unreached = if run.http().is_some() { 0 } else { unreached };
+        (failed, counted(failed, "request") + " failed")
+    } else {
+        let failed = counts[ProxyCounter::UpstreamConnectsFailed];
+        (failed, connections(failed) + " turned away")
+    };
     match (unreached, counts[ProxyCounter::UpstreamBroken]) {
         (0, 0) => None,
         (0, n) => Some(format!("the upstream broke off {} in the last {seconds} s", connections(n))),
-        (n, _) => {
-            Some(format!("upstream out of reach: {} turned away in the last {seconds} s", connections(n)))
-        }
+        _ => Some(format!("upstream out of reach: {told} in the last {seconds} s")),
     }
 }
 

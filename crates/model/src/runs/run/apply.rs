@@ -4,7 +4,6 @@ use super::Run;
 use super::retention::{SeriesRetention, SeriesStart};
 use crate::runs::run::events::log::LogLine;
 use crate::runs::run::events::timeline::{Marker, TimelineEvent};
-use crate::runs::series::MetricSeries;
 use records::codec::Writer;
 use records::kinds::{Body, Level, Phase, Record, RunRecord, Stamp};
 
@@ -138,9 +137,8 @@ impl Run {
         match record.body {
             Body::Run(run) => self.apply_run(stamp, run),
             Body::Proxy(proxy) => {
-                let ended_us = self.proxy.series.as_ref().map(MetricSeries::last_us);
-                let ended_us = ended_us.filter(|_| self.proxy.clients_deferred == 0);
-                self.clients.end_interval(self.reading.lost(), ended_us);
+                let recorded_until_us = self.clients_recorded_until_us();
+                self.clients.end_interval(self.reading.lost(), recorded_until_us);
                 let gap_from_us = self.proxy.apply(&stamp, &proxy, self.series_start());
                 self.reading.record_gap(gap_from_us, &stamp);
             }

@@ -172,12 +172,11 @@ impl Clients {
         self.changes_total += 1;
     }
 
-    /// Called when an interval is complete. `ended_us` is its end if no record was deferred in it.
-    pub(in crate::runs) fn end_interval(&mut self, lost: u64, ended_us: Option<u64>) {
+    /// Called when an interval is complete. All that clients did before `recorded_until_us` is known to be recorded.
+    pub(in crate::runs) fn end_interval(&mut self, lost: u64, recorded_until_us: u64) {
         // The clients that waited longest get records first, so no record that is still to come begins earlier.
-        let recorded_us = ended_us.or(self.earliest_us).filter(|_| !self.has_new_losses(lost));
-        self.recorded_until_us = self.recorded_until_us.max(recorded_us.unwrap_or(0));
-        self.earliest_us = None;
+        let earliest_us = self.earliest_us.take().filter(|_| !self.has_new_losses(lost));
+        self.recorded_until_us = recorded_until_us.max(earliest_us.unwrap_or(0));
         self.lost_at_ends = [lost, self.lost_at_ends[0]];
     }
 
